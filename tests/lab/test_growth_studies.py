@@ -212,7 +212,7 @@ def test_the_pages_of_a_file_leave_the_cache_and_its_bytes_stay(tmp_path: Path):
     ("words", "said"),
     [
         (("checksum", "--target", "host=nowhere"), "dbdyno starts a server on this host for each arm"),
-        (("checksum", "--set", "checksums=maybe"), "'maybe' must be on or off"),
+        (("checksum", "--set", "checksums=maybe"), "expected on or off, found 'maybe'"),
         (("buffer-cache", "--set", "begin=warm"), "'warm' is not a level of this factor"),
         (("data-growth", "--set", "orders=many"), "'many' is not a whole number above 0"),
         (("insert-size", "--set", "form=load"), "'load' is not a level of this factor"),

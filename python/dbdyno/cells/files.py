@@ -47,7 +47,9 @@ def text_of(path: Path) -> str:
         ) from error
     except (OSError, ValueError, zlib.error, lzma.LZMAError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise CellsError(f"cannot be read: {reason}", where=str(path)) from error
+        raise CellsError(
+            f"cannot be read: {reason}", where=str(path), next_step="check the path and the permissions of the file"
+        ) from error
     return data.decode("utf-8", errors="replace")
 
 

@@ -128,7 +128,9 @@ def with_flash_log(plan: IormPlan, databases: Sequence[str], on: bool) -> tuple[
     found = list(plan.directives)
     for database in databases:
         if not _NAME.fullmatch(database):
-            raise CellsError(f"{database!r} is not a database name")
+            raise CellsError(
+                f"{database!r} is not a database name", next_step="use letters, digits and the characters _ $ #"
+            )
         at = next((n for n, one in enumerate(found) if _name(one) == database.lower()), None)
         if at is None:
             found.insert(_before_rest(found), _like_rest(found, database))

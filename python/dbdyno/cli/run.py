@@ -288,7 +288,9 @@ def _options(settings: tuple[str, ...]) -> dict[str, str]:
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals:
-            raise PlanError(f"{setting!r} is not NAME=VALUE", where="--set")
+            raise PlanError(
+                f"{setting!r} is not NAME=VALUE", where="--set", next_step="write for example --set sessions=8"
+            )
         options[name] = value
     return options
 

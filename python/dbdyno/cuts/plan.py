@@ -154,7 +154,7 @@ def checked(values: dict[str, Any], where: str) -> CutPlan:
         _check(key, value, str(kinds[key]), where)
     for key in ("title", "engine"):
         if key not in values:
-            raise DeviceError(f"the plan has no key {key!r}", where=where)
+            raise DeviceError(f"the plan has no key {key!r}", where=where, next_step="add the key to the plan")
     settings = {name: _word(value) for name, value in values.get("settings", {}).items()}
     return CutPlan(**{**values, "settings": settings, "fail": tuple(values.get("fail", ()))})
 
@@ -174,10 +174,16 @@ def _check(key: str, value: Any, kind: str, where: str) -> None:
     if key in ranges:
         low, high = ranges[key]
         if type(value) is not int or not low <= value <= high:
-            raise DeviceError(f"{key} must be a whole number from {low} to {high}, found {value!r}", where=where)
+            raise DeviceError(
+                f"{key} must be a whole number from {low} to {high}, found {value!r}",
+                where=where,
+                next_step="choose a number in this range",
+            )
     right = {"str": str, "dict[str, str]": dict, "tuple[str, ...]": list}.get(kind)
     if right is not None and not isinstance(value, right):
-        raise DeviceError(f"{key} is not of type {right.__name__}: {value!r}", where=where)
+        raise DeviceError(
+            f"{key} is not of type {right.__name__}: {value!r}", where=where, next_step="write a value of this type"
+        )
 
 
 def _word(value: Any) -> str:

@@ -38,7 +38,11 @@ def fault_rule(text: str) -> FaultRule:
         if key == "operation" and value not in OPERATIONS:
             raise _unknown(text, "operation", value, OPERATIONS)
         if key in NUMBERS and not value.isdecimal():
-            raise DeviceError(f"{key} must be a whole number, found {value!r}", where=f"--fail {text}")
+            raise DeviceError(
+                f"{key} must be a whole number, found {value!r}",
+                where=f"--fail {text}",
+                next_step="write a whole number",
+            )
         rule[key] = int(value) if key in NUMBERS else value  # type: ignore[literal-required]
     return rule
 

@@ -191,7 +191,10 @@ def _service(trace: BlockTrace) -> tuple[dict[str, Table], list[str]]:
             continue
         tables[operation] = _POINTS, np.quantile(times, _POINTS) / 1e3
     if not tables:
-        raise DeviceError(f"neither {LEAST} reads nor {LEAST} writes are in the first half of the trace")
+        raise DeviceError(
+            f"neither {LEAST} reads nor {LEAST} writes are in the first half of the trace",
+            next_step="give a longer trace",
+        )
     return tables, sentences
 
 

@@ -60,7 +60,10 @@ def check_machine() -> None:
         DeviceError: the system is not Linux, it has no FUSE, or the user has no right to mount.
     """
     if sys.platform != "linux":
-        raise DeviceError("devices need Linux: other systems have no FUSE without an additional driver")
+        raise DeviceError(
+            "devices need Linux: other systems have no FUSE without an additional driver",
+            next_step="run dbdyno on Linux",
+        )
     if not FUSE.exists():
         raise DeviceError(
             f"there is no {FUSE}: this kernel or container has no FUSE",
@@ -101,7 +104,11 @@ def check_folders(folder: Path, back: Path) -> None:
         )
     inner, outer = back.resolve(), folder.resolve()
     if inner == outer or inner.is_relative_to(outer) or outer.is_relative_to(inner):
-        raise DeviceError("the folder of the data and the mounted folder must not contain each other", where=str(back))
+        raise DeviceError(
+            "the folder of the data and the mounted folder must not contain each other",
+            where=str(back),
+            next_step="name two separate folders",
+        )
 
 
 @contextlib.contextmanager

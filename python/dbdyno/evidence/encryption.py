@@ -114,7 +114,11 @@ def _encrypt(memory: Path, kept: Path, key: bytes) -> None:
         try:
             write_whole(place, Fernet(key).encrypt(part.read_bytes()), durable=True)
         except OSError as error:
-            raise EvidenceError(f"cannot be written: {error.strerror}", where=str(place)) from error
+            raise EvidenceError(
+                f"cannot be written: {error.strerror}",
+                where=str(place),
+                next_step="free space or check permissions there",
+            ) from error
         part.unlink()
 
 
@@ -158,4 +162,6 @@ def _decrypted(part: Path, key: bytes) -> bytes:
             next_step="name the key of the capture with --key-file FILE",
         ) from None
     except OSError as error:
-        raise EvidenceError(f"cannot be read: {error.strerror}", where=str(part)) from error
+        raise EvidenceError(
+            f"cannot be read: {error.strerror}", where=str(part), next_step="check the permissions of the file"
+        ) from error

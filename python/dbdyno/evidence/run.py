@@ -118,6 +118,7 @@ class Run:
             raise EvidenceError(
                 f"has evidence schema {found}; this version of dbdyno reads schema {SCHEMA}",
                 where=str(manifest_path),
+                next_step="use the version of dbdyno that wrote the run",
             )
         try:
             return cls(path, manifest)

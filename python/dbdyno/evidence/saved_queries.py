@@ -76,7 +76,9 @@ def save_query(name: str, text: str) -> Path:
         write_whole(path, _with(before, name, made).encode())
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise EvidenceError(f"the query cannot be saved: {said}", where=str(path)) from error
+        raise EvidenceError(
+            f"the query cannot be saved: {said}", where=str(path), next_step="free space or check permissions there"
+        ) from error
     return path
 
 

@@ -152,7 +152,9 @@ def _pig(script: Path, cwd: Path, *options: str) -> str:
                 stdin=subprocess.DEVNULL,
             )
         except subprocess.TimeoutExpired:
-            raise FlowError(f"Pig printed nothing for {TIME_S} s", where=str(script)) from None
+            raise FlowError(
+                f"Pig printed nothing for {TIME_S} s", where=str(script), next_step="try the script with `pig -x local`"
+            ) from None
     if done.returncode != 0:
         errors = [line for line in done.stderr.splitlines() if "ERROR" in line] or done.stderr.splitlines()[-1:]
         said = errors[0].partition(" - ")[2] or errors[0] if errors else "it explains nothing"

@@ -65,4 +65,6 @@ def text_of(script: Path) -> str:
         return read_given(script).strip()
     except (OSError, UnicodeDecodeError) as error:
         said = getattr(error, "strerror", None) or "it is not text"
-        raise FlowError(f"cannot be read: {said}", where=str(script)) from None
+        raise FlowError(
+            f"cannot be read: {said}", where=str(script), next_step="check the path and the permissions of the file"
+        ) from None

@@ -71,7 +71,11 @@ def named_upgrade(text: str) -> Upgrade:
         is_used = (folder / "postmaster.pid").exists()
         spaces = list((folder / "pg_tblspc").iterdir())
     except (OSError, ValueError) as error:
-        raise TargetError(f"is not a data folder of PostgreSQL: {error}", where=str(folder)) from None
+        raise TargetError(
+            f"is not a data folder of PostgreSQL: {error}",
+            where=str(folder),
+            next_step="name the folder that contains PG_VERSION",
+        ) from None
     if is_used:
         raise TargetError(
             "a server runs on this data folder, or was not shut down (it has a postmaster.pid)",
@@ -160,7 +164,11 @@ class _UpgradedPostgres(EmbeddedPostgres):
         try:
             done = run_as(account, command, cwd=self.socket_dir, timeout_s=limit_s)
         except (OSError, subprocess.SubprocessError) as error:
-            raise TargetError(f"pg_upgrade cannot be run: {error}", where=str(self.upgrade.folder)) from error
+            raise TargetError(
+                f"pg_upgrade cannot be run: {error}",
+                where=str(self.upgrade.folder),
+                next_step="check the installation of PostgreSQL's programs",
+            ) from error
         if done.returncode == 0:
             return done.stdout
         raise TargetError(

@@ -28,7 +28,9 @@ def column(data: Any) -> NDArray[np.int64] | Floats:
     """
     array = _array(data)
     if array.ndim != 1:
-        raise StatsError(f"a column must have one dimension, found {array.ndim}")
+        raise StatsError(
+            f"a column must have one dimension, found {array.ndim}", next_step="give one column of the array"
+        )
     if array.dtype.kind == "b":
         return np.ascontiguousarray(array, dtype=np.int64)
     if array.dtype.kind in "iu":

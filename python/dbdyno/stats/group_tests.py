@@ -127,7 +127,9 @@ def one_way(groups: Sequence[Group]) -> ClassicalTest:
     if not math.isfinite(between + within):
         raise StatsError(INFINITE)
     if n <= k or not between + within > 0:
-        raise StatsError("the values do not vary, or no group has two of them")
+        raise StatsError(
+            "the values do not vary, or no group has two of them", next_step="choose another column, or larger groups"
+        )
     f = (between / (k - 1)) / (within / (n - k)) if within > 0 else math.inf
     share = between / (between + within)
     return ClassicalTest(
@@ -191,7 +193,7 @@ def kruskal_wallis(described: Described) -> ClassicalTest:
     h = 12 / (n * (n + 1)) * math.fsum(a * a / g.n for a, g in zip(apart, groups, strict=True))
     tied = 1 - ranks.tie_term / (n**3 - n)
     if tied <= 0:
-        raise StatsError("the values do not vary")
+        raise StatsError("the values do not vary", next_step="choose another column")
     h /= tied
     return ClassicalTest(
         test="Kruskal-Wallis H",

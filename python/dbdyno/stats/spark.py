@@ -196,7 +196,7 @@ def _check(frame: Any, column: str, by: str | None, block: str | None) -> None:
             )
     kind = dict(frame.dtypes)[column]
     if kind in ("string", "timestamp", "date", "binary"):
-        raise StatsError(f"column {column!r} is {kind}, not a number")
+        raise StatsError(f"column {column!r} is {kind}, not a number", next_step="choose a column of numbers")
 
 
 def finish(

@@ -229,7 +229,9 @@ def _at_place(traces: Traces, place: str) -> int:
     """Return the first call at or after a line: a record is written when the call has ended."""
     name, _, line = place.rpartition(":")
     if not line.isdigit():
-        raise TraceError(f"{place!r} is not a FILE:LINE", where="--line")
+        raise TraceError(
+            f"{place!r} is not a FILE:LINE", where="--line", next_step="write for example --line ora_123.trc:42"
+        )
     for entry in traces.manifest.files:
         if str(entry.get("path", "")).endswith(name):
             found = traces.connection.execute(

@@ -97,7 +97,11 @@ def _relation(name: str, value: Any, where: str) -> Relation:
         )
     rows = _string(given.get("rows"), f"{where}.rows")
     if rows not in (PARENT, CHILD, ELEMENT):
-        raise WideError(f"is {rows!r}, expected parent, child or element", where=f"{where}.rows")
+        raise WideError(
+            f"is {rows!r}, expected parent, child or element",
+            where=f"{where}.rows",
+            next_step="write one of these three",
+        )
     element = _string(given.get("element"), f"{where}.element") if rows == ELEMENT else ""
     columns = as_dict(given.get("columns"), f"{where}.columns")
     mapped = tuple(_mapped(column, one, f"{where}.columns.{column}") for column, one in columns.items())

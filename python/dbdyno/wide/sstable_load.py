@@ -222,7 +222,9 @@ class _Program:
 
     def _failed(self) -> WideError:
         self.process.wait()
-        return WideError(f"no SSTables were written: {_last(self.said)}", where=self.where.safe)
+        return WideError(
+            f"no SSTables were written: {_last(self.said)}", where=self.where.safe, next_step="load without --direct"
+        )
 
 
 def _last(said: Any) -> str:
@@ -257,7 +259,11 @@ def _stream(session: Any, where: Address, program: _Program) -> None:
             timeout=LOADER_S,
         )
         if done.returncode != 0:
-            raise WideError(f"the nodes refused the SSTables: {_last(said)}", where=where.safe)
+            raise WideError(
+                f"the nodes refused the SSTables: {_last(said)}",
+                where=where.safe,
+                next_step="check the logs of the nodes, or load without --direct",
+            )
 
 
 def _there(session: Any, where: Address, table: WideTable, sample: Sequence[tuple[Any, ...]]) -> int:

@@ -153,7 +153,9 @@ def fits(table: WideTable, shape: Shape, schema: Any, numbers: AbstractSet[str] 
         has = tuple(one.name for one in table.of(role))
         if given and given != has:
             raise WideError(
-                f"the table has {', '.join(has) or 'none'}, not {', '.join(given)}", where=f"{table.name}, {word}"
+                f"the table has {', '.join(has) or 'none'}, not {', '.join(given)}",
+                where=f"{table.name}, {word}",
+                next_step="name the columns that the table has",
             )
     names = set(schema.names)
     lost = next((one for one in schema.names if table.column(one) is None), None)

@@ -105,7 +105,7 @@ def _insert(tree: Any, relation: Relation, table: WideTable) -> Change:
     chosen = [relation.column(name) for name in names] if names else list(relation.columns)
     if any(one is None for one in chosen):
         lost = next(name for name, one in zip(names or [], chosen, strict=True) if one is None)
-        raise WideError(f"has no column {lost!r}", where=relation.name)
+        raise WideError(f"has no column {lost!r}", where=relation.name, next_step="name a column of the map")
     of = [one.of for one in chosen if one is not None]
     missing = [name for name in _key(relation, table) if name not in of]
     if missing:
@@ -154,7 +154,9 @@ def _update(tree: Any, relation: Relation, table: WideTable) -> Change:
     for one in tree.expressions:
         column = relation.column(one.this.name)
         if column is None:
-            raise WideError(f"has no column {one.this.name!r}", where=relation.name)
+            raise WideError(
+                f"has no column {one.this.name!r}", where=relation.name, next_step="name a column of the map"
+            )
         if column.of in key:
             raise WideError(
                 f"{column.name} is part of the key, which Cassandra cannot change",
@@ -217,7 +219,11 @@ def carry_out(where: Address, found: WideMap, asked: Change, file: str) -> int:
         rows = list(answer.rows())
         wide = len(answer.names)
     if wide != len(asked.kinds):
-        raise WideError(f"{len(asked.kinds)} values are needed, {wide} given", where=asked.relation.name)
+        raise WideError(
+            f"expected {len(asked.kinds)} values, found {wide}",
+            where=asked.relation.name,
+            next_step=f"give {len(asked.kinds)} values in each row",
+        )
     values = [tuple(as_bound(kind, value) for kind, value in zip(asked.kinds, row, strict=True)) for row in rows]
     from cassandra.concurrent import execute_concurrent_with_args
 

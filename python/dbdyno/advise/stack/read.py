@@ -28,7 +28,7 @@ def read(path: Path) -> Facts:
     given = parsed_toml(text, path, AdviceError, next_step=_EXAMPLE)
     title = given.pop("title", path.name)
     if not isinstance(title, str):
-        raise AdviceError("title must be text", where=str(path))
+        raise AdviceError("title must be text", where=str(path), next_step='write title = "NAME OF THE STACK"')
     stack = _Reader(str(path), text).stack(given)
     return Facts(title, "stack", {Stack: [stack], Layer: layers(stack)})
 

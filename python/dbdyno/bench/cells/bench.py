@@ -74,7 +74,9 @@ class CellsBench(QuietBench):
         self.held.callback(self.loop.close)
         self.stale: dict[str, int | None] = {}
         if around.cut is not None and around.target is not None:
-            raise PlanError("is resumed with the cells it was started with", where=around.cut.id)
+            raise PlanError(
+                "is resumed with the cells it was started with", where=around.cut.id, next_step="leave --target out"
+            )
 
     def can(self, plan: Plan) -> str | None:
         """Return None if the plan switches flash logs, otherwise the reason."""

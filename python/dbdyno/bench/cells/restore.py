@@ -44,7 +44,7 @@ def undo_of(run: Run) -> PlanUndo:
         reach = dict(wire["reach"])
     except (TypeError, ValueError, KeyError, AttributeError, CellsError, EvidenceError) as error:
         raise CellsError(
-            f"its manifest does not say what was changed: {error}",
+            f"the manifest of the run does not say what was changed: {error}",
             where=run.id,
             next_step="compare the cells' plans manually with `dbdyno cells run 'list iormplan detail'`",
         ) from error

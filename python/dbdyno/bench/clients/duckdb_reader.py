@@ -68,7 +68,7 @@ def extension() -> Path:
     for place in (spec.submodule_search_locations or []) if spec else []:
         for file in sorted(Path(place).glob("extensions/*/postgres_scanner.duckdb_extension")):
             return file
-    raise CannotGoOnError(f"the package {DUCKDB_EXTENSION} has no extension in it")
+    raise CannotGoOnError(f"the package {DUCKDB_EXTENSION} does not contain the extension")
 
 
 def handed(connection: Any) -> Callable[[str], int]:

@@ -94,7 +94,11 @@ class FlowBench(QuietBench):
         for arm in plan.arms:
             self._engine(arm)
             if not tables.LEAST <= self._lines(arm) <= tables.MOST:
-                raise PlanError(f"lines must be between {tables.LEAST} and {tables.MOST:,}", where=f"arm {arm.name!r}")
+                raise PlanError(
+                    f"lines must be between {tables.LEAST} and {tables.MOST:,}",
+                    where=f"arm {arm.name!r}",
+                    next_step="choose a number of lines in this range",
+                )
         seed = seed if seed is not None else plan.schedule.seed or secrets.randbits(31)
         how = timing(plan.schedule, "turns")
         reason = "each engine has the machine to itself while it works"
@@ -252,7 +256,11 @@ class FlowBench(QuietBench):
     def _engine(self, arm: Arm) -> Engine:
         found = self.engines[str(self.plan.parameters_of(arm)["engine"])]
         if (gone := found.missing()) is not None:
-            raise TargetError(f"{found.title} cannot run: {gone}", where=f"arm {arm.name!r}")
+            raise TargetError(
+                f"{found.title} cannot run: {gone}",
+                where=f"arm {arm.name!r}",
+                next_step="install the engine, or remove this arm",
+            )
         return found
 
     def _lines(self, arm: Arm) -> int:

@@ -115,7 +115,11 @@ def _set(connection: object, change: SettingChange) -> None:
     try:
         rows(connection, f"set global {change.name} = {change.literal}")
     except driver().Error as error:
-        raise TargetError(f"the server refuses the value: {said(error)}", where=f"setting {change.name}") from error
+        raise TargetError(
+            f"the server refuses the value: {said(error)}",
+            where=f"setting {change.name}",
+            next_step="choose another value, or remove the setting from the arm",
+        ) from error
 
 
 def _undo(target: MariaDB, changes: Sequence[SettingChange]) -> MariaUndo:

@@ -189,10 +189,18 @@ def _whole(text: str) -> int:
 def _change(fact: Fact, value: str, target: MariaDB) -> SettingChange:
     place = f"setting {fact.name}"
     if fact.name in NOT_OURS:
-        raise TargetError(f"an arm cannot vary this setting: {NOT_OURS[fact.name]}", where=place)
+        raise TargetError(
+            f"an arm cannot vary this setting: {NOT_OURS[fact.name]}",
+            where=place,
+            next_step="remove the setting from the arm",
+        )
     how = fact.how
     if how is None:
-        raise TargetError("the setting shows how the server was built and cannot be changed", where=place)
+        raise TargetError(
+            "the setting shows how the server was built and cannot be changed",
+            where=place,
+            next_step="remove the setting from the arm",
+        )
     if how == "restart" and not target.owned:
         raise TargetError(
             "the setting takes effect only with a restart, and dbdyno restarts only servers that it started",
@@ -211,7 +219,9 @@ def _change(fact: Fact, value: str, target: MariaDB) -> SettingChange:
         before = literal(fact, fact.value) if how == "global" else ""
     except ValueError as error:
         raise TargetError(
-            f"the present value of the setting could not be restored later: {error}", where=place
+            f"the present value of the setting could not be restored later: {error}",
+            where=place,
+            next_step="remove the setting from the arm",
         ) from error
     return SettingChange(fact.name, value, how, fact.value, own, before)
 
@@ -224,7 +234,9 @@ def _try_in_session(connection: Any, facts: Mapping[str, Fact], changes: Sequenc
             found = str(row(connection, f"select @@session.{change.name}")[0])
         except driver().Error as error:
             raise TargetError(
-                f"the server refuses {change.value!r:.80}: {said(error)}", where=f"setting {change.name}"
+                f"the server refuses {change.value!r:.80}: {said(error)}",
+                where=f"setting {change.name}",
+                next_step="choose another value",
             ) from error
         wanted, fact = change.value, facts[change.name]
         if fact.type not in ("BOOLEAN", "ENUM") and not same_value(fact, wanted, found):

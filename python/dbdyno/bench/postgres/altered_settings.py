@@ -280,5 +280,7 @@ def _alter(conn: Connection, name: str, value: str) -> None:
         execute(conn, alter_system_sql(name, value))
     except (psycopg.Error, UnicodeError) as error:
         raise TargetError(
-            f"the engine refuses the setting: {str(error).splitlines()[0]}", where=f"setting {name}"
+            f"the engine refuses the setting: {str(error).splitlines()[0]}",
+            where=f"setting {name}",
+            next_step="choose another value, or remove the setting from the arm",
         ) from error

@@ -45,10 +45,16 @@ def with_capture(plan: Plan) -> Plan:
     sessions = told["at_once"]
     if sessions > SESSIONS_MOST:
         raise PlanError(
-            f"{sessions:,} sessions at once in the capture; expected at most {SESSIONS_MOST:,}", where=folder
+            f"{sessions:,} sessions at once in the capture; expected at most {SESSIONS_MOST:,}",
+            where=folder,
+            next_step="capture fewer sessions at once",
         )
     if not told["transactions"]:
-        raise PlanError("the capture has no round trip with an answer, so there is nothing to time", where=folder)
+        raise PlanError(
+            "the capture has no round trip with an answer, so there is nothing to time",
+            where=folder,
+            next_step="capture again while the load runs",
+        )
     if plan.workload.template is None and not plan.workload.setup:
         _refuse_writes(folder, told)
     return replace(

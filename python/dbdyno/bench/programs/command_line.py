@@ -39,9 +39,11 @@ def filled_in(command: str, variables: Mapping[str, str], where: str) -> list[st
     try:
         given = shlex.split(command)
     except ValueError as error:
-        raise PlanError(f"{command!r} cannot be split into words: {error}", where=where) from error
+        raise PlanError(
+            f"{command!r} cannot be split into words: {error}", where=where, next_step="check the quotes of the command"
+        ) from error
     if not given:
-        raise PlanError("the command is empty", where=where)
+        raise PlanError("the command is empty", where=where, next_step="write the program and its arguments")
 
     def value(match: re.Match[str]) -> str:
         if match[1] is None:

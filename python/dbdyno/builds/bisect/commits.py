@@ -99,7 +99,11 @@ def line_of(repository: Path, good: str, bad: str) -> list[Commit]:
     """
     first, last = commit_of(repository, good), commit_of(repository, bad)
     if first == last:
-        raise PlanError(f"{good} and {bad} are the same commit", where=str(repository))
+        raise PlanError(
+            f"{good} and {bad} are the same commit",
+            where=str(repository),
+            next_step="name two different commits with --good and --bad",
+        )
     text = git(repository, "log", "--first-parent", "--reverse", "--format=%H%x00%s", f"{first}..{last}")
     rows = [line.split("\0", 1) for line in text.split("\n") if line]
     begin = git(repository, "log", "-1", "--format=%s", first)

@@ -58,7 +58,11 @@ class ResultFolder:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(path, content, durable=True)
             except OSError as error:
-                raise EvidenceError(f"cannot be written: {error.strerror}", where=str(path)) from error
+                raise EvidenceError(
+                    f"cannot be written: {error.strerror}",
+                    where=str(path),
+                    next_step="free space or check permissions there",
+                ) from error
             added.append(name)
         return added
 

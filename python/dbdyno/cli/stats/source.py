@@ -120,7 +120,11 @@ def _magic(file: Path) -> bool:
         with file.open("rb") as stream:
             return stream.read(4) == b"PAR1"
     except OSError as error:
-        raise EvidenceError(f"cannot be read: {error.strerror}", where=str(file)) from error
+        raise EvidenceError(
+            f"cannot be read: {error.strerror}",
+            where=str(file),
+            next_step="check the path and the permissions of the file",
+        ) from error
 
 
 def _of_run(run: Run, table: str) -> Source:

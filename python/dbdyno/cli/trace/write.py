@@ -24,7 +24,11 @@ def command(run_name: str, out: Path, folder: Path) -> None:
 
     run = find_run(run_name, folder)
     if run.manifest.kind != "trace":
-        raise TraceError("is not an imported trace", where=str(run.path))
+        raise TraceError(
+            "is not an imported trace",
+            where=str(run.path),
+            next_step="make one with `dbdyno trace import FILES --out RUN`",
+        )
     require_whole(run)
     if str(run.manifest.to_json().get("format")).startswith("postgresql"):
         raise TraceError(

@@ -54,7 +54,11 @@ def read_file(path: Path) -> Contents:
         text = path.read_bytes().decode("utf-8", errors="replace").removeprefix("\ufeff")
         ended_ns = path.stat().st_mtime_ns
     except OSError as error:
-        raise EvidenceError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise EvidenceError(
+            f"cannot be read: {error.strerror}",
+            where=str(path),
+            next_step="check the path and the permissions of the file",
+        ) from error
     found = read_text(text, str(path))
     found.ended_ns = found.ended_ns if found.ended_ns is not None else ended_ns
     return found

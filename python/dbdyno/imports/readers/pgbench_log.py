@@ -52,7 +52,7 @@ def read(text: str, where: str) -> Contents:
             continue
         clients.add(client)
     if not arm.elapsed_ns:
-        raise EvidenceError("has no readable line", where=where)
+        raise EvidenceError("has no readable line", where=where, next_step="give a log written by pgbench --log")
     arm.sessions = len(clients)
     ended_ns = max(map(sum, zip(arm.started_ns, arm.elapsed_ns, strict=True)))
     return Contents("pgbench", settings={}, timed=[arm], unread=unread, ended_ns=ended_ns)

@@ -86,7 +86,11 @@ def map_of(
     from dbdyno.model.claims.map import draw_map
 
     if replications < 2:
-        raise ModelError("expected 2 replications or more, which an interval needs", where="--replications")
+        raise ModelError(
+            "expected 2 replications or more, which an interval needs",
+            where="--replications",
+            next_step="write for example --replications 10",
+        )
     if name.upper() not in MAPS:
         raise ModelError(
             f"there is no map of a claim named {name!r}", where="CLAIM", next_step=f"use one of {', '.join(MAPS)}"
@@ -124,7 +128,11 @@ def hold(
         ModelError: a name is not the name of a claim, or there are fewer than 2 replications.
     """
     if replications < 2:
-        raise ModelError("expected 2 replications or more, which an interval needs", where="--replications")
+        raise ModelError(
+            "expected 2 replications or more, which an interval needs",
+            where="--replications",
+            next_step="write for example --replications 10",
+        )
     most = max(GROWTH * replications if most is None else most, replications)
     wanted = claims(only)
     found = []

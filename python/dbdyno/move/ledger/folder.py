@@ -118,7 +118,11 @@ class Ledger:
             raise _damaged(place, "plan of a job")
         for chunk in manifest["plan"]["chunks"]:
             if Path(chunk["file"]).is_absolute() or ".." in Path(chunk["file"]).parts:
-                raise MoveError(f"names a file outside of its folder: {chunk['file']!r}", where=str(place))
+                raise MoveError(
+                    f"names a file outside of its folder: {chunk['file']!r}",
+                    where=str(place),
+                    next_step="move the table again into another folder",
+                )
         return cls(folder, manifest)
 
     @property

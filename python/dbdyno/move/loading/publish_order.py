@@ -42,7 +42,11 @@ def intos(tables: Sequence[Table], into: LoadRequest, quoted: Quoted | None = No
             )
         return [into]
     if into.mode == PARTITIONS:
-        raise MoveError(f"--mode {PARTITIONS} works on one table at a time", where="--tables")
+        raise MoveError(
+            f"--mode {PARTITIONS} works on one table at a time",
+            where="--tables",
+            next_step="move each table in a job of its own",
+        )
     schema, quoted = into.table.removesuffix(EACH), quoted or _quoted
     names = [f"{schema}{quoted(one.name)}" if schema else quoted(one.schema, one.name) for one in tables]
     twice = next((name for name in names if names.count(name) > 1), None)

@@ -76,7 +76,9 @@ class Rejects:
             self.written = True
         except OSError as error:
             raise MoveError(
-                f"cannot be written: {error.strerror}; the table was not changed", where=str(self.path)
+                f"cannot be written: {error.strerror}; the table was not changed",
+                where=str(self.path),
+                next_step="free space or check permissions there",
             ) from None
 
     def take_back(self, conn: psycopg.Connection[Any]) -> None:

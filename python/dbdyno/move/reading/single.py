@@ -75,7 +75,9 @@ def write(
         plan = plan_of(target, snapshot, new_id(), how)
         if len(plan.tables) != 1:
             raise MoveError(
-                f"the job has {len(plan.tables)} tables", where="TARGET", next_step="name one table for each file"
+                f"the job has {len(plan.tables)} tables, but the target is one file",
+                where="TARGET",
+                next_step="name one table for each file",
             )
         for line in aloud(plan, snapshot.conn.info.server_version):
             say(line)

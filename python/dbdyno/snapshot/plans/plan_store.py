@@ -81,7 +81,11 @@ def keep(store: Path, target: str, gathered: Gathered, number: int, log: LogFile
             folder.rename(aside.with_suffix(".old"))
         aside.rename(folder)
     except OSError as error:
-        raise SnapshotError(f"plans cannot be kept: {error.strerror}", where=str(store / FOLDER)) from error
+        raise SnapshotError(
+            f"plans cannot be kept: {error.strerror}",
+            where=str(store / FOLDER),
+            next_step="free space or check permissions there",
+        ) from error
     finally:
         for left in (aside, aside.with_suffix(".old")):
             shutil.rmtree(left, ignore_errors=True)

@@ -182,6 +182,7 @@ def generic(dsn: str, queryid: int) -> dict[str, object]:
         raise SnapshotError(
             f"statement {queryid} has no plan: only SELECT, INSERT, UPDATE, DELETE and WITH have one",
             where=target.safe_dsn,
+            next_step="choose another statement",
         )
     with _session(target.in_database(database)) as connection:
         connection.autocommit = False

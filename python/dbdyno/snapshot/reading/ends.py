@@ -174,7 +174,7 @@ def relation(end: Snapshot, view: str) -> str:
 def _check(first: Snapshot, last: Snapshot) -> None:
     if first.target != last.target or first.engine != last.engine:
         raise SnapshotError(
-            f"snapshot {first.number} is of {first.target}, {last.number} of {last.target}",
+            f"the snapshots are of different targets: {first.number} of {first.target}, {last.number} of {last.target}",
             next_step="name two snapshots of one target; see the target of each with `dbdyno snap list`",
         )
     if first.number >= last.number:

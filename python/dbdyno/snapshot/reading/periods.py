@@ -64,7 +64,7 @@ def keep_baseline(store: Store, name: str, part: Period) -> dict[str, object]:
     """
     if not re.fullmatch(r"[A-Za-z][\w-]{0,60}", name):
         raise SnapshotError(
-            f"{name!r} cannot name a baseline",
+            f"{name!r} is not a valid name of a baseline",
             next_step="use letters, digits, - and _, with a letter first",
         )
     folder = store.folder / "baselines"
@@ -106,5 +106,9 @@ def forget_baseline(store: Store, name: str) -> None:
     """
     path = store.folder / "baselines" / f"{name}.json"
     if name not in {one["name"] for one in baselines(store)}:
-        raise SnapshotError(f"there is no baseline {name!r}", where=str(store.folder))
+        raise SnapshotError(
+            f"there is no baseline {name!r}",
+            where=str(store.folder),
+            next_step="list the baselines with `dbdyno snap baseline`",
+        )
     path.unlink()

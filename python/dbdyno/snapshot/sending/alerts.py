@@ -113,7 +113,9 @@ def _rule(row: Any, where: str) -> Rule:
     if not row.get("name") or not row.get("metric") or ("above" in row) == ("below" in row):
         raise SnapshotError("has no name, no metric, or neither above nor below", where=where, next_step=_NEXT)
     if row.get("for", 1) < 1:
-        raise SnapshotError("'for' must be a number of sub-intervals, 1 or more", where=where)
+        raise SnapshotError(
+            "'for' must be a number of sub-intervals, 1 or more", where=where, next_step="write for example for = 3"
+        )
     url = row.get("webhook", "")
     if url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
         raise SnapshotError(

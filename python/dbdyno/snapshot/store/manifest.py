@@ -126,7 +126,11 @@ def _put_shape(store: Path, shape: Mapping[str, Any]) -> str:
         try:
             make_inner_folder(path.parent, exist_ok=True)
         except OSError as error:
-            raise EvidenceError(f"cannot be made: {error.strerror}", where=str(path.parent)) from error
+            raise EvidenceError(
+                f"cannot be made: {error.strerror}",
+                where=str(path.parent),
+                next_step="check the permissions of the store",
+            ) from error
         write_whole(path, text)
     return digest
 
@@ -134,7 +138,7 @@ def _put_shape(store: Path, shape: Mapping[str, Any]) -> str:
 def _with_shape(store: Path, found: JsonObject, path: Path, shapes: JsonObject) -> None:
     digest = found.get("shape")
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-        raise EvidenceError("has no columns of its views", where=str(path), next_step=DAMAGED)
+        raise EvidenceError("does not list the columns of its views", where=str(path), next_step=DAMAGED)
     if digest not in shapes:
         shape = read_json(store / SHAPES / f"{digest}.json")
         if not isinstance(shape, dict) or _digest(_text(shape)) != digest:
@@ -149,7 +153,7 @@ def _with_shape(store: Path, found: JsonObject, path: Path, shapes: JsonObject) 
         shapes[digest] = shape
     for view, record in found["views"].items():
         if not isinstance(record, dict) or view not in shapes[digest]:
-            raise EvidenceError(f"the record of view {view!r} is not a record", where=str(path), next_step=DAMAGED)
+            raise EvidenceError(f"the entry of view {view!r} is not a valid record", where=str(path), next_step=DAMAGED)
         record.update(shapes[digest][view])
 
 
@@ -181,7 +185,7 @@ def _check_columns(view: str, record: Any, manifest: Path) -> None:
 
 def _no_record(view: str, record: Any, manifest: Path) -> EvidenceError:
     return EvidenceError(
-        f"the record of view {view!r} is not a record: {record!r:.80}", where=str(manifest), next_step=DAMAGED
+        f"the entry of view {view!r} is not a valid record: {record!r:.80}", where=str(manifest), next_step=DAMAGED
     )
 
 

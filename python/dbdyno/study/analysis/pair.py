@@ -197,7 +197,10 @@ def _comparable(first: Run, second: Run) -> None:
                 next_step="show each run by itself with `dbdyno compare RUN`",
             )
     if is_open(first) != is_open(second):
-        raise EvidenceError("one run is an open loop, the other a closed one; they cannot be compared")
+        raise EvidenceError(
+            "one run is an open loop, the other a closed one; they cannot be compared",
+            next_step="choose two runs of the same kind of loop",
+        )
 
 
 def _operation(first: Run, second: Run) -> str:

@@ -89,7 +89,11 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     try:
         sessions = int(options["sessions"])
     except ValueError as error:
-        raise PlanError(f"{options['sessions']!r} is not a number", where="--set sessions") from error
+        raise PlanError(
+            f"{options['sessions']!r} is not a number",
+            where="--set sessions",
+            next_step="write for example --set sessions=8",
+        ) from error
     watching = options["workload"] == "watch"
     arm = Arm("statements", settings={} if watching else {"work_mem": "256kB"})
     return Plan(

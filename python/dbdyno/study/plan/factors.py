@@ -85,7 +85,11 @@ def numbers(text: str, where: str) -> list[int]:
     values = words(text, where)
     for value in values:
         if not value.isdecimal() or int(value) < 1:
-            raise PlanError(f"{value!r} is not a whole number above 0", where=f"--set {where}")
+            raise PlanError(
+                f"{value!r} is not a whole number above 0",
+                where=f"--set {where}",
+                next_step="write numbers such as 1,8",
+            )
     return [int(value) for value in values]
 
 

@@ -64,7 +64,9 @@ def parse_plan(
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"line (\d+)", str(error))
         where = f"{path}:{place[1]}" if place else str(path)
-        raise PlanError(f"is not valid TOML: {error}", where=where) from error
+        raise PlanError(
+            f"is not valid TOML: {error}", where=where, next_step="correct the file at this line"
+        ) from error
     return _Reader(text, path, arms_most).plan(_replaced(tables, words) if words else tables)
 
 

@@ -111,7 +111,13 @@ def _number(options: Mapping[str, str], name: str, unit: int = 1) -> int:
     try:
         value = float(options[name])
     except ValueError as error:
-        raise PlanError(f"{options[name]!r} is not a number", where=f"--set {name}") from error
+        raise PlanError(
+            f"{options[name]!r} is not a number", where=f"--set {name}", next_step="write a number"
+        ) from error
     if not 0 <= value * unit < 2**62:
-        raise PlanError(f"{options[name]!r} is out of range", where=f"--set {name}")
+        raise PlanError(
+            f"{options[name]!r} is out of range",
+            where=f"--set {name}",
+            next_step="choose a smaller number, 0 or more",
+        )
     return round(value * unit)

@@ -50,7 +50,9 @@ def size_bytes(text: str) -> int:
         )
     size = round(float(match[1]) * _UNITS[match[2].upper()])
     if not 1 <= size <= _LARGEST:
-        raise PlanError(f"{text!r} is outside 1 byte to 256 MiB", where="redo_bytes")
+        raise PlanError(
+            f"{text!r} is outside 1 byte to 256 MiB", where="redo_bytes", next_step="choose a size in this range"
+        )
     return size
 
 
@@ -64,7 +66,11 @@ def sizes(redo_bytes: str) -> list[int]:
         return [size_bytes(part) for part in redo_bytes.split(",")]
     low, high = (size_bytes(part) for part in redo_bytes.split("..", 1))
     if low >= high:
-        raise PlanError(f"{redo_bytes!r} is an empty range", where="redo_bytes")
+        raise PlanError(
+            f"{redo_bytes!r} is an empty range",
+            where="redo_bytes",
+            next_step="write the smaller size first, as in 8KiB..4MiB",
+        )
     return [low, high]
 
 

@@ -131,7 +131,11 @@ def predict(
     from dbdyno.study.plan.plan import plan_from_dict
 
     if not is_live_postgres(run):
-        raise ModelError("is not a run on PostgreSQL, which is the only engine the machine models", where=run.id)
+        raise ModelError(
+            "is not a run on PostgreSQL, which is the only engine the machine models",
+            where=run.id,
+            next_step="name a run on PostgreSQL",
+        )
     plan = plan_from_dict(run.manifest.plan)
     arms: list[Predicted] = []
     waits = _live_waits(run)
@@ -142,6 +146,7 @@ def predict(
             raise ModelError(
                 "the model cannot predict an arm with a rate: its sessions never wait between transactions",
                 where=arm.name,
+                next_step="choose arms without rate_per_s",
             )
         on_progress(f"arm {arm.name}")
         about = run.manifest.arms[number]

@@ -144,7 +144,9 @@ def observe(run: Run, measures: Measures, name: str) -> Observed:
     arm = plan.arms[number]
     if plan.rate_of(arm) is not None:
         raise ModelError(
-            "the model cannot predict an arm with a rate: its sessions never wait between transactions", where=name
+            "the model cannot predict an arm with a rate: its sessions never wait between transactions",
+            where=name,
+            next_step="choose arms without rate_per_s",
         )
     own = measures.arms[number]
     connection, _ = connect(run)

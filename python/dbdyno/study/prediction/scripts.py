@@ -74,7 +74,7 @@ def steps_of(plan: Plan, arm: Arm) -> Steps:
     found = Steps()
     scripts = plan.scripts_of(arm)
     if not scripts:
-        raise ModelError("the arm has no script", where=f"arm {arm.name}")
+        raise ModelError("the arm has no script", where=f"arm {arm.name}", next_step="choose an arm with a script")
     total = sum(script.weight for script in scripts)
     for script in scripts:
         _add(found, script, plan, arm, script.weight / total)

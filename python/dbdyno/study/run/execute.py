@@ -183,7 +183,11 @@ def plan_to_resume(run: Run) -> Plan:
         )
     plan, kind = plan_from_dict(run.manifest.plan), kind_named(run.manifest.bench)
     if kind_of(plan.dsn) is not kind:
-        raise EvidenceError(f"was made on {kind.word}, but its plan names {kind_of(plan.dsn).word}", where=run.id)
+        raise EvidenceError(
+            f"was made on {kind.word}, but its plan names {kind_of(plan.dsn).word}",
+            where=run.id,
+            next_step="start a new run",
+        )
     if reason := RACES if plan.kind == "tune" else kind.bench().traits.refuses_resume:
         raise PlanError(
             reason,
@@ -219,7 +223,11 @@ def refuse_ended(run: Run) -> None:
     """
     refuse_foreign(run.path)
     if run.status == "complete":
-        raise PlanError("is complete, so there is nothing to resume", where=run.id)
+        raise PlanError(
+            "is complete, so there is nothing to resume",
+            where=run.id,
+            next_step="see its result with `dbdyno report`, or start a new run",
+        )
     if run.status == "running":
         raise PlanError("is still running", where=run.id, next_step="wait until the run has ended, or stop it")
 

@@ -134,7 +134,7 @@ def proxying(wanted: ProxyOptions, out: Path) -> Iterator[Proxying]:
                 made.report = json.loads(made.proxy.finish())
         if not made.report.get("sessions_all"):
             raise TraceError(
-                "no client came: nothing was recorded"
+                "no client connected, so nothing was recorded"
                 + (f" ({made.report['last']})" if made.report.get("last") else ""),
                 next_step="connect the clients to the address given by --listen",
             )

@@ -117,7 +117,11 @@ def _table(conn: Any, schema: str, name: str, request: Request) -> Table:
     key = "" if is_view else _key(conn, schema, name)
     relation = Relation(schema, name, bytes=int(size), stream=not key, key=key)
     if request.partition is not None and request.partition not in {one.name for one in columns}:
-        raise MoveError(f"{place} has no column {request.partition!r}", where="--partition-by")
+        raise MoveError(
+            f"{place} has no column {request.partition!r}",
+            where="--partition-by",
+            next_step="name a column of the table",
+        )
     return Table(schema, name, "view" if is_view else "table", columns, (relation,), where, None, request.partition)
 
 

@@ -151,7 +151,9 @@ def matched(conn: Any, database: str, into: LoadRequest, heads: Heads) -> Target
     fields = _fields(conn, schema, name, into, heads)
     missing = [key for key in into.key if key not in {one.name for one in fields}]
     if missing:
-        raise MoveError(f"the loaded rows have no column {missing[0]!r}", where="--key")
+        raise MoveError(
+            f"the loaded rows have no column {missing[0]!r}", where="--key", next_step="name columns of the loaded rows"
+        )
     if into.key and not rows(conn, KEYED_SQL, [schema, name, list(into.key)]):
         # Without an index the server scans the whole table for each row: 500,000 rows took more than ten minutes.
         raise MoveError(

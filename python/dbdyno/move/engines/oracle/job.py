@@ -116,7 +116,11 @@ def _columns(cursor: Any, owner: str, name: str, request: Request) -> list[Descr
     known = {one.name: one for one in found}
     missing = [one for one in request.columns if one not in known]
     if missing:
-        raise MoveError(f"has no column {missing[0]!r}", where=f"{owner}.{name}")
+        raise MoveError(
+            f"has no column {missing[0]!r}",
+            where=f"{owner}.{name}",
+            next_step="name columns of the table in upper case",
+        )
     return [known[one] for one in request.columns] or found
 
 
@@ -184,12 +188,18 @@ def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Colum
                 os.fsync(written.fileno())
             rows, found = _core.move_read_back(aside)
             if rows != counted:
-                raise MoveError(f"{counted:,} rows were received, but {rows:,} are in the file", where=path.name)
+                raise MoveError(
+                    f"{counted:,} rows were received, but {rows:,} are in the file",
+                    where=path.name,
+                    next_step="check the disk, then move the table again",
+                )
         sync_folder(path.parent)
     except oracledb.Error as error:
         raise failure(error, path.name) from None
     except pyarrow.ArrowInvalid as error:
-        raise MoveError(f"a value does not fit its type: {error}", where=path.name) from None
+        raise MoveError(
+            f"a value does not fit its type: {error}", where=path.name, next_step="leave the column out with --columns"
+        ) from None
     elapsed_ns = int((time.monotonic() - begun) * 1e9)
     told = {"rows": rows, "hash": found, "file_bytes": path.stat().st_size, "snapshot": 0}
     return {**told, "elapsed_ns": elapsed_ns, "ended_ns": time.time_ns()}

@@ -138,7 +138,11 @@ def quoted(name: str) -> str:
         MoveError: The name is empty, or contains a double quote or a NUL character.
     """
     if '"' in name or "\0" in name or not name:
-        raise MoveError(f"{name!r} is not an Oracle name", where="--table")
+        raise MoveError(
+            f"{name!r} is not an Oracle name",
+            where="--table",
+            next_step="remove double quotes and NUL characters from the name",
+        )
     return f'"{name}"'
 
 

@@ -222,7 +222,9 @@ def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], request: Request, 
         if kind in LOCKABLE:
             conn.execute(sql.SQL("lock table {} in access share mode").format(sql.Identifier(*name)))
         elif oid is None:
-            raise MoveError("was dropped while the job was reading it", where=".".join(name))
+            raise MoveError(
+                "was dropped while the job was reading it", where=".".join(name), next_step="run the command again"
+            )
     row = conn.execute("select pg_export_snapshot(), now()::text").fetchone()
     snapshot.id, snapshot.taken_at = row or ("", "")
     conn.execute(session_settings(conn, idle_only=True))
@@ -317,7 +319,11 @@ def _table(conn: psycopg.Connection[Any], oid: int, name: tuple[str, str], kind:
 
 def _partitioned(table: Table, column: str) -> Table:
     if column not in {one.name for one in table.columns}:
-        raise MoveError(f"{table.schema}.{table.name} has no column {column!r}".lstrip("."), where="--partition-by")
+        raise MoveError(
+            f"{table.schema}.{table.name} has no column {column!r}".lstrip("."),
+            where="--partition-by",
+            next_step="name a column of the table",
+        )
     return replace(table, partition=column)
 
 

@@ -59,7 +59,9 @@ def matched(conn: psycopg.Connection[Any], into: LoadRequest, heads: Heads) -> T
         columns = [_column(one, known, into) for one in heads]
     missing = [key for key in into.key if key not in {column.name for column in columns}]
     if missing:
-        raise MoveError(f"the files have no column {missing[0]!r}", where="--key")
+        raise MoveError(
+            f"the files have no column {missing[0]!r}", where="--key", next_step="name columns of the files"
+        )
     return TargetTable(oid, *name, kind, tuple(columns), any(known[one.name][3] for one in columns))
 
 

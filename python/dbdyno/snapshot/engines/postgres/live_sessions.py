@@ -109,10 +109,14 @@ def plan(target: Postgres, connection: Connection, pid: int) -> list[str]:
     """
     row = connection.execute("select datname, query from pg_stat_activity where pid = %s", [pid]).fetchone()
     if row is None or not row[1]:
-        raise SnapshotError(f"there is no session {pid}, or this role may not see its statement")
+        raise SnapshotError(
+            f"there is no session {pid}, or this role may not see its statement",
+            next_step="choose an active session, or grant pg_read_all_stats to the role",
+        )
     if not _EXPLAINED.match(row[1]):
         raise SnapshotError(
-            f"session {pid} runs a statement without a plan: only SELECT, INSERT, UPDATE, DELETE and MERGE have one"
+            f"session {pid} runs a statement without a plan: only SELECT, INSERT, UPDATE, DELETE and MERGE have one",
+            next_step="choose another session",
         )
     import psycopg
 

@@ -102,9 +102,17 @@ def parsed(text: bytes, where: str) -> KeptRun:
     try:
         content = json.loads(text, object_hook=Section) if len(text) <= LARGEST else None
     except (ValueError, RecursionError) as error:
-        raise EvidenceError(f"is not complete JSON: {str(error)[:100]}", where=where) from error
+        raise EvidenceError(
+            f"is not complete JSON: {str(error)[:100]}",
+            where=where,
+            next_step="restore the file from a copy, or push the run again",
+        ) from error
     if not isinstance(content, dict) or content.get("kind") != KIND or content.get("schema") != SCHEMA:
-        raise EvidenceError(f"is not a result of schema {SCHEMA}", where=where)
+        raise EvidenceError(
+            f"is not a result of schema {SCHEMA}",
+            where=where,
+            next_step="use the version of dbdyno that wrote the result",
+        )
     try:
         return KeptRun(Path(where), content)
     except EvidenceError as error:
