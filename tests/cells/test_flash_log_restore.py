@@ -205,7 +205,7 @@ def test_what_is_no_cut_run_on_cells_is_refused_in_words(rig: Rig, tmp_path: Pat
     refused = asked(rig, "cells", "restore", "mine", "--runs", str(runs))
     assert refused.returncode == 2
     assert "is still running" in refused.stderr
-    with pytest.raises(CellsError, match="run mine is at work there"):
+    with pytest.raises(CellsError, match="run mine is still running on this cell"):
         refuse_cut(runs, found)
     at_work.save(restored=True)
     refuse_cut(runs, found)

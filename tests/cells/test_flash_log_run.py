@@ -144,7 +144,7 @@ def test_the_command_asks_and_the_dry_run_does_not(rig: Rig, tmp_path: Path):
     [
         (["redo-size", "--target", "cells:a"], "does not run on storage cells"),
         (["plan.toml", "--target", "cells:a"], "does not run on storage cells"),
-        (["flash-log", "--target", "cells:"], "no cell is named"),
+        (["flash-log", "--target", "cells:"], "no cell is given"),
         (["flash-log", "--target", "cells:a", "--set", "commits=5"], "no factor 'commits'"),
         (["flash-log", "--target", "cells:a", "--set", "flash_log=on"], "does not name both arms"),
         (["flash-log", "--target", "cells:a", "--set", "turn=soon"], "is not a duration"),

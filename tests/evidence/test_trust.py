@@ -349,7 +349,7 @@ def test_a_plan_that_names_another_bench_than_its_manifest_is_refused(run: Run) 
     """What is asked about depends on the kind of bench, so a manifest cannot pretend to be of another."""
     elsewhere(run, "postgresql://a@127.0.0.1:1/b")
     run.save(bench="mock")
-    with pytest.raises(EvidenceError, match="was made on a mock, and its plan names an engine"):
+    with pytest.raises(EvidenceError, match="was made on a mock, but its plan names an engine"):
         resume(run)
 
 

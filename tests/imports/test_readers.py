@@ -61,7 +61,7 @@ def test_hammerdb_timing_gives_the_times_of_new_orders() -> None:
 
 def test_two_results_in_one_log_of_hammerdb_are_an_error() -> None:
     text = output("hammerdb.log").read_text() * 2
-    with pytest.raises(EvidenceError, match="holds 2 results"):
+    with pytest.raises(EvidenceError, match="contains 2 results"):
         read_text(text, "h.log")
 
 

@@ -84,7 +84,7 @@ def test_a_commit_stands_where_the_study_says(lab):
 
 def test_a_statement_size_that_does_not_divide_the_rows_is_refused(lab):
     done = lab("run", "insert-size", "--set", "batch=3", code=2)
-    assert "statements of 3 rows do not make 1000 rows" in done.stderr
+    assert "1000 rows cannot be divided into statements of 3 rows" in done.stderr
 
 
 @pytest.mark.soak

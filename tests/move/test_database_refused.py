@@ -90,7 +90,7 @@ def test_a_target_that_is_a_standby(databases: Databases) -> None:
 
 def test_the_source_itself(databases: Databases) -> None:
     done = dbdyno("move", databases.source, databases.source, "--database", "--job", databases.job)
-    assert "is the source itself" in done.stderr
+    assert "is the source database" in done.stderr
 
 
 def test_a_role_that_may_not_write_there(databases: Databases) -> None:

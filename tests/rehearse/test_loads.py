@@ -147,7 +147,7 @@ def test_an_encrypted_capture_needs_its_key(engine: EmbeddedPostgres, tmp_path: 
     other.write_bytes(base64.b64encode(bytes(32)))
     other.chmod(0o600)
     wrong = dbdyno("rehearse", old, new, "--load", captured, "--key-file", other, "--out", tmp_path / "runs")
-    assert (wrong.returncode, "the key is another one" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "the key is wrong" in wrong.stderr) == (2, True)
     replayed = dbdyno("trace", "replay", captured, "--target", old, "--key-file", key, "--speed", "max")
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr
     profile = dbdyno("trace", "profile", captured)
@@ -167,7 +167,7 @@ def test_an_encrypted_capture_needs_its_key(engine: EmbeddedPostgres, tmp_path: 
     [
         (b"short", 0o600, "does not contain a key"),
         (b"\xff" * 32, 0o600, "holds no text"),
-        (base64.b64encode(bytes(32)), 0o644, "others may read the key"),
+        (base64.b64encode(bytes(32)), 0o644, "other users may read the key"),
     ],
 )
 def test_a_key_is_32_bytes_that_nobody_else_can_read(tmp_path: Path, content: bytes, mode: int, says: str) -> None:

@@ -186,7 +186,7 @@ def test_what_cannot_be_read_is_counted_with_its_place_and_the_rest_is_read() ->
     rows, file = logged(good + xml + torn + good)
     assert [row["line"] for row in rows] == [1, 12]
     assert file.unread.places == {
-        "a plan: it is not a plan (TypeError)": ["a.log:8"],
+        "a plan: the text is not a plan (TypeError)": ["a.log:8"],
         "a plan: no plan follows the text of the statement": ["a.log:10"],
     }
 

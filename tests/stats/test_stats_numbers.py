@@ -149,7 +149,7 @@ class TestClassicalTestsRefuse:
         for test in (mann_whitney, kolmogorov_smirnov):
             with pytest.raises(StatsError, match="without values"):
                 test(np.array([], dtype=np.int64), some)
-            with pytest.raises(StatsError, match="sort them"):
+            with pytest.raises(StatsError, match="sort the values"):
                 test(np.array([3, 1, 2]), some)
         with pytest.raises(StatsError, match="without values"):
             mann_whitney(Counts(np.array([1]), np.array([0])), some)

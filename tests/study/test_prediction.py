@@ -177,7 +177,7 @@ def test_calibrating_is_one_command(runs: Path, tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("calibrate", "made"), "fitted to one arm, and the run has 3"),
+        (("calibrate", "made"), "fitted to one arm, but the run has 3"),
         (("calibrate", "made", "--arm", "two"), "has no arm 'two'"),
         (("predict", "made", "-m", "nothing.toml"), "cannot be read"),
         (("predict", "made", "-m", "sas-and-flash"), "has no calibrated PostgreSQL"),

@@ -245,7 +245,7 @@ def check(known: dict[str, str], numbers: Sequence[str], words: Sequence[str]) -
         if name not in known:
             raise StatsError(
                 f"there is no column {name!r}",
-                next_step=f"give data with a column of numbers; found the columns {', '.join(known)}",
+                next_step=f"use one of the columns {', '.join(known)}",
             )
     for name in numbers:
         if not is_number(known[name]):
