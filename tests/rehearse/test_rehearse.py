@@ -246,7 +246,7 @@ def test_a_database_in_use_is_refused_and_nothing_is_made(
         user.execute("select 1")
         done = dbdyno("rehearse", old, "--change", "set jit = off", "--load", captured, "--out", tmp_path / "runs")
     assert done.returncode == 2
-    assert "looks like production: 1 sessions of others were at work" in done.stderr
+    assert "looks like a production server: 1 sessions of others were at work" in done.stderr
     assert "webshop" in done.stderr and "next:" in done.stderr
     assert not (tmp_path / "runs").exists()
 
@@ -257,7 +257,7 @@ def test_sessions_that_the_role_may_not_look_at_count(engine: EmbeddedPostgres, 
     with psycopg.connect(old, application_name="webshop"):
         time.sleep(0.1)
         done = dbdyno("rehearse", poor, "--change", "set jit = off", "--load", captured, "--out", tmp_path / "runs")
-    assert (done.returncode, "looks like production" in done.stderr) == (2, True), done.stdout + done.stderr
+    assert (done.returncode, "looks like a production server" in done.stderr) == (2, True), done.stdout + done.stderr
 
 
 def test_a_target_without_the_tables_says_what_lacks(engine: EmbeddedPostgres, captured: Path, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_a_prefix_is_read_by_its_pattern_and_guessed_alike(prefix: str, before: 
 
 
 def test_a_prefix_without_a_time_is_refused_with_the_next_step(tmp_path: Path) -> None:
-    with pytest.raises(SnapshotError, match="has no time"):
+    with pytest.raises(SnapshotError, match="has no field for the time"):
         Prefix("[%p] ")
     (tmp_path / "a.log").write_text(text_line("duration: 1.000 ms  statement: select 1", prefix="[28] "))
     done = dbdyno("snap", "plans", "--log", "a.log", cwd=tmp_path)

@@ -199,7 +199,7 @@ def refuse_target(target: Postgres, conn: psycopg.Connection[Any], job: str = ""
         names = ", ".join(f"{name} ({role}, {host}, pid {pid})" for name, role, host, pid in others[:SHOWN])
         more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
         raise MoveError(
-            f"seems to be in use: {counted(len(others), 'session')} of other users: {names}{more}",
+            f"seems to be in use: {counted(len(others), 'session')} of other clients: {names}{more}",
             where=target.safe_dsn,
             next_step="name another database, or end these sessions if this database is the right one",
         )
