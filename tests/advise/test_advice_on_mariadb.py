@@ -305,7 +305,7 @@ def test_an_interval_of_snapshots_has_what_was_done_in_it(server: MariaServer, s
     (row,) = found.of("without_index")
     assert "ID + ?" in row["sentence"], "the sum needs statistics of columns, which snapshots do not hold"
     told = {one["rule"]: one for one in found.model["not_judged"]}
-    assert "snapshots do not hold it" in told["unused_index"]["why"]
+    assert "snapshots do not contain this" in told["unused_index"]["why"]
     assert "dbdyno advise mariadb://" in told["lock_queue"]["next"]
     assert not {"redo_log", "max_connections"} & told.keys()
 

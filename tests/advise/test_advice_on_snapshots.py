@@ -34,7 +34,7 @@ def test_the_interval_has_the_statement_that_sorted_within_it(
     assert figures["calls"] == 3 and 0.5 < found["temp_files"]["stake"] <= 1
     assert "missing_index" not in found and "max_wal_size" not in found, "that was before"
     told = {one["rule"]: one for one in model["not_judged"]}
-    assert "snapshots do not hold it" in told["duplicate_index"]["why"]
+    assert "snapshots do not contain this" in told["duplicate_index"]["why"]
     assert "dbdyno advise" in told["wraparound"]["next"]
 
 

@@ -119,7 +119,7 @@ def test_a_machine_without_costs_of_the_mix_predicts_for_its_own_load_or_says_wh
 
 
 def test_what_no_machine_can_say_is_refused_or_not_judged(machine: Path):
-    with pytest.raises(AdviceError, match="for a PostgreSQL server"):
+    with pytest.raises(AdviceError, match="with a PostgreSQL server"):
         with_machine(Facts("made", "run", {}), machine, None, None)
     model = judge(
         with_machine(server(fsync="off"), machine, None, None), [r for r in rules() if r.family == "predicted"]
@@ -199,4 +199,4 @@ def test_a_real_server_is_advised_by_a_machine_and_the_proof_compares(machine: P
 
 def test_sessions_are_those_of_a_machine(tmp_path: Path):
     refused = dbdyno("advise", "host", "--sessions", "4", cwd=tmp_path)
-    assert refused.returncode == 2 and "--sessions is for --machine" in refused.stderr
+    assert refused.returncode == 2 and "--sessions works only with --machine" in refused.stderr

@@ -71,7 +71,7 @@ def test_folders_that_hold_no_whole_or_no_running_server_are_passed_over(tmp_pat
 def test_a_forced_folder_is_taken_or_refused_never_replaced(tmp_path: Path) -> None:
     folder = fake_server(tmp_path / "mine", "13.1")
     assert find_binaries({"DBDYNO_PG_BIN": str(folder)}).source == "DBDYNO_PG_BIN"
-    with pytest.raises(TargetError, match="does not hold a PostgreSQL server that runs"):
+    with pytest.raises(TargetError, match="does not contain a working PostgreSQL server"):
         find_binaries({"DBDYNO_PG_BIN": str(tmp_path)})
 
 

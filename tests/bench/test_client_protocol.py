@@ -104,10 +104,10 @@ def test_an_honest_client_gives_its_operations_and_ends_with_its_stdin():
         ("long statement", "has a statement that began before its transaction, or ended after it"),
         ("outside", "record 1 of the slice is outside the times that its end reports"),
         ("too many", "its end reports 10 transactions, and 5 were recorded"),
-        ("too few", "has 4 transactions where 5 were asked for"),
+        ("too few", "has 4 transactions, but 5 were requested"),
         ("other end", "ended slice 78 where slice 2 was asked for"),
-        ("short records", "wrote something that is not a record as record"),
-        ("prints", "wrote something that is not a record as record 10: 'INFO connection pool is warm"),
+        ("short records", "wrote an invalid record"),
+        ("prints", "wrote an invalid record 10: 'INFO connection pool is warm"),
         ("goes on", "goes on after its answer: 10 bytes that are no whole record"),
         ("fails", "cannot go on: the password is *** and more (SQLSTATE 57P01)"),
     ],
@@ -154,7 +154,7 @@ def test_a_client_that_dies_or_hangs_is_named_and_may_be_started_again(how: str,
     [
         ("other version", "speaks version 9 of the protocol, and this is version 1"),
         ("other clock", "has another clock"),
-        ("greets with text", "wrote something that is not a record as record 1: 'Picked up JAVA_TOOL_OPTIONS"),
+        ("greets with text", "wrote an invalid record 1: 'Picked up JAVA_TOOL_OPTIONS"),
     ],
 )
 def test_a_client_that_greets_wrongly_is_refused(how: str, words: str):
@@ -405,9 +405,9 @@ def test_a_response_time_counts_from_when_the_transaction_was_due():
     assert Arrivals([90, 110], 10**19).intended(records).tolist() == [90, 110]
     with pytest.raises(StreamError, match="began 1 of 2 transactions before they were due in the open loop"):
         Arrivals([90, 181], 10**19).intended(records)
-    with pytest.raises(StreamError, match="has 2 transactions where 1 were due"):
+    with pytest.raises(StreamError, match="has 2 transactions, but 1 were due"):
         Arrivals([90], 10**19).intended(records)
-    with pytest.raises(StreamError, match="has 2 transactions where 3 were due"):
+    with pytest.raises(StreamError, match="has 2 transactions, but 3 were due"):
         Arrivals([90, 110, 120], 10**19).intended(records)
     assert len(Arrivals([90, 110, 120], 1).intended(records)) == 2, "given up"
 
@@ -437,7 +437,7 @@ def test_a_connection_goes_by_the_environment():
 def test_a_driver_that_would_ignore_how_a_connection_is_protected_is_refused(name: str):
     refuse_laxer(name, {"channel_binding": "prefer", "sslmode": "verify-full"}, "arm 'a'")
     for option in ({"require_auth": "scram-sha-256"}, {"channel_binding": "require"}, {"sslcrl": "x.crl"}):
-        with pytest.raises(PlanError, match=f"the client {name} cannot honour {next(iter(option))}"):
+        with pytest.raises(PlanError, match=f"the client {name} does not support {next(iter(option))}"):
             refuse_laxer(name, option, "arm 'a'")
         refuse_laxer("psycopg", option, "arm 'a'")
 
@@ -469,7 +469,7 @@ def test_duckdb_refuses_what_it_would_answer_without_the_server():
 
 def test_duckdb_keeps_no_setting_of_a_session_and_says_so_before_it_connects():
     asked = harness.Job(1, "literals", None, [], [], ["set work_mem = '1MB'"], None)
-    with pytest.raises(harness.CannotGoOnError, match="no setting of a session would stay"):
+    with pytest.raises(harness.CannotGoOnError, match="settings of a session would be lost"):
         duckdb_reader.attached("postgresql://nobody@127.0.0.1:1/none", asked)
 
 

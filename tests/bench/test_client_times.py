@@ -112,7 +112,7 @@ def test_a_client_that_tells_half_of_its_times_is_named_and_ended(how: str):
             ClientLostError, match=r"the client pretended tells operations for 5\d% of the time"
         ) as caught:
             made.refuse_doubtful()
-        assert made.process is None and caught.value.next_step == "run `dbdyno client check` on it"
+        assert made.process is None and caught.value.next_step == "run `dbdyno client check` with this client"
         made.connect()
         made.turn(1, 60 * MS, None)
         made.refuse_doubtful()

@@ -84,7 +84,7 @@ def test_nothing_of_a_record_is_taken_as_sql(lab: MariaLab, maria: MariaServer, 
     left(maria, "1; drop database test")
     try:
         done = lab.command("restore", "--all", "--yes", code=2)
-        assert "cannot be put back: expected a whole number" in done.stderr
+        assert "cannot be restored: expected a whole number" in done.stderr
         assert flush(maria) == "0"
     finally:
         flush(maria, 1)

@@ -80,7 +80,7 @@ def test_names_are_found_without_case_and_given_as_the_engine_writes_them(own: P
         ("TimeZone", "Mars/Olympus", "the engine refuses", ""),
         ("server_version", "99", "fixed when the server is built", "compare two servers"),
         ("transaction_isolation", "serializable", "one transaction", "default_transaction_iso"),
-        ("role", "none", "does not list it", "in the arm's SQL"),
+        ("role", "none", "does not list this name", "in the arm's SQL"),
         ("application_name", "mine", "tell the arms apart", "take it out"),
         ("port", "1", "lose its way in", "take it out"),
     ],
@@ -224,7 +224,7 @@ def test_on_another_server_the_entry_that_was_there_is_put_back(others: Postgres
 def test_another_server_is_reloaded_only_if_allowed_and_never_restarted(others: Postgres) -> None:
     changes = classified(others, checkpoint_timeout="11min")
     with (
-        pytest.raises(TargetError, match="seen by every user of this server") as raised,
+        pytest.raises(TargetError, match="affects every user of this server") as raised,
         apply_server_settings(others, changes),
     ):
         pass
@@ -235,7 +235,7 @@ def test_another_server_is_reloaded_only_if_allowed_and_never_restarted(others: 
         apply_server_settings(others, changes, allow_alter_system=True),
     ):
         pass
-    assert "have a DBA run: ALTER SYSTEM SET" in (raised.value.next_step or "")
+    assert "ask a DBA to run ALTER SYSTEM SET" in (raised.value.next_step or "")
     assert entries_of(others, "checkpoint_timeout", "shared_buffers") == {
         "checkpoint_timeout": None,
         "shared_buffers": None,
@@ -283,7 +283,7 @@ def test_no_server_settings_need_no_right_and_no_guardian(plain: Postgres) -> No
 def test_a_plain_role_may_vary_user_settings_only(plain: Postgres) -> None:
     (change,) = classified(plain, work_mem="8MB")
     assert change.how == "session"
-    with pytest.raises(TargetError, match="the role 'plain user' may not set it") as raised:
+    with pytest.raises(TargetError, match="the role 'plain user' may not change this setting") as raised:
         classified(plain, log_min_duration_statement=5)
     assert 'GRANT SET ON PARAMETER log_min_duration_statement TO "plain user"' in (raised.value.next_step or "")
     with pytest.raises(TargetError, match="may not see it"):
@@ -300,7 +300,7 @@ def test_a_granted_parameter_is_allowed(own: Postgres, plain: Postgres) -> None:
 def test_a_plain_role_hears_which_grants_it_lacks(own: Postgres, plain: Postgres) -> None:
     changes = classified(plain, checkpoint_timeout="11min")
     with (
-        pytest.raises(TargetError, match="may not change it for the server") as raised,
+        pytest.raises(TargetError, match="may not change this setting for the server") as raised,
         apply_server_settings(plain, changes, allow_alter_system=True),
     ):
         pass
@@ -326,7 +326,7 @@ def test_with_these_grants_it_works_and_is_put_back(own: Postgres, plain: Postgr
         conn.execute("select pg_reload_conf()")
         assert until(lambda: show(own, "checkpoint_timeout") == "7min")
         with (
-            pytest.raises(TargetError, match="cannot see whether ALTER SYSTEM set it before"),
+            pytest.raises(TargetError, match="cannot see whether ALTER SYSTEM set the setting before"),
             apply_server_settings(plain, changes, allow_alter_system=True),
         ):
             pass

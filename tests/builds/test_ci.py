@@ -144,9 +144,9 @@ def test_a_file_that_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("../plan.toml",), "outside of the repository"),
-        (("/plan.toml",), "outside of the repository"),
-        (("p.toml", "--build", "make\x1b"), "cannot be in a workflow"),
+        (("../plan.toml",), "outside the repository"),
+        (("/plan.toml",), "outside the repository"),
+        (("p.toml", "--build", "make\x1b"), "is not allowed in a workflow"),
         (("p.toml", "--results", "a b"), "not the name of a branch"),
     ],
 )

@@ -32,7 +32,7 @@ def test_the_line_goes_along_first_parents(tmp_path: Path) -> None:
 
 def test_what_names_no_commit_is_an_error_with_its_name(tmp_path: Path) -> None:
     made(tmp_path / "r", 1, sleeping(9))
-    for good, said in (("nowhere", "'nowhere' names no commit"), ("--help", "'--help' names no commit")):
+    for good, said in (("nowhere", "'nowhere' is not a commit"), ("--help", "'--help' is not a commit")):
         with pytest.raises(GitError, match=said):
             line_of(tmp_path / "r", good, "main")
     with pytest.raises(PlanError, match="the same commit"):

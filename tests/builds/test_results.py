@@ -164,7 +164,7 @@ def test_a_branch_has_a_name_that_git_takes(name: str) -> None:
 
 
 def test_a_folder_has_no_remote_and_a_branch_that_is_not_there_is_said(here: Path) -> None:
-    with pytest.raises(EvidenceError, match="a folder, which has no remote"):
+    with pytest.raises(EvidenceError, match="a folder, so it has no remote"):
         place_of("x", "origin")
     made(here / "r", 1, sleeping(9))
     refused = dbdyno("results", "log", "branch:nowhere", cwd=here / "r")

@@ -346,5 +346,5 @@ def test_a_recording_alone_and_one_round_are_refused(two, tmp_path: Path):
     with pytest.raises(CellsError, match="compared only with another recording"):
         run("compare", two[0])
     single = kept(tmp_path / "one", Cells(dice()).rounds(0))
-    with pytest.raises(CellsError, match="has 1 round; rates need two"):
+    with pytest.raises(CellsError, match="has 1 round; expected two or more for rates"):
         recordings((single, single), ("a", "b"))

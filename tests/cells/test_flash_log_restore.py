@@ -105,7 +105,7 @@ def test_a_new_run_on_cells_whose_run_was_cut_is_told_how_to_restore_them(rig: R
         words = rig.words(more, "--out", runs)
         refused = asked(rig, *words)
         assert refused.returncode == 2, refused.stdout
-        assert f"run {run.id} was cut, and its IORM plan is still in effect there" in refused.stderr
+        assert f"run {run.id} was interrupted, and its IORM plan is still in effect on this cell" in refused.stderr
         assert f"dbdyno cells restore {run.path}" in refused.stderr
     assert len(list(run.path.parent.iterdir())) == 1
     assert asked(rig, "cells", "restore", "last", "--yes").returncode == 0
@@ -123,7 +123,7 @@ def test_a_run_whose_machine_stopped_goes_on_once_it_is_restored(rig: Rig):
     assert "dbdyno cells restore" in refused.stderr
     assert asked(rig, "cells", "restore", "last", "--yes").returncode == 0
     elsewhere = asked(rig, *resume, "--target", "cells:a", "--yes")
-    assert "is resumed with its own cells" in elsewhere.stderr
+    assert "is resumed with the cells it was started with" in elsewhere.stderr
     dry = asked(rig, *resume, "--dry-run")
     assert dry.returncode == 0, dry.stderr
     assert "nothing was changed" in dry.stdout
@@ -147,7 +147,7 @@ def test_a_run_does_not_go_on_where_a_cell_is_not_as_it_was(rig: Rig):
     refused = asked(rig, "run", "--resume", "last", "--yes")
     assert refused.returncode == 2
     name = f"127.0.0.1:{rig.served.ports[1]}"
-    assert f"{name}: is not as it was found when the run began: objective" in refused.stderr
+    assert f"{name}: has changed since the run began: objective" in refused.stderr
 
 
 def test_a_cell_that_cannot_be_reached_is_told_of_and_the_others_are_put_back(rig: Rig):
@@ -195,7 +195,7 @@ def test_what_is_no_cut_run_on_cells_is_refused_in_words(rig: Rig, tmp_path: Pat
     new_run(runs, "other", {}, name="other")
     refused = asked(rig, "cells", "restore", "other", "--runs", str(runs))
     assert refused.returncode == 2
-    assert "other: has changed no IORM plan of storage cells: there is nothing to restore" in (refused.stderr)
+    assert "other: did not change the IORM plan of a storage cell, so there is nothing to restore" in (refused.stderr)
     found = rig.survey(rig.plan()).found
     undo = plan_undo(found, {host: (plan.directives,) for host, plan in found.items()}, access(rig.served))
     from dbdyno.bench.undo import to_wire
@@ -205,7 +205,7 @@ def test_what_is_no_cut_run_on_cells_is_refused_in_words(rig: Rig, tmp_path: Pat
     refused = asked(rig, "cells", "restore", "mine", "--runs", str(runs))
     assert refused.returncode == 2
     assert "is still running" in refused.stderr
-    with pytest.raises(CellsError, match="run mine is at work there"):
+    with pytest.raises(CellsError, match="run mine is still running on this cell"):
         refuse_cut(runs, found)
     at_work.save(restored=True)
     refuse_cut(runs, found)

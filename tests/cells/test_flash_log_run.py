@@ -97,7 +97,7 @@ def test_a_cell_without_flash_log_metrics_is_refused(rig: Rig, monkeypatch: pyte
     from dbdyno.bench.cells import survey as cells_survey
 
     monkeypatch.setattr(cells_survey, "MARK", "FL_NOBODY")
-    with pytest.raises(CellsError, match="no flash log is counted there"):
+    with pytest.raises(CellsError, match="it has no metrics of a flash log"):
         rig.survey(rig.plan())
 
 
@@ -105,7 +105,7 @@ def test_a_cell_without_flash_log_metrics_is_refused(rig: Rig, monkeypatch: pyte
 def test_the_database_is_one_that_the_cells_know(rig: Rig, name: str):
     with pytest.raises(PlanError, match=r"no database is named|report no I/O of SALES") as refused:
         rig.survey(rig.plan(database=name))
-    assert "the cells know ORCL" in str(refused.value)
+    assert "the cells report ORCL" in str(refused.value)
 
 
 def test_garbage_for_a_plan_is_refused_before_anything_is_changed(rig: Rig):
@@ -144,9 +144,9 @@ def test_the_command_asks_and_the_dry_run_does_not(rig: Rig, tmp_path: Path):
     [
         (["redo-size", "--target", "cells:a"], "does not run on storage cells"),
         (["plan.toml", "--target", "cells:a"], "does not run on storage cells"),
-        (["flash-log", "--target", "cells:"], "no cell is named"),
+        (["flash-log", "--target", "cells:"], "no cell is given"),
         (["flash-log", "--target", "cells:a", "--set", "commits=5"], "no factor 'commits'"),
-        (["flash-log", "--target", "cells:a", "--set", "flash_log=on"], "is not both arms"),
+        (["flash-log", "--target", "cells:a", "--set", "flash_log=on"], "does not name both arms"),
         (["flash-log", "--target", "cells:a", "--set", "turn=soon"], "is not a duration"),
         (["flash-log", "--target", "cells:@/no/such"], "the group file cannot be read"),
     ],

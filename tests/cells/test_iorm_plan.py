@@ -69,7 +69,7 @@ def test_a_database_of_the_rest_keeps_what_the_rest_gives_it():
 def test_a_plan_by_allocation_gives_no_directive_to_a_new_database():
     plan = plan_of(listed("name=sales,level=1,allocation=80", "name=other,level=2,allocation=100"), "cel01")
     assert len(with_flash_log(plan, ["sales"], on=False)) == 2
-    with pytest.raises(CellsError, match="hr has no directive in the plan, which is by allocation"):
+    with pytest.raises(CellsError, match="hr has no directive in the plan, which is based on allocation"):
         with_flash_log(plan, ["hr"], on=False)
 
 

@@ -86,7 +86,7 @@ def test_a_cut_last_line_is_told_and_another_bad_line_is_an_error(tmp_path: Path
     assert (len(cut), cut.notes) == (60, ("Line 61, the last one, is cut off; it is left out.",))
     for at in (3, 50):
         bad = [*lines[:at], "128166372003061629,hm,1,Erase,0,4096,100\n", *lines[at:]]
-        with pytest.raises(DeviceError, match="a line that cannot be read: '128166372003061629,hm,1,Erase") as raised:
+        with pytest.raises(DeviceError, match="the line cannot be read: '128166372003061629,hm,1,Erase") as raised:
             read_block_trace(written(tmp_path, "".join(bad)))
         assert str(raised.value.where).endswith(f"trace.txt:{at + 1}")
 

@@ -169,7 +169,7 @@ def test_plans_are_checked_with_the_key_and_what_is_allowed():
         ({"title": "t", "engine": "sqlite", "sesions": 1}, "did you mean sessions?"),
         ({"title": "t", "engine": "sqlite", "sessions": 0}, "from 1 to 64"),
         ({"engine": "sqlite"}, "needs 'title'"),
-        ({"title": "t", "engine": "sqlite", "settings": "x"}, "is no dict"),
+        ({"title": "t", "engine": "sqlite", "settings": "x"}, "is not of type dict"),
     ]:
         with pytest.raises(DeviceError) as refused:
             checked(values, "plan.toml")
@@ -197,7 +197,7 @@ def test_the_last_words_of_a_server_are_those_that_say_why():
 
 def test_page_checksums_are_a_setting_of_a_plan_that_is_on_or_off():
     assert initdb_options("on") == initdb_options("true") == ["--data-checksums"]
-    with pytest.raises(DeviceError, match="data_checksums is on or off"):
+    with pytest.raises(DeviceError, match="data_checksums must be on or off"):
         initdb_options("maybe")
     assert checked({"title": "t", "engine": "postgres", "settings": {"data_checksums": False}}, "x").settings == {
         "data_checksums": "false"

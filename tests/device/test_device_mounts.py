@@ -299,7 +299,7 @@ def test_the_mount_of_another_user_is_not_called_dead(tmp_path: Path, monkeypatc
 
 def test_a_folder_inside_the_data_is_refused(tmp_path: Path):
     folder = empty_folder(tmp_path)
-    with pytest.raises(DeviceError, match="must be apart"):
+    with pytest.raises(DeviceError, match="must not contain each other"):
         check_folders(folder, tmp_path)
 
 

@@ -102,7 +102,7 @@ def test_an_error_in_a_plan_names_the_line():
     with pytest.raises(PlanError) as refused:
         plan('[[arm]]\nname = "a"\ndevice = {data = "gp3", iops = -3}\n')
     assert "p.toml:6" in str(refused.value)
-    with pytest.raises(PlanError, match="no device is called 'gp9'"):
+    with pytest.raises(PlanError, match="there is no device named 'gp9'"):
         plan('[[factor]]\ndevice = ["gp9"]\n')
 
 

@@ -104,7 +104,7 @@ def test_a_run_folder_does_not_say_how_to_connect(run: Run, reach: dict[str, Any
     undo = undo_of(run)
     with pytest.raises(CellsError, match="with its own options") as caught:
         way_of(run, undo, Access())
-    assert "repeat those that are yours" in str(caught.value)
+    assert "repeat those you trust" in str(caught.value)
     mine = Access(jump="mine")
     assert way_of(run, undo, mine) == mine
 
@@ -339,7 +339,7 @@ def test_a_run_from_elsewhere_is_shown_and_asked_about_before_anything_is_sent(r
     assert done.exit_code == 2
     assert f"connects to {dsn}" in done.stderr and "sends copy t from program 'id'" in done.stderr
     assert "nobody answered; nothing was sent" in done.stderr
-    with pytest.raises(PlanError, match="did not confirm"):
+    with pytest.raises(PlanError, match="was not confirmed"):
         resume(run)
     with pytest.raises(TargetError, match=r"refused|connect"):
         resume(run, agreed=True)
@@ -349,7 +349,7 @@ def test_a_plan_that_names_another_bench_than_its_manifest_is_refused(run: Run) 
     """What is asked about depends on the kind of bench, so a manifest cannot pretend to be of another."""
     elsewhere(run, "postgresql://a@127.0.0.1:1/b")
     run.save(bench="mock")
-    with pytest.raises(EvidenceError, match="was made on a mock, and its plan names an engine"):
+    with pytest.raises(EvidenceError, match="was made on a mock, but its plan names an engine"):
         resume(run)
 
 

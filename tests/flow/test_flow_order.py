@@ -102,7 +102,7 @@ def test_no_time_is_taken_where_two_arms_answer_differently(tmp_path: Path) -> N
     plan = small()
     other = Script("duckdb bad", SQL["bad"].replace("priority = 1", "priority = 2"))
     plan = replace(plan, arms=[plan.arms[0], replace(plan.arms[1], scripts=[other]), *plan.arms[2:]])
-    with pytest.raises(TargetError, match=r"two arms answer differently over 8,000 lines: .* alone has") as caught:
+    with pytest.raises(TargetError, match=r"two arms give different answers over 8,000 lines: .* alone has") as caught:
         start(plan, tmp_path)
     assert "good order" in str(caught.value.where) and "bad order" in str(caught.value.where)
 

@@ -43,7 +43,7 @@ def test_a_plan_keeps_its_hosts_and_its_folder(desk: Desk) -> None:
     ("load", "said"),
     [
         ('hosts = ["a b"]', "'a b' is not a host"),
-        ("hosts = []", "no cell is named"),
+        ("hosts = []", "no cell is given"),
         ('hosts = ["@group"]', "a plan has no @FILE of hosts"),
         ("hosts = [1]", "must be"),
         ('hosts = ["a"]\nshared_folder = "here"', "'here' is not an absolute path"),

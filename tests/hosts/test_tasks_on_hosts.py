@@ -110,7 +110,7 @@ def test_addresses_that_are_none_are_told(desk: Desk, monkeypatch: pytest.Monkey
     assert "is not the address of a scheduler" in desk("run", desk.plan(), "--scheduler", "desk", code=2)
     assert "does not answer" in desk("run", desk.plan(), "--scheduler", "tcp://127.0.0.1:9", code=2)
     both = desk("run", desk.plan(), "--scheduler", "tcp://127.0.0.1:9", "--hosts", "a", code=2)
-    assert "--scheduler and --hosts both say where to work" in both
+    assert "--scheduler and --hosts exclude each other" in both
 
 
 @pytest.mark.soak

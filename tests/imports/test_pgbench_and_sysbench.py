@@ -63,7 +63,7 @@ def test_aggregated_intervals_give_means_and_counts() -> None:
 
 def test_intervals_of_several_threads_are_refused_for_they_overlap() -> None:
     line = "1763000000 10 9000 9000000 500 1500\n"
-    with pytest.raises(EvidenceError, match="no intervals one after the other"):
+    with pytest.raises(EvidenceError, match="no consecutive intervals"):
         read_text(line * 3, "p.log")
 
 
@@ -81,5 +81,5 @@ def test_sysbench_gives_its_intervals_or_its_sums() -> None:
 
 def test_two_runs_in_one_file_are_an_error() -> None:
     for name in ("pgbench.txt", "sysbench_cpu.txt"):
-        with pytest.raises(EvidenceError, match="holds several runs"):
+        with pytest.raises(EvidenceError, match="contains several runs"):
             read_text(output(name).read_text() * 2, name)

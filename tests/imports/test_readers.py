@@ -63,7 +63,7 @@ def test_hammerdb_timing_gives_the_times_of_new_orders() -> None:
 
 def test_two_results_in_one_log_of_hammerdb_are_an_error() -> None:
     text = output("hammerdb.log").read_text() * 2
-    with pytest.raises(EvidenceError, match="holds 2 results"):
+    with pytest.raises(EvidenceError, match="contains 2 results"):
         read_text(text, "h.log")
 
 
@@ -143,8 +143,8 @@ def test_hyperfine_gives_an_arm_per_command_and_every_execution(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"results": [{"command": "a", "mean": 1.0}]}, "no times of single executions"),
-        ({"results": [{"command": "a", "times": [-1]}]}, "a time is '-1', not a number from 0 on"),
+        ({"results": [{"command": "a", "mean": 1.0}]}, "no times of the individual executions"),
+        ({"results": [{"command": "a", "times": [-1]}]}, "a time is '-1', expected a number of 0 or more"),
         ({"results": [{"command": "a", "times": [1]}] * 2}, "two results of 'a'"),
         ({"results": {"command": 1}}, "no list of results"),
     ],

@@ -277,7 +277,7 @@ teardown = ["drop table attached"]"""
     lab("run", lab.plan(arms, script="select i, word from attached where i <= 5;", blocks=2, more=more))
     assert rows(lab, "select distinct rows, error from calls") == [{"rows": 5, "error": None}]
     alone = lab("run", lab.plan(arms, script="select 1 as alone;", blocks=2), code=2).stderr
-    assert "the client duckdb-scan cannot go on: DuckDB answers this query alone" in alone
+    assert "the client duckdb-scan cannot go on: DuckDB answers this query by itself" in alone
 
 
 @pytest.mark.parametrize(
@@ -304,7 +304,7 @@ def test_a_study_of_clients_runs_at_a_small_size(tmp_path, dsn, study, options, 
     [
         ("fetch-size", {"delay": "far"}, "'far' is not a duration"),
         ("fetch-size", {"client": "dbdyno"}, "the built-in client reads all rows at once"),
-        ("fetch-size", {"rows": "1,2"}, "the table can have only one number of rows"),
+        ("fetch-size", {"rows": "1,2"}, "expected one number of rows for the table"),
         ("bind-variables", {"statement_mode": "guessed"}, "is not a level of this factor"),
         ("drivers", {"client": "odbc"}, "is not a level of this factor"),
         ("bind-variables", {"plan_time": "maybe"}, "is not a level of this factor"),

@@ -84,7 +84,7 @@ def test_a_commit_stands_where_the_study_says(lab):
 
 def test_a_statement_size_that_does_not_divide_the_rows_is_refused(lab):
     done = lab("run", "insert-size", "--set", "batch=3", code=2)
-    assert "statements of 3 rows do not make 1000 rows" in done.stderr
+    assert "1000 rows cannot be divided into statements of 3 rows" in done.stderr
 
 
 @pytest.mark.soak
@@ -211,8 +211,8 @@ def test_the_pages_of_a_file_leave_the_cache_and_its_bytes_stay(tmp_path: Path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("checksum", "--target", "host=nowhere"), "every arm has a server of its own"),
-        (("checksum", "--set", "checksums=maybe"), "'maybe' is neither on nor off"),
+        (("checksum", "--target", "host=nowhere"), "dbdyno starts a server on this host for each arm"),
+        (("checksum", "--set", "checksums=maybe"), "expected on or off, found 'maybe'"),
         (("buffer-cache", "--set", "begin=warm"), "'warm' is not a level of this factor"),
         (("data-growth", "--set", "orders=many"), "'many' is not a whole number above 0"),
         (("insert-size", "--set", "form=load"), "'load' is not a level of this factor"),
@@ -281,7 +281,7 @@ def test_a_study_of_mariadbs_pages_has_a_server_for_each_way(name: str, options:
 
 
 def test_a_server_of_an_arm_on_somebody_elses_mariadb_is_refused():
-    with pytest.raises(PlanError, match="every arm has a server of its own"):
+    with pytest.raises(PlanError, match="dbdyno starts a server on this host for each arm"):
         find_study("checksum").plan({}, target="mariadb://somebody@db/shop")
 
 

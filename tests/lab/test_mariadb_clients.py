@@ -65,7 +65,7 @@ def test_connector_j_does_the_same_as_our_own_load_and_tells_errors_in_the_same_
 @pytest.mark.skipif(bool(missing()), reason=str(missing()))
 def test_the_conformance_test_passes_connector_j_and_refuses_who_has_no_driver(tmp_path: Path) -> None:
     refused = dbdyno("client", "check", "psycopg", "--target", "mariadb", cwd=tmp_path)
-    assert refused.returncode == 2 and "the client psycopg has no driver of this engine" in refused.stderr
+    assert refused.returncode == 2 and "the client psycopg has no driver for this engine" in refused.stderr
     if (gone := BUILTIN["jdbc"].missing()) is not None:
         pytest.skip(gone)
     done = dbdyno("client", "check", "jdbc", "--target", "mariadb", "--format", "json", cwd=tmp_path)
@@ -79,7 +79,7 @@ def test_the_conformance_test_passes_connector_j_and_refuses_who_has_no_driver(t
 @pytest.mark.parametrize(
     ("arm", "words"),
     [
-        ('client = "psycopg"', "the client psycopg has no driver of this engine"),
+        ('client = "psycopg"', "the client psycopg has no driver for this engine"),
         ('client = "jdbc"\nfetch_size = 10', "MariaDB sends all rows of a query at once"),
         ("fetch_size = 10", "fetch_size needs an external client"),
     ],

@@ -72,7 +72,9 @@ def test_a_build_has_its_programs_in_one_tree(tmp_path: Path, beside: str):
 def test_a_folder_without_a_mariadb_server_is_named_with_its_arm(tmp_path: Path, there: tuple[str, ...], named: str):
     for name in there:
         program(tmp_path / name)
-    with pytest.raises(TargetError, match=f"arm '0' names .*which contains no MariaDB server: no {named} is there"):
+    with pytest.raises(
+        TargetError, match=f"arm '0' names .*which does not contain a MariaDB server: {named} is missing"
+    ):
         programs_in(tmp_path, "arm '0'")
 
 

@@ -84,7 +84,7 @@ def test_a_folder_without_a_server_is_named_with_its_arm(tmp_path: Path):
     (tmp_path / "p.toml").write_text(HEAD + arms(f'{{bindir = "{tmp_path}"}}', "{}"))
     done = dbdyno("run", "p.toml", cwd=tmp_path)
     assert done.returncode == 2
-    assert f"arm '0' names {tmp_path}, which does not hold a PostgreSQL server that runs" in done.stderr
+    assert f"arm '0' names {tmp_path}, which does not contain a working PostgreSQL server" in done.stderr
 
 
 @pytest.mark.parametrize(

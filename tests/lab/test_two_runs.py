@@ -109,7 +109,7 @@ def test_a_turn_under_another_value_does_not_count(lab, dsn, mended):
         conn.execute("select pg_reload_conf()")
     _, errors = running.communicate(timeout=120)
     assert running.returncode in (0, 1), errors
-    assert "a setting was changed by somebody else while the arm 'slow writer' ran" in errors
+    assert "another user changed a setting while the arm 'slow writer' ran" in errors
     assert "wal_writer_delay is 300ms" in errors
     blocks = [json.loads(path.read_text()) for path in lab.folder.glob("runs/*/blocks/*.json")]
     assert [block["index"] for block in blocks if any("run again" in mark for mark in block["marks"])] == [0]

@@ -62,7 +62,7 @@ def test_former_names_work_for_one_version() -> None:
     ]
     results = click.Command("x", params=[click.Option(["--ran-on"])])
     assert current_names(results, ["--machine", "old-box"]) == ["--ran-on", "old-box"]
-    assert "names no server" in dbdyno("trace", "proxy", "--to", "db:x").stderr
+    assert "is not the address of a server" in dbdyno("trace", "proxy", "--to", "db:x").stderr
     assert "does not exist" in dbdyno("move", "nowhere/", "--to", "postgresql://me@127.0.0.1:1/db").stderr
 
 

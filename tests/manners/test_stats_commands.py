@@ -233,9 +233,9 @@ def test_prob_r() -> None:
     ("words", "expected"),
     [
         (("summary", "nothing"), "RUN:TABLE"),
-        (("summary", "{t}"), "name one with -y: block, ms, rows"),
+        (("summary", "{t}"), "name one of them with -y: block, ms, rows"),
         (("summary", "{t}", "-y", "arm"), "not a number"),
-        (("summary", "{t}", "-y", "no"), "columns: arm, block, ms, rows"),
+        (("summary", "{t}", "-y", "no"), "columns arm, block, ms, rows"),
         (("summary", "{t}", "-y", "ms", "--where", "no > 1"), "--where"),
         (("test", "{t}", "-y", "ms"), "--by"),
         (("test", "{t}", "-y", "ms", "--by", "arm", "--where", "arm = 'a'"), "found 1"),
@@ -303,7 +303,7 @@ def test_tables_of_a_run(runs: Path) -> None:
     assert answer("summary", run / "calls")[0]["n"] == 300
     assert answer("summary", f"{run}:calls", "--where", "arm = 'base'")[0]["n"] == 50
     done = stats("summary", "last:nothing", "--runs", runs)
-    assert (done.returncode, "tables: calls, waits, metrics" in done.stderr) == (2, True)
+    assert (done.returncode, "tables calls, waits, metrics" in done.stderr) == (2, True)
     done = stats("summary", run)
     assert (done.returncode, "is a run with several tables" in done.stderr) == (2, True)
 

@@ -80,7 +80,7 @@ def test_arms_are_not_pooled_into_one_device(tmp_path: Path):
     model_run(tmp_path, 5, transactions=40)
     error = run("made", "--calls", "commit", "--runs", str(tmp_path)).exception
     assert isinstance(error, ModelError)
-    assert "2 arms are more than one device" in str(error)
+    assert "2 arms are too many" in str(error)
     assert "--arm" in str(error)
     one = run("made", "--calls", "commit", "--arm", "off", "--runs", str(tmp_path), "--format", "json")
     assert json.loads(one.output)["n"] == 240

@@ -157,7 +157,7 @@ def test_copies_with_one_key_file_have_equal_masked_values(people: Databases, tm
     assert seen[0] == seen[1]
     assert derived_key(b"k" * 32) != derived_key(b"l" * 32)
     refused = people.move("--mask-key-file", file)
-    assert (refused.returncode, "--mask-key-file is for --mask" in refused.stderr) == (2, True), refused.stderr
+    assert (refused.returncode, "--mask-key-file works only with --mask" in refused.stderr) == (2, True), refused.stderr
 
 
 def test_a_job_does_not_go_on_with_another_mask_key(people: Databases) -> None:
@@ -178,21 +178,21 @@ def test_a_job_does_not_go_on_with_another_mask_key(people: Databases) -> None:
     ("masks", "says"),
     [
         (("people.email",), "is not a mask"),
-        (("people.email = scramble",), "there is no method 'scramble'"),
+        (("people.email = scramble",), "there is no mask method 'scramble'"),
         (("people.email = hash", "people.email = null"), "a second time"),
         (("peple.email = hash",), "did you mean people?"),
         (("people.mail = hash",), "app.people has no column mail"),
         (("app.young.email = hash",), "has no rows of its own"),
         (("people.email = hash",), "both sides need the same mask"),
         (("orders.email = hash", "people.email = keep-length"), "both sides need the same mask"),
-        (("visits.who = null",), "may not be NULL"),
-        (("people.tall = hash",), "hash is not for the type numeric"),
-        (("people.email = year",), "methods for it: hash, keep-length, constant, null"),
+        (("visits.who = null",), "the column is NOT NULL"),
+        (("people.tall = hash",), "hash does not support the type numeric"),
+        (("people.email = year",), "use one of: hash, keep-length, constant, null"),
         (("people.email = constant",), "constant needs a value"),
         (("people.email = hash:x",), "hash takes no value"),
         (("people.born = constant:soon",), 'invalid input syntax for type date: "soon"'),
         (("made.u = constant:7",), "must be unique"),
-        (("visits.day = year",), "partitioned by it"),
+        (("visits.day = year",), "is partitioned by this column"),
         (("made.b = null",), "computes it from other columns"),
         (("made.u = hash",), "must be unique"),
     ],
@@ -228,13 +228,13 @@ def test_a_reference_may_be_removed_on_its_own_side(people: Databases) -> None:
 def test_two_tables_of_one_name_need_their_schema(people: Databases) -> None:
     people.run(people.source, "create table public.people (email text)")
     done = people.move("--mask", "people.email = hash", "--dry-run")
-    assert (done.returncode, "several tables have this name: " in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "the name is ambiguous; tables with this name: " in done.stderr) == (2, True), done.stderr
     assert people.move(*words(("public.people.email = hash",)), "--dry-run").returncode == 0
 
 
 def test_a_mask_is_for_a_whole_database(databases: Databases) -> None:
     done = dbdyno("move", databases.source, databases.target, "--table", "people", "--mask", "people.email = hash")
-    assert (done.returncode, "--mask is for --database" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "--mask works only with --database" in done.stderr) == (2, True), done.stderr
 
 
 def test_names_are_written_as_in_sql() -> None:

@@ -69,7 +69,7 @@ def test_a_role_that_is_no_superuser_finds_the_tables_to_analyse(databases: Data
 def test_a_target_that_others_use(databases: Databases) -> None:
     with psycopg.connect(databases.target, application_name="shop") as conn:
         conn.execute("select 1")
-        untouched(databases, f"1 session of others: shop (postgres, 127.0.0.1/32, pid {conn.info.backend_pid})")
+        untouched(databases, f"1 session of other clients: shop (postgres, 127.0.0.1/32, pid {conn.info.backend_pid})")
 
 
 def test_a_target_that_is_a_standby(databases: Databases) -> None:
@@ -90,7 +90,7 @@ def test_a_target_that_is_a_standby(databases: Databases) -> None:
 
 def test_the_source_itself(databases: Databases) -> None:
     done = dbdyno("move", databases.source, databases.source, "--database", "--job", databases.job)
-    assert "is the source itself" in done.stderr
+    assert "is the source database" in done.stderr
 
 
 def test_a_role_that_may_not_write_there(databases: Databases) -> None:
@@ -119,7 +119,7 @@ def test_the_target_of_an_unfinished_job_is_named_with_its_folder(databases: Dat
 
 def test_a_schema_of_the_name_that_moves_need(databases: Databases) -> None:
     databases.run(databases.source, "create schema dbdyno_move")
-    untouched(databases, "has a schema dbdyno_move, a name that a move needs for itself")
+    untouched(databases, "has a schema dbdyno_move, which is the name that a move uses for its own schema")
 
 
 def test_an_extension_that_the_target_does_not_have_is_named(databases: Databases) -> None:
@@ -164,14 +164,14 @@ def test_options_of_tables_are_not_for_databases(databases: Databases, words: tu
 
 def test_other_engines_and_files_have_no_database_to_move(databases: Databases) -> None:
     done = dbdyno("move", "mariadb://me@127.0.0.1/shop", databases.target, "--database")
-    assert "--database moves a PostgreSQL database into another one" in done.stderr
+    assert "--database moves a PostgreSQL database into another PostgreSQL database" in done.stderr
     done = dbdyno("move", databases.source, "folder/", "--database")
     assert "write postgresql://user@host/database for both" in done.stderr
 
 
 def test_the_form_of_the_output_is_for_databases(databases: Databases) -> None:
     done = dbdyno("move", databases.source, "out/", "--table", "t", "--format", "json")
-    assert "--format is for --database" in done.stderr
+    assert "--format works only with --database" in done.stderr
 
 
 def test_a_job_of_a_database_cannot_mix_instants(databases: Databases) -> None:
@@ -179,7 +179,7 @@ def test_a_job_of_a_database_cannot_mix_instants(databases: Databases) -> None:
         databases.job.rmdir()
     databases.run(databases.source, "create table t (i int)")
     assert databases.move().returncode == 0
-    assert "--as-of-now is not for a database" in databases.resume("--as-of-now").stderr
+    assert "--as-of-now does not work with a database" in databases.resume("--as-of-now").stderr
 
 
 @pytest.mark.parametrize(

@@ -164,9 +164,9 @@ def test_no_rows_and_1600_columns(lab: Lab) -> None:
         (("--query", "select 1 as a, 2 as a"), "two columns are named 'a'"),
         (("--query", "delete from t"), "syntax error"),
         (("--query", "with x as (delete from t returning id) select * from x"), "WITH clause"),
-        (("--tables", "none.*"), "no table fits"),
+        (("--tables", "none.*"), "no table matches"),
         ((), "name what to move"),
-        (("--table", "t", "--query", "select 1"), "--query stands alone"),
+        (("--table", "t", "--query", "select 1"), "--query excludes --table"),
         (("--table", "t", "--memory", "lots"), "is not a size"),
     ],
 )

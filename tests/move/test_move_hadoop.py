@@ -31,7 +31,10 @@ def test_a_place_needs_pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setitem(sys.modules, "py4j.java_gateway", None)
     done = dbdyno(*words, "--job", tmp_path / "job")
-    assert (done.returncode, "a Hadoop file system: needs pyspark" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "a Hadoop file system: cannot be used: PySpark is not installed" in done.stderr) == (
+        2,
+        True,
+    ), done.stderr
     assert not (tmp_path / "job").exists()
 
 

@@ -89,7 +89,7 @@ def test_stdin_that_is_no_arrow_is_told_as_stdin(lab: Lab) -> None:
     lab.run("create table u (id int)")
     done = dbdyno("move", "-", "--to", lab.dsn, "--table", "u", stdin=b"no arrow at all" * 300)
     assert (done.returncode, "stdin: " in done.stderr, "dbdyno-move-" in done.stderr) == (2, True, False), done.stderr
-    assert "next: give a whole file of Parquet or Arrow IPC" in done.stderr
+    assert "next: give a complete Parquet or Arrow IPC file" in done.stderr
 
 
 def test_a_source_that_is_truncated_altered_or_dropped_in_the_middle_waits_for_the_end(lab: Lab) -> None:

@@ -212,7 +212,7 @@ def test_a_plan_that_somebody_else_made_is_not_carried_out(table: Lab) -> None:
     for words in (("resume", table.out, "--source", table.dsn, "--restart"), ("abort", table.out)):
         refused = dbdyno("move", *words)
         assert refused.returncode == 2
-        assert "this user did not make this plan here" in refused.stderr
+        assert "the job's plan was not made by this user" in refused.stderr
     manifest["plan"]["chunks"][0]["file"] = "../x.parquet"
     place.write_text(json.dumps(manifest))
     assert "names a file outside of its folder" in dbdyno("move", "verify", table.out).stderr
@@ -227,9 +227,9 @@ def test_one_job_per_folder_and_one_process_per_job(table: Lab) -> None:
         assert process.poll() is None
         time.sleep(0.002)
     busy = dbdyno("move", "abort", table.out)
-    assert (busy.returncode, "another process works on this job" in busy.stderr) == (2, True)
+    assert (busy.returncode, "another process is working on this job" in busy.stderr) == (2, True)
     taken = table.move("--table", "t")
-    assert (taken.returncode, "a job already exists there" in taken.stderr) == (2, True)
+    assert (taken.returncode, "already contains a job" in taken.stderr) == (2, True)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
     assert process.returncode == 130

@@ -132,9 +132,9 @@ def test_what_a_job_cannot_be_of_is_said(lab: Lab, tmp_path: Path) -> None:
     given = tmp_path / "x.csv"
     given.write_text("id\n1\n")
     csv = dbdyno("move", given, "--to", lab.dsn, "--table", "u", "--job", lab.folder / "job")
-    assert (csv.returncode, "a CSV is one piece" in csv.stderr) == (2, True)
+    assert (csv.returncode, "a CSV file is loaded as a whole" in csv.stderr) == (2, True)
     stdin = dbdyno("move", "-", "--to", lab.dsn, "--table", "u", "--job", lab.folder / "job")
-    assert (stdin.returncode, "stdin comes once" in stdin.stderr) == (2, True)
+    assert (stdin.returncode, "stdin can be read only once" in stdin.stderr) == (2, True)
     assert not (lab.folder / "job").exists()
 
 

@@ -142,7 +142,7 @@ def test_what_a_load_into_a_mariadb_would_do(maria: Maria) -> None:
         across = dbdyno("move", source, "--to", to, "--table", "t", "--dry-run")
         assert (across.returncode, "into " in across.stdout, "  x: " in across.stdout) == (0, True, True), across.stderr
     nowhere = dbdyno("move", maria.out, "--to", maria.url, "--table", "nowhere", "--dry-run")
-    assert (nowhere.returncode, "--create makes it" in nowhere.stderr) == (2, True)
+    assert (nowhere.returncode, "add --create to make the table" in nowhere.stderr) == (2, True)
     assert maria.ask("select count(*) from u") == [(0,)]
     assert sorted(row[0] for row in maria.ask("show tables")) == ["t", "u"]
 
@@ -232,7 +232,7 @@ def test_tables_are_made_or_none_is(family: Maria) -> None:
     assert made.returncode == 0, made.stderr
     assert arrived(family)
     two = several(family, family.url, family.url, "--tables", "*.a_line", "--into", "copy.*", job="two")
-    assert (two.returncode, "two tables would go into it" in two.stderr) == (2, True), two.stderr
+    assert (two.returncode, "two source tables would be loaded into this table" in two.stderr) == (2, True), two.stderr
 
 
 def test_a_job_from_postgresql_into_a_mariadb_goes_on_in_its_types(maria: Maria) -> None:

@@ -102,7 +102,7 @@ def test_without_the_package_it_is_one_clear_error(tmp_path: Path, monkeypatch: 
     assert "secret" not in done.stderr
     assert not (tmp_path / "out").exists()
     into = dbdyno("move", "oracle://me@db:1521/x", "--table", "T", "--to", "postgresql://h/d", "--job", tmp_path / "j")
-    assert (into.returncode, "an Oracle is moved into a folder" in into.stderr) == (2, True), into.stderr
+    assert (into.returncode, "a move from Oracle writes a folder" in into.stderr) == (2, True), into.stderr
 
 
 class Driver:
@@ -162,7 +162,7 @@ def test_a_job_reads_each_piece_once_and_goes_on_at_its_scn(tmp_path: Path, monk
     driver.fails = 1
     words = ("--table", "sales.orders", "--to", tmp_path / "out", "--workers", "1")
     done = dbdyno("move", "oracle://me:secret@db/x", *words)
-    assert (done.returncode, "the undo of the SCN is gone" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "the undo data of the SCN is no longer available" in done.stderr) == (2, True), done.stderr
     begun = len(driver.asked)
     done = dbdyno("move", "resume", tmp_path / "out", "--source", "oracle://me:secret@db/x", "--verify", "files")
     assert done.returncode == 0, done.stderr

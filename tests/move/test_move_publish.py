@@ -29,7 +29,7 @@ def test_a_table_is_made_with_the_types_that_the_files_note(lab: Lab) -> None:
     assert (again.returncode, "already exists" in again.stderr) == (2, True)
     lab.run('drop table "New; Table", t', "drop type mood")
     gone = into(lab, "--table", "v", "--create")
-    assert (gone.returncode, "there is no type 'mood'" in gone.stderr) == (2, True)
+    assert (gone.returncode, "the target has no type 'mood'" in gone.stderr) == (2, True)
     assert nothing_left(lab)
 
 
@@ -114,4 +114,4 @@ def test_deferred_indexes_are_back_as_they_were(lab: Lab) -> None:
     assert (sorted(lab.rows(INDEXES)), lab.rows(CONSTRAINTS)) == (sorted(before[0]), before[1])
     lab.run("delete from u")
     kept = into(lab, "--table", "u", "--defer-indexes")
-    assert "something else stands on it" in kept.stdout
+    assert "another object depends on it" in kept.stdout

@@ -122,7 +122,7 @@ def test_somebody_elses_job_is_read_and_nothing_is_written_there(table: Lab) -> 
     manifest["plan"]["source"] = "<script>alert(1)</script>"
     place.write_text(json.dumps(manifest))
     done = dbdyno("report", table.out)
-    assert (done.returncode, "this user did not make this plan here" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "the job's plan was not made by this user" in done.stderr) == (2, True), done.stderr
     other = table.folder / "page.html"
     assert dbdyno("report", table.out, "-o", other).returncode == 0
     assert "<script>alert" not in other.read_text()

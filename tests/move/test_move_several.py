@@ -99,7 +99,9 @@ def test_tables_are_made_under_their_own_names_or_refused_where_two_are_one(lab:
     assert all(content(lab, f"archive.{name}") == content(lab, f"sales.{name}") for name in NAMES)
     words = ("--tables", "*.a_lines", "--to", lab.dsn, "--job", lab.folder / "two")
     twice = dbdyno("move", lab.dsn, *words, "--into", "archive.*")
-    assert (twice.returncode, "two tables would go into it" in twice.stderr) == (2, True), twice.stderr
+    assert (twice.returncode, "two source tables would be loaded into this table" in twice.stderr) == (2, True), (
+        twice.stderr
+    )
     one = dbdyno("move", lab.dsn, *words, "--into", "archive.a_lines")
     assert (one.returncode, "3 tables cannot be moved into one" in one.stderr) == (2, True), one.stderr
     assert not (lab.folder / "two").exists()
@@ -129,10 +131,10 @@ def test_bad_rows_of_all_tables_go_into_one_file(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--into", "archive.*", "--mode", "replace-partitions"), "is for one table at a time"),
+        (("--into", "archive.*", "--mode", "replace-partitions"), "works on one table at a time"),
         (("--into", "nowhere.*"), "there is no such table"),
         (("--into", "nowhere.*", "--create"), 'schema "nowhere" does not exist'),
-        (("--where", "id > 1"), "--where and --columns are for one table"),
+        (("--where", "id > 1"), "--where and --columns work with one table"),
     ],
 )
 def test_what_cannot_go_together_begins_nothing(lab: Lab, words: tuple[str, ...], said: str) -> None:

@@ -162,7 +162,7 @@ def test_an_open_loop_counts_from_the_intended_moment(dbdyno: Command, tmp_path:
         (("log", "--file-size", "900000GiB"), "log: 879 TiB and 16 MiB to spare are needed there"),
         (("log", "--file-size", "8KiB"), "file size: 8192 bytes hold fewer than 4 writes"),
         (("log", "--rate", "5", "--think", "1ms"), "rate: a rate and a think time are given"),
-        (("log", "--for", "1s", "--commits", "5"), "--for and --commits are given"),
+        (("log", "--for", "1s", "--commits", "5"), "--for and --commits exclude each other"),
     ],
 )
 def test_what_cannot_be_done_is_said_with_the_next_step(

@@ -108,7 +108,7 @@ def test_an_empty_new_side_is_refused_before_anything_is_measured(engine: Embedd
     load = imported(tmp_path, line(1) + line(2))
     old, new = database(engine, "old", template="shop"), database(engine, "new")
     done = dbdyno("rehearse", old, new, "--load", load, "--for", "3s", "--out", tmp_path / "runs")
-    assert (done.returncode, "has no tables, and the old side has 1" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "has no tables, but the old side has 1" in done.stderr) == (2, True), done.stderr
     assert "dbdyno move OLD NEW --database" in done.stderr
     assert not (tmp_path / "runs").exists()
 

@@ -144,12 +144,12 @@ def test_an_encrypted_capture_needs_its_key(engine: EmbeddedPostgres, tmp_path: 
     captured = private_capture(engine, "people_old", tmp_path / "captured", key)
     assert "miller@example.org" not in texts_in(captured)
     without = dbdyno("rehearse", old, new, "--load", captured, "--out", tmp_path / "runs")
-    assert (without.returncode, "name the key that they were captured with" in without.stderr) == (2, True)
+    assert (without.returncode, "name the key of the capture" in without.stderr) == (2, True)
     other = tmp_path / "other.key"
     other.write_bytes(base64.b64encode(bytes(32)))
     other.chmod(0o600)
     wrong = dbdyno("rehearse", old, new, "--load", captured, "--key-file", other, "--out", tmp_path / "runs")
-    assert (wrong.returncode, "the key is another one" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "the key is wrong" in wrong.stderr) == (2, True)
     replayed = dbdyno("trace", "replay", captured, "--target", old, "--key-file", key, "--speed", "max")
     assert replayed.returncode == 0, replayed.stdout + replayed.stderr
     profile = dbdyno("trace", "profile", captured)
@@ -158,16 +158,18 @@ def test_an_encrypted_capture_needs_its_key(engine: EmbeddedPostgres, tmp_path: 
         f'title = "x"\n[workload]\nreplay = "{captured}"\n[[arm]]\nname = "a"\n[[arm]]\nname = "b"\n'
     )
     planned = dbdyno("plan", "check", tmp_path / "plan.toml")
-    assert (planned.returncode, "its messages are encrypted" in planned.stderr) == (2, True), planned.stderr
+    assert (planned.returncode, "the messages of the capture are encrypted" in planned.stderr) == (2, True), (
+        planned.stderr
+    )
     assert not list(Path("/dev/shm").glob(f"dbdyno-memory-{os.getpid()}-*"))
 
 
 @pytest.mark.parametrize(
     ("content", "mode", "says"),
     [
-        (b"short", 0o600, "holds no key"),
+        (b"short", 0o600, "does not contain a key"),
         (b"\xff" * 32, 0o600, "holds no text"),
-        (base64.b64encode(bytes(32)), 0o644, "others may read the key"),
+        (base64.b64encode(bytes(32)), 0o644, "other users may read the key"),
     ],
 )
 def test_a_key_is_32_bytes_that_nobody_else_can_read(tmp_path: Path, content: bytes, mode: int, says: str) -> None:
@@ -259,7 +261,7 @@ def test_statements_of_snapshots_get_values_of_the_old_server(tmp_path: Path) ->
         row = next(row for row in (*model["statements"], *model["left_out"]) if row["text"] == text)
         assert (row["origin"], row["calls"]) == ("data", 40)
         unknown = dbdyno("rehearse", old, *words[:2], "--load", "snap:7", "--store", store)
-        assert (unknown.returncode, "names no snapshot" in unknown.stderr) == (2, True), unknown.stderr
+        assert (unknown.returncode, "does not match a snapshot" in unknown.stderr) == (2, True), unknown.stderr
 
 
 TEXT = "select name from customers where id = $1"
@@ -378,7 +380,7 @@ def test_a_new_server_can_have_a_masked_copy(engine: EmbeddedPostgres, tmp_path:
     looking = rows["select name from people where email = ?"]
     assert looking["reason"] == "it looks for a value of people.email, which is masked on the new side"
     refused = dbdyno("rehearse", old, old, *words[2:])
-    assert (refused.returncode, "--mask is for the copy that --new makes" in refused.stderr) == (2, True)
+    assert (refused.returncode, "--mask works only with the copy that --new makes" in refused.stderr) == (2, True)
 
 
 def test_no_masked_value_is_in_the_copy_the_capture_the_run_or_on_the_screen(

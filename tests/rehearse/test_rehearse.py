@@ -257,7 +257,7 @@ def test_sessions_that_the_role_may_not_look_at_count(engine: EmbeddedPostgres, 
     with psycopg.connect(old, application_name="webshop"):
         time.sleep(0.1)
         done = dbdyno("rehearse", poor, "--change", "set jit = off", "--load", captured, "--out", tmp_path / "runs")
-    assert (done.returncode, "looks like production" in done.stderr) == (2, True), done.stdout + done.stderr
+    assert (done.returncode, "looks like a production server" in done.stderr) == (2, True), done.stdout + done.stderr
 
 
 def test_a_target_without_the_tables_says_what_lacks(engine: EmbeddedPostgres, captured: Path, tmp_path: Path) -> None:
@@ -270,10 +270,10 @@ def test_a_target_without_the_tables_says_what_lacks(engine: EmbeddedPostgres, c
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("OLD", "--load", "statements"), "give one of NEW, --change and --new"),
-        (("OLD", "NEW", "--change", "set jit = off", "--load", "statements"), "give one of NEW, --change and --new"),
-        (("OLD", "--new", "version=9", "--load", "statements"), "no PostgreSQL 9 is installed here"),
-        (("OLD", "--new", "bindir=/nowhere", "--load", "statements"), "does not hold a PostgreSQL server"),
+        (("OLD", "--load", "statements"), "one of NEW, --change and --new"),
+        (("OLD", "NEW", "--change", "set jit = off", "--load", "statements"), "one of NEW, --change and --new"),
+        (("OLD", "--new", "version=9", "--load", "statements"), "PostgreSQL 9 is not installed here"),
+        (("OLD", "--new", "bindir=/nowhere", "--load", "statements"), "does not contain a working PostgreSQL server"),
         (("OLD", "--new", "newest", "--load", "statements"), "expected bindir=FOLDER or version=17"),
         (("OLD", "NEW", "--load", "statements", "--threshold", "much"), "expected a share"),
         (("OLD", "NEW", "--load", "statements", "--threshold", "5"), "for 5 percent write 5%"),

@@ -88,8 +88,8 @@ def test_failures_and_differing_answers_are_counted_by_side_and_statement() -> N
 
 
 def test_a_replay_that_ended_early_says_why() -> None:
-    found = outcome_of(Replays((), CAPTURE, "the server refuses a copy of the database: disk full"), "The new side")
+    found = outcome_of(Replays((), CAPTURE, "the server refuses to copy the database: disk full"), "The new side")
     assert found.sentences == (
-        "The replay did not come to its end: the server refuses a copy of the database: disk full.",
+        "The replay did not come to its end: the server refuses to copy the database: disk full.",
     )
     assert not found.is_worse

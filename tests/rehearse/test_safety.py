@@ -180,7 +180,7 @@ def test_what_the_user_allows_is_rehearsed(
 
 
 def test_a_name_to_allow_that_does_not_exist_is_an_error(engine: EmbeddedPostgres, reaching: Outside) -> None:
-    with pytest.raises(TargetError, match="--allow indirekt: there is neither such a function"):
+    with pytest.raises(TargetError, match="--allow indirekt: there is neither a function of this name"):
         read_outside(Postgres.on(engine).in_database("reaching"), allowed=["indirekt"])
 
 
@@ -208,8 +208,8 @@ def test_a_change_of_more_than_the_copy_is_refused_before_anything_is_executed(c
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ("set local work_mem = '1MB'", "ends with the transaction"),
-        ("/* c */ set transaction isolation level serializable", "ends with the transaction"),
+        ("set local work_mem = '1MB'", "has no effect after the transaction"),
+        ("/* c */ set transaction isolation level serializable", "has no effect after the transaction"),
         ("select set_config('work_mem', '1MB', false)", "changes nothing that the rehearsal executes"),
         ("reset work_mem", "changes nothing that the rehearsal executes"),
         ("-- nothing", "is not a statement"),

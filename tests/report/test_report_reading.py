@@ -14,7 +14,7 @@ from dbdyno.report.figures import draw
 @pytest.mark.parametrize(
     ("model", "where", "words"),
     [
-        ([], "analysis", "expected"[:0] + "an analysis is a mapping, found list"),
+        ([], "analysis", "expected"[:0] + "expected an analysis as a mapping, found list"),
         ({}, "analysis.schema", "expected schema 1, found None"),
         ({"schema": 2, "kind": "aa"}, "analysis.schema", "expected schema 1, found 2"),
         ({"schema": 1, "kind": "x"}, "analysis.kind", "expected one of experiment, aa, curve"),

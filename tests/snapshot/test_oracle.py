@@ -69,7 +69,7 @@ def test_no_licensed_script_is_run_unless_the_connection_string_names_it(driver:
 
 
 def test_a_licensed_view_that_is_not_there_is_refused() -> None:
-    with pytest.raises(SnapshotError, match="no such view"):
+    with pytest.raises(SnapshotError, match="is not a view that needs a licence"):
         address(f"{DSN}?licensed=dba_hist")
 
 

@@ -103,7 +103,7 @@ def test_a_prefix_is_read_by_its_pattern_and_guessed_alike(prefix: str, before: 
 
 
 def test_a_prefix_without_a_time_is_refused_with_the_next_step(tmp_path: Path) -> None:
-    with pytest.raises(SnapshotError, match="has no time"):
+    with pytest.raises(SnapshotError, match="has no field for the time"):
         Prefix("[%p] ")
     (tmp_path / "a.log").write_text(text_line("duration: 1.000 ms  statement: select 1", prefix="[28] "))
     done = dbdyno("snap", "plans", "--log", "a.log", cwd=tmp_path)
@@ -186,7 +186,7 @@ def test_what_cannot_be_read_is_counted_with_its_place_and_the_rest_is_read() ->
     rows, file = logged(good + xml + torn + good)
     assert [row["line"] for row in rows] == [1, 12]
     assert file.unread.places == {
-        "a plan: it is not a plan (TypeError)": ["a.log:8"],
+        "a plan: the text is not a plan (TypeError)": ["a.log:8"],
         "a plan: no plan follows the text of the statement": ["a.log:10"],
     }
 
@@ -212,7 +212,7 @@ def test_a_plan_whose_root_has_no_estimate_is_told() -> None:
         text_line("duration: 1.0 ms  plan:\nQuery Text: select 1\nResult  (cost=0.00..0.01 rows=? width=4)")
     )
     assert rows == []
-    assert list(file.unread.places) == ["a plan: its root has no estimate"]
+    assert list(file.unread.places) == ["a plan: the root of the plan has no estimate"]
 
 
 def test_packed_logs_are_read_and_a_torn_one_up_to_where_it_is_torn(tmp_path: Path) -> None:

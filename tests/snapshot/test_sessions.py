@@ -146,7 +146,7 @@ def test_a_value_with_quotes_is_a_value_and_no_sql(tmp_path: Path) -> None:
 
 
 def test_a_dimension_that_is_not_known_is_refused(tmp_path: Path) -> None:
-    with stored(tmp_path, []) as interval, pytest.raises(SnapshotError, match="no dimension"):
+    with stored(tmp_path, []) as interval, pytest.raises(SnapshotError, match="cannot be grouped by"):
         History(interval).by("colour")
 
 

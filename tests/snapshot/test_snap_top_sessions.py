@@ -189,7 +189,7 @@ def test_a_plan_is_shown_and_nothing_is_run_for_it(held: tuple[Lab, int, int]) -
         assert any("Update on kept" in line for line in live.plan(holder))
         with contextlib.closing(lab.connect()) as listening:
             listening.execute("listen nothing")
-            with pytest.raises(SnapshotError, match="only queries, INSERT"):
+            with pytest.raises(SnapshotError, match="only SELECT, INSERT"):
                 live.plan(listening.info.backend_pid)
         with pytest.raises(SnapshotError, match="no session 1 "):
             live.plan(1)

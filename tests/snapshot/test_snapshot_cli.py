@@ -82,7 +82,7 @@ def test_watch_prints_numbers_and_compare_and_baseline_use_them(lab: Lab):
 
 
 def test_errors_say_what_to_do(two: Lab):
-    with pytest.raises(Error, match="names no snapshot"):
+    with pytest.raises(Error, match="does not match a snapshot"):
         run(two, "report", "1", "99")
     dead = make_conninfo("", host="127.0.0.1", port="1", connect_timeout="2")
     with pytest.raises(Error, match=r"cannot connect: .*Connection refused") as told:

@@ -75,8 +75,8 @@ def fleet_file(tmp_path: Path, text: str) -> Path:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "names no [[target]]"),
-        ("every = 5\n[[target]]", "'every' has a value of the wrong kind"),
+        ("", "has no [[target]]"),
+        ("every = 5\n[[target]]", "'every' has a value of the wrong type"),
         ("evry = '5s'\n[[target]]", "'evry' is not a key"),
         ("[[target]]\ndsn = 'x'", "has no name"),
         ("[[target]]\nname = '../up'\ndsn = 'x'", "cannot name a target"),
@@ -291,7 +291,7 @@ def test_the_login_of_a_collector_is_not_told(tmp_path: Path):
         port = free.getsockname()[1]
     url = f"http://scott:verborgen@127.0.0.1:{port}/v1/metrics"
     done = run("snap", "export", "--otlp", url, "--once", "--store", tmp_path / "none")
-    assert done.returncode == 2 and "cannot be posted to" in done.stderr
+    assert done.returncode == 2 and "cannot receive the metrics" in done.stderr
     assert "verborgen" not in done.stdout + done.stderr
 
 
@@ -369,4 +369,4 @@ def test_an_address_that_is_open_to_all_or_none_is_refused(words: tuple[str, ...
 def test_a_collector_that_is_away_is_an_error_with_its_place(tmp_path: Path):
     added(Store(tmp_path / "snaps"), 3)
     done = run("snap", "export", "--once", "--otlp", "http://127.0.0.1:1/v1/metrics", "--store", tmp_path / "snaps")
-    assert done.returncode == 2 and "http://127.0.0.1:1/v1/metrics: cannot be posted to" in done.stderr
+    assert done.returncode == 2 and "http://127.0.0.1:1/v1/metrics: cannot receive the metrics" in done.stderr

@@ -184,7 +184,7 @@ def test_a_baseline_is_a_period_with_a_name(made: Made):
     forget_baseline(made.store, "monday")
     with pytest.raises(SnapshotError, match="is not a period"):
         period(made.store, "snap:monday")
-    with pytest.raises(SnapshotError, match="cannot name a baseline"):
+    with pytest.raises(SnapshotError, match="is not a valid name of a baseline"):
         keep_baseline(made.store, "../x", period(made.store, "1..3"))
     with pytest.raises(SnapshotError, match="no baseline"):
         forget_baseline(made.store, "other")

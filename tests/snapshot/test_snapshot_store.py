@@ -51,7 +51,7 @@ def test_a_snapshot_is_named_by_number_note_time_or_last(store: Store):
 @pytest.mark.parametrize("name", ["7", "nothing", "last-9", "1999-01-01"])
 def test_a_name_that_names_nothing_says_what_would(store: Store, name: str):
     add(store, 1)
-    with pytest.raises(SnapshotError, match="names no snapshot") as raised:
+    with pytest.raises(SnapshotError, match="does not match a snapshot") as raised:
         find(store, name)
     assert "dbdyno snap list" in str(raised.value)
 
@@ -60,7 +60,7 @@ def test_a_number_that_was_pruned_says_which_are_beside_it(store: Store):
     for n in range(4):
         add(store, n)
     shutil.rmtree(store.folder / "000002")
-    with pytest.raises(SnapshotError, match="'2' names no snapshot") as raised:
+    with pytest.raises(SnapshotError, match="'2' does not match a snapshot") as raised:
         find(Store(store.folder), "2")
     assert "the nearest are 1 and 3" in str(raised.value)
 
@@ -68,7 +68,7 @@ def test_a_number_that_was_pruned_says_which_are_beside_it(store: Store):
 def test_last_needs_a_target_where_there_are_several(store: Store):
     add(store, 1)
     add(store, 1, target="b:2")
-    with pytest.raises(SnapshotError, match="needs a target"):
+    with pytest.raises(SnapshotError, match="is ambiguous"):
         find(store, "last")
     assert find(store, "last", "b:2").number == 2
 

@@ -169,7 +169,7 @@ def test_quick_full_and_what_is_set_by_hand():
 
 def test_quick_and_full_together_are_refused():
     done = dbdyno("run", "threads", "--quick", "--full")
-    assert done.returncode == 2 and "opposites" in done.stderr
+    assert done.returncode == 2 and "exclude each other" in done.stderr
 
 
 def test_what_others_use_of_the_processors_is_counted_apart_from_our_own(tmp_path: Path):

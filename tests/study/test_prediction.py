@@ -177,10 +177,10 @@ def test_calibrating_is_one_command(runs: Path, tmp_path: Path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("calibrate", "made"), "fitted to one arm, and the run has 3"),
+        (("calibrate", "made"), "fitted to one arm, but the run has 3"),
         (("calibrate", "made", "--arm", "two"), "has no arm 'two'"),
         (("predict", "made", "-m", "nothing.toml"), "cannot be read"),
-        (("predict", "made", "-m", "sas-and-flash"), "has no PostgreSQL that was calibrated"),
+        (("predict", "made", "-m", "sas-and-flash"), "has no calibrated PostgreSQL"),
     ],
 )
 def test_what_cannot_be_is_refused_with_the_next_step(arguments: tuple[str, ...], words: str, runs: Path):

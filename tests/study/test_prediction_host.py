@@ -207,7 +207,7 @@ def test_waits_for_a_core_count_beyond_what_its_start_takes(tmp_path: Path):
         (("calibrate", "--host"), "--host needs --folder"),
         (("calibrate", "last", "--host", "--folder", "/"), "leave RUN or FILE out"),
         (("calibrate", "--host", "--folder", "/", "--arm", "s1"), "leave --arm out"),
-        (("calibrate", "last", "--folder", "/"), "--folder is for --host"),
+        (("calibrate", "last", "--folder", "/"), "--folder works only with --host"),
     ],
 )
 def test_options_that_do_not_go_together(arguments: tuple[str, ...], words: str):

@@ -99,7 +99,7 @@ def test_what_cannot_be_raced_is_refused(tmp_path: Path, arguments: tuple[str, .
 def test_one_arm_has_nobody_to_race(tmp_path: Path):
     plan({"1": 1000}, tmp_path)
     done = dbdyno("tune", "p.toml", cwd=tmp_path)
-    assert (done.returncode, "a race needs at least two arms, and the plan has one" in done.stderr) == (2, True)
+    assert (done.returncode, "a race needs at least two arms, but the plan has one" in done.stderr) == (2, True)
 
 
 @pytest.mark.soak

@@ -174,7 +174,7 @@ def test_other_files_are_refused_with_what_to_name(talked: tuple[MariaServer, Pa
     postgres = tmp_path / "postgresql.log"
     postgres.write_text("2026-11-21 00:59:57.437 UTC [28] LOG:  duration: 0.1 ms  statement: select 1\n")
     done = dbdyno("trace", "import", "--log", postgres, talked[1] / "slow.log", "--out", tmp_path / "run")
-    assert (done.returncode, "name the logs of one server" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "name only the logs of one server" in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "run").exists()
 
 

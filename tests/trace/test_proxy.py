@@ -266,7 +266,7 @@ def test_a_proxy_that_looks_for_the_next_message_sleeps_when_none_comes(
 
 @pytest.mark.parametrize("text", ["", "db:port", ":5432", "db:0", "db:70000"])
 def test_a_place_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(TraceError, match="names no server"):
+    with pytest.raises(TraceError, match="is not the address of a server"):
         server_of(text)
 
 

@@ -368,7 +368,7 @@ def test_what_is_no_server_is_refused_with_the_next_step(tmp_path: Path) -> None
         place_of(None, None, None)
     with pytest.raises(TraceError, match="in one way"):
         place_of("host=x", 1, None)
-    with pytest.raises(TraceError, match="no server runs on this folder"):
+    with pytest.raises(TraceError, match="no running server uses this data folder"):
         place_of(None, None, tmp_path)
     answer = dbdyno("trace", "record", "--pid", str(os.getpid()), "--out", str(tmp_path / "run"))
     assert answer.returncode == 2

@@ -333,4 +333,4 @@ def test_both_sides_of_a_call_are_laid_together(engine: EmbeddedPostgres, tmp_pa
     manifest = json.loads((server / "manifest.json").read_text())
     (server / "manifest.json").write_text(json.dumps({**manifest, "options": {"mode": "read"}}))
     looks = dbdyno("trace", "join", wire, server)
-    assert (looks.returncode, "record with dbdyno trace record --exact" in looks.stderr) == (2, True)
+    assert (looks.returncode, "record with `dbdyno trace record --exact`" in looks.stderr) == (2, True)

@@ -144,7 +144,7 @@ def test_a_run_of_an_experiment_is_no_trace(tmp_path: Path):
     (tmp_path / "manifest.json").write_text('{"schema": 1, "kind": "experiment"}')
     done = dbdyno("trace", "sql", tmp_path)
     assert done.returncode == 2
-    assert "no imported trace" in done.stderr
+    assert "not one of an imported trace" in done.stderr
 
 
 def test_a_closed_pipe_ends_quietly(runs: Path):

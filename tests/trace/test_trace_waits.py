@@ -93,7 +93,7 @@ def test_an_event_that_is_not_there_names_those_that_are(traces: Traces):
 
 def test_a_condition_that_fits_no_wait_is_not_taken_for_a_trace_without_waits(traces: Traces):
     restrict(traces, where="elapsed_us > 1000000000")
-    with pytest.raises(TraceError, match="no wait fits the condition"):
+    with pytest.raises(TraceError, match="no wait matches the condition"):
         waits_page(traces, Request())
 
 

@@ -104,7 +104,7 @@ def test_pages_leave_this_machine_only_encrypted(tmp_path: Path) -> None:
         check(Listening(host, proxy="https://lab.example.org"))
     for host in ("127.0.0.1", "::1", "localhost", "127.9.9.9"):
         check(Listening(host))
-    with pytest.raises(Error, match="is not an origin"):
+    with pytest.raises(Error, match="is not the origin of a URL"):
         check(Listening(proxy="lab.example.org"))
 
 

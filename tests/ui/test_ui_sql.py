@@ -106,7 +106,7 @@ def test_a_saved_query_is_in_a_file_of_the_user_s_and_nothing_in_it_is_lost(
     missing = dbdyno("sql", "@nothing", *where)
     assert missing.returncode == 2 and "the answer" in missing.stderr
     bad = dbdyno("sql", "select 1", *where, "--save", "../x")
-    assert bad.returncode == 2 and "cannot name a query" in bad.stderr
+    assert bad.returncode == 2 and "is not a valid name of a query" in bad.stderr
     queries_file().write_bytes(b"\xff\xfe")
     assert dbdyno("sql", "select 1", *where, "--save", "x").returncode == 2
     assert queries_file().read_bytes() == b"\xff\xfe", "what cannot be read is not written over"

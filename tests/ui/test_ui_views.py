@@ -200,7 +200,7 @@ def test_a_search_finds_statements_tables_settings_and_runs(browser_of: Browser)
         ("/server?stretch=yesterday", "is not an interval"),
         ("/server?stretch=2026-11-26T15:00..2026-11-26T14:00", "is not an interval"),
         ("/server?target=other", "there is no such server"),
-        ("/statement?id=1", "is not known in this time"),
+        ("/statement?id=1", "does not occur in this interval"),
         ("/periods?against=yesterday", "there are no snapshots of yesterday"),
         ("/plans", "no plans of"),
         ("/runs?format=exe", "is not a format"),

@@ -63,12 +63,12 @@ def test_what_was_sure_before_a_load_goes_on_stays_so() -> None:
     ],
 )
 def test_a_node_tells_how_late_its_log_may_be(settings: dict[str, str] | None, seconds: float) -> None:
-    pytest.importorskip("cassandra", reason="the driver of Cassandra is not installed: make setup-wide")
+    pytest.importorskip("cassandra", reason="the Cassandra driver is not installed: run `make setup-wide`")
     assert unsure_s(Session(settings)) == pytest.approx(seconds)
 
 
 def test_a_node_with_another_generation_was_started_again() -> None:
-    pytest.importorskip("cassandra", reason="the driver of Cassandra is not installed: make setup-wide")
+    pytest.importorskip("cassandra", reason="the Cassandra driver is not installed: run `make setup-wide`")
     one = starts(Session({}, [("10.0.0.1", 7000, 5), ("10.0.0.2", 7000, 6)]))
     assert again(one, one) is False
     assert again(one, {"10.0.0.1:7000": 5}) is False, "a node that left acknowledges no more, and lost nothing itself"

@@ -151,7 +151,7 @@ def test_elements_of_types_of_the_users_own_are_the_same(session: Any, wide_lab:
     [
         ("de) values (1, 0.12345678901)", "column de: contains a value that is not a decimal(38,10)"),
         ("de) values (1, 123456789012345678901234.5)", "cannot be represented as Decimal"),
-        ("ts) values (1, '1500-01-01 00:00:00+0000')", "an instant before 1582-10-15 is not read by Spark"),
+        ("ts) values (1, '1500-01-01 00:00:00+0000')", "an instant before 1582-10-15 cannot be read by Spark"),
     ],
 )
 def test_what_spark_would_change_is_an_error_that_names_the_column(

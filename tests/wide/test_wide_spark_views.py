@@ -87,7 +87,7 @@ def test_sql_of_duckdb_becomes_that_of_spark_and_code_of_java_is_refused() -> No
     sql = transpiled("select a, count(*) from _scan_0 as t group by a order by a")
     assert sql.endswith("ORDER BY a NULLS LAST")
     for odd in ("select reflect('java.lang.System', 'exit', 1)", "select java_method('a', 'b')"):
-        with pytest.raises(WideError, match="runs code of Java"):
+        with pytest.raises(WideError, match="runs Java code"):
             transpiled(odd)
 
 
@@ -107,7 +107,7 @@ def test_of_a_task_that_failed_the_root_of_it_is_told() -> None:
 
 def test_without_the_connector_the_next_step_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(JARS, str(tmp_path))
-    with pytest.raises(WideError, match="connector to Cassandra is not installed") as caught:
+    with pytest.raises(WideError, match="Spark Cassandra connector is not installed") as caught:
         jars()
     assert "make setup-wide" in str(caught.value.next_step)
 
@@ -129,6 +129,10 @@ def test_a_duration_is_text_in_cassandras_own_form(months: int, days: int, nanos
 def test_a_connector_of_another_scala_is_refused_before_spark_starts(tmp_path: Path) -> None:
     (tmp_path / "scala-library-2.13.16.jar").touch()
     found = [Path("spark-cassandra-connector_2.12-3.5.1.jar")]
-    with pytest.raises(WideError, match=r"is spark-cassandra-connector_2.12-3.5.1.jar, Spark is of Scala 2.13"):
+    with pytest.raises(
+        WideError,
+        match=r"spark-cassandra-connector_2.12-3.5.1.jar does not match Spark, which "
+        r"is built with Scala 2.13",
+    ):
         fits(found, tmp_path)
     fits([Path("spark-cassandra-connector_2.13-3.5.1.jar")], tmp_path)

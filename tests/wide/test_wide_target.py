@@ -76,8 +76,8 @@ def test_rows_that_would_be_lost_or_changed_are_refused(tmp_path: Path, bad: tup
     ("shape", "said"),
     [
         (Shape("t", ("nope",), (), ()), "the rows have no column 'nope'"),
-        (Shape("t", (), ("no",), ()), "names no partition key"),
-        (Shape("t", ("id",), ("id",), ()), "column id is in two of"),
+        (Shape("t", (), ("no",), ()), "does not name a partition key"),
+        (Shape("t", ("id",), ("id",), ()), "column id is named in two of"),
     ],
 )
 def test_a_key_that_is_none_is_refused(shape: Shape, said: str) -> None:
@@ -179,5 +179,5 @@ def test_a_load_that_somebody_else_planned_is_not_carried_out(tmp_path: Path) ->
     assert State.open(tmp_path).shape == SHAPE
     place = tmp_path / load.STATE
     place.write_text(place.read_text().replace('"orders"', '"accounts"'))
-    with pytest.raises(WideError, match="this user did not begin this load here"):
+    with pytest.raises(WideError, match="this load was not started by this user"):
         State.open(tmp_path)

@@ -64,7 +64,9 @@ fn print(text: &str) -> ExitCode {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("dbdyno: the answer could not be written: {error}\n  next: make room, or write to another place");
+            eprintln!(
+                "dbdyno: the answer could not be written: {error}\n  next: free space, or write to another place"
+            );
             ExitCode::from(2)
         }
         _ => ExitCode::SUCCESS,

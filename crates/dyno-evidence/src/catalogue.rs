@@ -256,7 +256,7 @@ fn row(line: &'static str) -> Event {
     let mut fields = line.split('\t');
     let mut field = || fields.next().unwrap_or_default();
     let (event, class) = (field(), field());
-    let class = Class::named(class).unwrap_or_else(|| panic!("catalogue: {class:?} of {event:?} is no class"));
+    let class = Class::named(class).unwrap_or_else(|| panic!("catalogue: {class:?} of {event:?} is not a class"));
     Event { event, class, engine_class: field(), versions: field() }
 }
 

@@ -29,7 +29,7 @@ pub enum EvidenceError {
 fn advice(source: &std::io::Error) -> &'static str {
     match source.kind() {
         std::io::ErrorKind::StorageFull => {
-            "\n  next: free space on this disk, then `dbdyno run --resume` goes on from the last whole block"
+            "\n  next: free space on this disk, then continue with `dbdyno run --resume`"
         }
         std::io::ErrorKind::PermissionDenied => "\n  next: choose a writable folder with --out",
         _ => "",

@@ -183,7 +183,11 @@ impl Drawer {
 
     fn transaction(&mut self, session: usize) -> Result<DrawnTransaction, LoadError> {
         let Some((scope, rng, choice)) = self.sessions.get_mut(session) else {
-            return Err(LoadError::spec(&self.arm, format!("there is no session {session}"), "draw for fewer"));
+            return Err(LoadError::spec(
+                &self.arm,
+                format!("there is no session {session}"),
+                "name one of the sessions of the arm",
+            ));
         };
         let script = match self.cumulative.last() {
             Some(&total) if self.cumulative.len() > 1 => {
@@ -242,7 +246,7 @@ fn shown(
     compiler: &Compiler,
 ) -> Result<Option<(DrawnStatement, Vec<VarId>)>, LoadError> {
     let refuse = |line: u32, what: &str| {
-        let next = "change the script, or leave client out: dbdyno's own client runs it";
+        let next = "change the script, or leave client out to run it with dbdyno's own client";
         Err(LoadError::spec(format!("arm {arm}, script {script}, line {line}"), what, next))
     };
     match command {
@@ -251,11 +255,11 @@ fn shown(
         }
         Command::Sql(sql) if sql.compound => refuse(sql.line, "another client sends one statement at a time, not \\;"),
         Command::Sql(sql) if sql.quoted.iter().any(|var| set.contains(var)) => {
-            refuse(sql.line, "a variable inside quotes or a comment is no value of a statement")
+            refuse(sql.line, "a variable inside quotes or a comment is not a value of a statement")
         }
-        Command::RedoPosition { line } => refuse(*line, "another client has no \\redo"),
+        Command::RedoPosition { line } => refuse(*line, "another client does not support \\redo"),
         Command::StartPipeline { line } | Command::SyncPipeline { line } | Command::EndPipeline { line } => {
-            refuse(*line, "another client has no pipelines")
+            refuse(*line, "another client does not support pipelines")
         }
         Command::Sql(sql) => Ok(Some(cut(sql, set, compiler))),
         _ => Ok(None),
@@ -351,7 +355,7 @@ mod tests {
         let cases = [
             ("select 1 as one \\gset\nselect :one;", "line 1: another client cannot keep results"),
             ("select 1 \\; select 2;", "one statement at a time"),
-            ("select 0;\n\\redo\nselect 1;", "line 2: another client has no \\redo"),
+            ("select 0;\n\\redo\nselect 1;", "line 2: another client does not support \\redo"),
             ("\\startpipeline\nselect 1;\n\\endpipeline", "no pipelines"),
             ("select ':rows';", "inside quotes"),
         ];

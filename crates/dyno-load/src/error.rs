@@ -66,7 +66,7 @@ pub enum LoadError {
     },
     /// A lost connection could not be re-established.
     #[error(
-        "lost the connection to {place} and could not reconnect within {waited_s} s: {}\n  next: see the server's log for why it ended",
+        "lost the connection to {place} and could not reconnect within {waited_s} s: {}\n  next: see in the server's log why the connection ended",
         .source.words(place)
     )]
     Reconnect {
@@ -169,7 +169,9 @@ fn next_step(connection: &ConnectionSpec, error: &WireError) -> &'static str {
 /// Returns the next step for errors where it differs between MariaDB and PostgreSQL; otherwise `None`.
 fn mariadb_step(error: &WireError) -> Option<&'static str> {
     match error {
-        WireError::Exposed(_) => Some("give ssl_ca, the certificate of who signed the server's, so that TLS is used"),
+        WireError::Exposed(_) => {
+            Some("give ssl_ca, the certificate of the authority that signed the server's certificate, to use TLS")
+        }
         WireError::Tls(_) => Some("check ssl_ca against the server's certificate"),
         WireError::Auth(_) => {
             Some("use an account with mysql_native_password or ed25519 (CREATE USER ... IDENTIFIED VIA ...)")

@@ -262,7 +262,7 @@ impl Builder<'_> {
                     return Err(self.refuse(
                         script,
                         line,
-                        "the simple protocol has no pipelines",
+                        "the simple protocol does not support pipelines",
                         "use the protocol prepared or extended",
                     ));
                 }

@@ -170,7 +170,7 @@ impl ArmSpec {
             return fail("max_tries is 0", "use 1 for no retry");
         }
         if self.rate_per_s.is_some_and(|rate| !rate.is_finite() || rate <= 0.0) {
-            return fail("rate_per_s is not a positive number", "leave it out for a closed loop");
+            return fail("rate_per_s is not a positive number", "leave rate_per_s out for a closed loop");
         }
         if self.latency_limit_ns.is_some() && self.rate_per_s.is_none() {
             return fail("latency_limit_ns needs an open loop", "give rate_per_s too");

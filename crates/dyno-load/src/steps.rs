@@ -57,7 +57,7 @@ impl<'a> Runner<'a, '_, '_> {
             }
         }
         if self.out.batch.is_open() {
-            let next = "end it with \\endpipeline on every way through the script";
+            let next = "end the pipeline with \\endpipeline on every path through the script";
             return Err(running(self, script, 0, "the script ended inside a pipeline", next));
         }
         Ok(Ended::Well)
@@ -85,11 +85,11 @@ impl<'a> Runner<'a, '_, '_> {
             }
             Step::EndPipeline { .. } if open => Ok(self.end_batch(script, now).await),
             Step::Redo { line, .. } | Step::StartPipeline { line } => {
-                let next = "put it behind \\endpipeline";
+                let next = "move the command behind \\endpipeline";
                 Err(running(self, script, *line, "not possible inside a pipeline", next))
             }
             Step::SyncPipeline { line } | Step::EndPipeline { line } => {
-                let next = "begin one with \\startpipeline";
+                let next = "begin a pipeline with \\startpipeline";
                 Err(running(self, script, *line, "no pipeline is open here", next))
             }
             _ => Ok(Ended::Well),

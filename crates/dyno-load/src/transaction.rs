@@ -77,9 +77,13 @@ impl<'a> Runner<'a, '_, '_> {
         let open = self.state.link.as_ref().is_some_and(Link::in_transaction);
         match ended {
             _ if !open => Ok(ended),
-            Ended::Well => {
-                Err(running(self, script, 0, "the script ended inside a transaction", "end it with COMMIT or ROLLBACK"))
-            }
+            Ended::Well => Err(running(
+                self,
+                script,
+                0,
+                "the script ended inside a transaction",
+                "end the transaction with COMMIT or ROLLBACK",
+            )),
             _ => Ok(self.roll_back(ended, now).await),
         }
     }

@@ -202,7 +202,7 @@ fn a_script_that_cannot_work_is_an_error_with_its_line() {
     let Some(server) = server() else { return };
     let cases = [
         ("select 1;\n\\set x 1 / 0\n", "script script, line 2: division by zero"),
-        ("begin;\nselect 1;\n", "ended inside a transaction\n  next: end it with COMMIT"),
+        ("begin;\nselect 1;\n", "ended inside a transaction\n  next: end the transaction with COMMIT"),
         ("\\if :client_id = 0\n\\startpipeline\n\\endif\nselect 1;\n", "ended inside a pipeline"),
         ("\\if :client_id = 1\n\\startpipeline\n\\endif\nselect 1;\n\\endpipeline\n", "line 5: no pipeline is open"),
     ];

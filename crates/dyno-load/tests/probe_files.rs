@@ -158,9 +158,9 @@ fn only_copies_of_one_log_are_recovered_together() {
         drop(Probe::new(&kept, run).unwrap());
     }
     let error = recover(&[one.clone(), two]).unwrap_err().to_string();
-    assert!(error.contains("is no other copy of the log"), "{error}");
+    assert!(error.contains("is not the other copy of the log"), "{error}");
     let error = recover(&[one.clone(), one]).unwrap_err().to_string();
-    assert!(error.contains("is no other copy of the log"), "{error}");
+    assert!(error.contains("is not the other copy of the log"), "{error}");
     let text = folder.file("text");
     fs::write(&text, "x").unwrap();
     assert!(recover(&[text]).unwrap_err().to_string().contains("is not a log of a probe"));

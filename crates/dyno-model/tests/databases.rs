@@ -235,7 +235,7 @@ fn refused(more: &str, section: &str) -> MachineError {
 fn a_database_beside_that_cannot_be_is_named_with_its_line() {
     let load = "[databases.B.workload]";
     for (section, more, place, words, step) in [
-        ("[databases.B]", "cores = 2", "line 2, databases.B", "says what it does", "kind = ..."),
+        ("[databases.B]", "cores = 2", "line 2, databases.B", "has no kind of workload", "kind = ..."),
         (load, "kind = \"key-lokup\"", "line 3", "key-lokup", "`key-lookup`"),
         (load, "kind = \"sort\"\nkeys = 3", "line 4", "`keys`", "area_kb"),
         (load, "kind = \"sort\"\nsessions = 0", "line 4", "from 1 to 65535", "20"),

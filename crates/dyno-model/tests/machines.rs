@@ -52,7 +52,7 @@ fn a_wrong_key_is_named_with_its_line_and_the_nearest_right_one() {
     assert_refused(&small("[databse]\ncores = 4"), "line 4", "`databse`", "database");
     assert_refused(&small("[database]\ncors = 4"), "line 5, database.cors", "`cors`", "`cores`");
     assert_refused(&small("[devices.x]\nkind = \"dsk\""), "line 5", "\"dsk\"", "`disk`");
-    assert_refused(&small("[devices.x]\nzones = 3"), "line 4, devices.x", "says what it is", "disk");
+    assert_refused(&small("[devices.x]\nzones = 3"), "line 4, devices.x", "has no kind", "disk");
     let beside = "zones = { value = 3, sauce = \"x\" }";
     assert_refused(&small(beside), "line 4", "`sauce`", "value, source");
 }
@@ -78,7 +78,7 @@ fn a_wrong_type_and_a_value_out_of_range_say_what_is_expected() {
 fn text_that_is_no_toml_is_refused_with_its_line() {
     assert_refused(&small("zones = = 3"), "line 4", "", "TOML");
     assert_refused("[devices]\n", "line 1", "title", "title = ");
-    assert_refused("title = 3", "line 1", "a title is a text", "");
+    assert_refused("title = 3", "line 1", "a title must be text", "");
 }
 
 #[test]

@@ -142,7 +142,7 @@ impl Values<'_> {
             }
             Self::Time(values) => {
                 let time = Some(values[row]).filter(|time| TIMES.contains(time));
-                fixed(time.ok_or("a time that is none of a day")?.to_be_bytes(), out);
+                fixed(time.ok_or("a time outside a day")?.to_be_bytes(), out);
             }
             Self::Moment(values) => {
                 let moment = values[row].checked_sub(EPOCH_US).filter(|moment| MOMENTS.contains(moment));

@@ -121,7 +121,7 @@ fn field(array: &dyn Array, row: usize, out: &mut Vec<u8>) -> Result<(), &'stati
         DataType::Time64(TimeUnit::Microsecond) => {
             let time = array.as_primitive::<Time64MicrosecondType>().value(row);
             if !(0..=DAY_US).contains(&time) {
-                return Err("a time that is none of a day");
+                return Err("a time outside a day");
             }
             clock(time, out);
         }

@@ -45,7 +45,7 @@ fn write_value(spec: Option<&ColumnSpec>, value: WireValue<'_>, out: &mut Vec<u8
                 out.extend_from_slice(text);
                 Ok(())
             }
-            other => Err(MoveError::Stream(format!("{other:?} is no text"))),
+            other => Err(MoveError::Stream(format!("{other:?} is not text"))),
         };
     };
     let torn = || MoveError::Stream(format!("column {}: the server sent no {}", spec.name, spec.pg_type));
@@ -78,7 +78,7 @@ fn write_value(spec: Option<&ColumnSpec>, value: WireValue<'_>, out: &mut Vec<u8
         }
         (Kind::Time, WireValue::Span(Span { is_negative, us })) => {
             if (is_negative && us > 0) || us >= DAY_US as u64 {
-                return Err(cannot(spec, "a time that is none of a day"));
+                return Err(cannot(spec, "a time outside a day"));
             }
             out.extend((us as i64).to_be_bytes());
         }
@@ -103,7 +103,7 @@ fn day(spec: &ColumnSpec, point: Point) -> Result<i32, MoveError> {
     let found = days_from_civil(year, month, day);
     // `ALLOW_INVALID_DATES` admits dates such as the 31st of February.
     if civil_from_days(found) != (year, month, day) {
-        return Err(cannot(spec, "a day that is in no calendar"));
+        return Err(cannot(spec, "a day that does not exist in the calendar"));
     }
     Ok(found)
 }

@@ -152,7 +152,10 @@ fn parquet(path: &Path, file: File, bytes_max: usize, groups: Option<(usize, usi
     let groups: Vec<usize> = match groups {
         Some((first, end)) if first <= end && end <= plain.metadata().num_row_groups() => (first..end).collect(),
         Some(_) => {
-            return Err(MoveError::File { path: path.into(), error: "has other row groups than it had".into() });
+            return Err(MoveError::File {
+                path: path.into(),
+                error: "no longer has the row groups that were written".into(),
+            });
         }
         None => (0..plain.metadata().num_row_groups()).collect(),
     };
@@ -199,6 +202,6 @@ fn viewed(schema: &SchemaRef) -> SchemaRef {
 /// Returns the result of `read`; a panic in it becomes an error.
 fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, MoveError>) -> Result<T, MoveError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
-        Err(MoveError::File { path: path.into(), error: "is damaged: its pages do not fit what its head says".into() })
+        Err(MoveError::File { path: path.into(), error: "is damaged: its pages do not match its header".into() })
     })
 }

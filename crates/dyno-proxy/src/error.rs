@@ -9,10 +9,10 @@ pub enum ProxyError {
     #[error("cannot listen on {0}: {1}\n  next: name another address with --listen")]
     Listen(String, std::io::Error),
     /// The server cannot be reached.
-    #[error("no server answers at {0}: {1}\n  next: check --to; it names the server's host and port")]
+    #[error("no server answers at {0}: {1}\n  next: check the server's host and port in --target")]
     Unreachable(String, std::io::Error),
     /// A certificate or key cannot be used.
-    #[error("{0}\n  next: --tls-cert and --tls-key name PEM files of a certificate and of its key")]
+    #[error("{0}\n  next: name PEM files of a certificate and of its key with --tls-cert and --tls-key")]
     Certificate(String),
     /// The settings of TLS with the server are invalid.
     #[error("TLS with the server: {0}")]

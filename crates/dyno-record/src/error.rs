@@ -10,25 +10,24 @@ pub enum RecordError {
     Program(String),
     /// The program is not for x86-64.
     #[error(
-        "the server's program is for {0}: exact waits are recorded on x86-64 only\n  next: sample its waits: \
-         dbdyno snap watch"
+        "the server's program is for {0}: exact waits are recorded on x86-64 only\n  next: sample the server's waits with dbdyno snap watch"
     )]
     Architecture(String),
     /// The program does not export a required symbol.
     #[error(
         "the server's program does not export {0}: it is not PostgreSQL 14 to 18, or it was linked without \
-         its names\n  next: sample its waits: dbdyno snap watch"
+         its names\n  next: sample the server's waits with dbdyno snap watch"
     )]
     Symbol(&'static str),
     /// The code has too few stores to be a known PostgreSQL.
     #[error(
         "the server's code has {0} places that write to my_wait_event_info, far fewer than a PostgreSQL has: its waits \
-         cannot be found in the code\n  next: sample its waits: dbdyno snap watch"
+         cannot be found in the code\n  next: sample the server's waits with dbdyno snap watch"
     )]
     Sites(usize),
     /// The server's version is unknown.
     #[error(
-        "the server is PostgreSQL {0}; exact waits are supported for 14 to 18\n  next: sample its waits: dbdyno snap watch"
+        "the server is PostgreSQL {0}; exact waits are supported for 14 to 18\n  next: sample the server's waits with dbdyno snap watch"
     )]
     Version(String),
     /// The process does not exist or cannot be read.

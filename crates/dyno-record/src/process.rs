@@ -13,7 +13,7 @@ fn proc(pid: i32, name: &str) -> PathBuf {
 fn refused(pid: i32, error: &std::io::Error) -> RecordError {
     let why = match error.kind() {
         std::io::ErrorKind::NotFound => {
-            "there is no such process\n  next: name a process of a running PostgreSQL".to_owned()
+            "there is no such process\n  next: give the id of a running process of PostgreSQL".to_owned()
         }
         std::io::ErrorKind::PermissionDenied => {
             "it belongs to another user\n  next: run dbdyno as root, or as the server's own user".to_owned()

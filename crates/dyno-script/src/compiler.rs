@@ -33,7 +33,7 @@ impl Compiler {
             return Err(Source::new("variables", name).error(
                 0,
                 format!("{:?} cannot be a variable's name", crate::error::excerpt(name)),
-                "names have letters, digits and underscores, and begin with no digit",
+                "use letters, digits and underscores, and do not begin with a digit",
             ));
         }
         Ok(self.names.assign(name))

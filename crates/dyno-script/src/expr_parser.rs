@@ -86,7 +86,7 @@ impl<'s> Parser<'s, '_> {
             if level == COMPARISON && compared {
                 return Err(self.source.error(
                     self.peek().start,
-                    "comparisons do not chain",
+                    "comparisons cannot be chained",
                     "join two comparisons by and, or use parentheses",
                 ));
             }
@@ -214,7 +214,7 @@ impl<'s> Parser<'s, '_> {
             None => Err(self.source.error(
                 start,
                 format!("{word} is neither a value nor a function"),
-                format!("a variable has a colon before its name: :{word}"),
+                format!("write a colon before the name of a variable: :{word}"),
             )),
         }
     }

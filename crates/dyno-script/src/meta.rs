@@ -67,7 +67,7 @@ pub(crate) fn command<'s>(source: &Source<'s>, backslash: usize) -> Result<(Meta
     }
     let names = || NAMES.iter().map(|(name, _)| *name);
     let hint = spelling::nearest(word.text, names()).map_or_else(
-        || format!("the commands are \\{}", names().collect::<Vec<_>>().join(", \\")),
+        || format!("use one of the commands \\{}", names().collect::<Vec<_>>().join(", \\")),
         |nearest| format!("the nearest command is \\{nearest}"),
     );
     let name = crate::error::excerpt(word.text);
@@ -137,7 +137,7 @@ pub(crate) fn check_name(source: &Source, word: Word) -> Result<(), ScriptError>
     let hint = if word.text.starts_with(':') {
         "leave the colon out where a variable is assigned"
     } else {
-        "names have letters, digits and underscores, and begin with no digit"
+        "use letters, digits and underscores, and do not begin with a digit"
     };
     let name = crate::error::excerpt(word.text);
     Err(source.error(word.start, format!("{name:?} cannot be a variable's name"), hint))
@@ -185,7 +185,7 @@ pub(crate) fn sleep_time(
     let number: Option<u64> = signed[..digits].parse().ok();
     match number.and_then(|number| number.checked_mul(unit_us)) {
         Some(time_us) => Ok(SleepTime::FixedUs(time_us)),
-        None => Err(source.error(time.start, "this time is too long", "sleep for less")),
+        None => Err(source.error(time.start, "this time is too long", "choose a shorter time")),
     }
 }
 
@@ -196,5 +196,5 @@ fn unit_us(source: &Source, word: Word) -> Result<u64, ScriptError> {
             return Ok(length_us);
         }
     }
-    Err(source.error(word.start, format!("{:?} is not a unit of time", word.text), "the units are us, ms and s"))
+    Err(source.error(word.start, format!("{:?} is not a unit of time", word.text), "use one of the units us, ms and s"))
 }

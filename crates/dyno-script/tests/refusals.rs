@@ -33,7 +33,7 @@ fn expressions() {
         ("\\set x 1)", "1:9: unexpected \")\" in", "put an operator or the end of the line here"),
         ("\\set x pi(", "1:11: the line ends where", "put a value here"),
         ("\\set x abs(1", "1:13: the line ends", "add what is missing: abs(number)"),
-        ("\\set x 1 < 2 < 3", "1:14: comparisons do not chain", "join two comparisons by and"),
+        ("\\set x 1 < 2 < 3", "1:14: comparisons cannot be chained", "join two comparisons by and"),
         ("\\set x ramdom(1, 2)", "1:8: unknown function ramdom", "the nearest function is random"),
         ("\\set x ceil(2)", "1:8: unknown function ceil", "the functions are abs, debug,"),
         ("\\set x random(1)", "1:8: random does not take 1 argument", "write random(low, high)"),
@@ -44,7 +44,7 @@ fn expressions() {
             "a function takes at most 16 arguments",
         ),
         ("\\set x random", "1:8: the function random has no arguments", "write random(low, high)"),
-        ("\\set x 1 * scale", "1:12: scale is neither a value nor", "a colon before its name: :scale"),
+        ("\\set x 1 * scale", "1:12: scale is neither a value nor", "a colon before the name of a variable: :scale"),
         ("\\set x 1 is 2", "1:13: unexpected \"2\"", "put null, true or false behind is here"),
         ("\\set x case end", "1:13: unexpected \"end\"", "put when here"),
         ("\\set x case when 1 end", "1:20: unexpected \"end\"", "put then here"),
@@ -67,9 +67,9 @@ fn names() {
     check(&[
         ("\\set", "1:5: \\set without a variable", "write \\set name expression"),
         ("\\set :x 1", "1:6: \":x\" cannot be a variable's name", "leave the colon out"),
-        ("\\set 1x 1", "1:6: \"1x\" cannot be a variable's name", "begin with no digit"),
-        ("select 1 \\gset a-b", "1:16: \"a-b\" cannot be", "names have letters, digits"),
-        ("\\sleep :1 ms", "1:9: \"1\" cannot be a variable's name", "names have letters, digits"),
+        ("\\set 1x 1", "1:6: \"1x\" cannot be a variable's name", "do not begin with a digit"),
+        ("select 1 \\gset a-b", "1:16: \"a-b\" cannot be", "use letters, digits"),
+        ("\\sleep :1 ms", "1:9: \"1\" cannot be a variable's name", "use letters, digits"),
     ]);
 }
 
@@ -77,16 +77,16 @@ fn names() {
 fn backslash_commands() {
     check(&[
         ("\\stes x 1", "1:1: unknown command \\stes", "the nearest command is \\set"),
-        ("\\copy t", "1:1: unknown command \\copy", "the commands are \\set, \\sleep,"),
+        ("\\copy t", "1:1: unknown command \\copy", "use one of the commands \\set, \\sleep,"),
         ("\\shell rm", "1:1: \\shell is refused: a script never", "hand its result over"),
         ("\\setshell x date", "1:1: \\setshell is refused", "hand its result over"),
         ("select 1 \\", "1:10: a backslash without a command", "in SQL, put backslashes in quotes"),
         ("\\sleep", "1:1: \\sleep without a time", "write \\sleep number unit"),
         ("\\sleep ms", "1:8: \"ms\" is not a whole number", "write \\sleep number unit"),
         ("\\sleep 1.5 s", "1:8: \"1.5\" is not a whole number", "write \\sleep number unit"),
-        ("\\sleep 1 min", "1:10: \"min\" is not a unit of time", "the units are us, ms and s"),
-        ("\\sleep 10h", "1:10: \"h\" is not a unit of time", "the units are us, ms and s"),
-        ("\\sleep 99999999999999 s", "1:8: this time is too long", "sleep for less"),
+        ("\\sleep 1 min", "1:10: \"min\" is not a unit of time", "use one of the units us, ms and s"),
+        ("\\sleep 10h", "1:10: \"h\" is not a unit of time", "use one of the units us, ms and s"),
+        ("\\sleep 99999999999999 s", "1:8: this time is too long", "choose a shorter time"),
         ("\\sleep 1 ms 2", "1:13: unexpected \"2\" behind \\sleep", "\\sleep takes 2 words at most"),
         ("\\redo now", "1:7: unexpected \"now\" behind \\redo", "write \\redo alone on its line"),
         ("\\gset", "1:1: \\gset does not follow an SQL command", "put it right behind the SQL"),

@@ -154,7 +154,7 @@ def read(text: str, where: str) -> tuple[Experiment, bool]:
     lacks = AdviceError(
         "is not a plan that `dbdyno advise --plan` wrote: its first line does not say which advice it tests",
         where=where,
-        next_step="`dbdyno advise DSN --plan DIR` writes such plans; `dbdyno run` runs any plan",
+        next_step="write such plans with `dbdyno advise DSN --plan DIR`, or run this one with `dbdyno run`",
     )
     if not first.startswith(MARK):
         raise lacks

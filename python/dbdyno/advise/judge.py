@@ -56,8 +56,8 @@ def chosen(only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Rule, ..
 
             near = difflib.get_close_matches(name, sorted(names), 1)
             raise AdviceError(
-                f"no rule and no family of rules is named {name!r}",
-                next_step=f"did you mean {near[0]}?" if near else "`dbdyno advise rules` lists them",
+                f"there is neither a rule nor a family of rules named {name!r}",
+                next_step=f"did you mean {near[0]}?" if near else "list the rules with `dbdyno advise rules`",
             )
     return tuple(
         one

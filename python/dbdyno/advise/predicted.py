@@ -86,7 +86,9 @@ class PredictedEffect:
 
 def without_machine(facts: Facts) -> Facts:
     """Return the evidence with the reason why no effect is predicted: no machine was named."""
-    lack = Lack("no calibrated machine was given", "--machine mine.toml (dbdyno model calibrate)")
+    lack = Lack(
+        "no calibrated machine was given", "add --machine mine.toml, a machine made with `dbdyno model calibrate`"
+    )
     return replace(facts, lacking={PredictedEffect: lack, **facts.lacking})
 
 
@@ -99,13 +101,15 @@ def with_machine(facts: Facts, path: Path, sessions: int | None, load: Load | No
     """
     if facts.engine != "postgres" or facts.kind not in ("server", "snapshots"):
         raise AdviceError(
-            "--machine is for a PostgreSQL server and its snapshots",
+            "--machine works only with a PostgreSQL server or its snapshots",
             where=facts.title,
-            next_step="dbdyno advise postgresql://me@db1/app --machine mine.toml",
+            next_step="run for example `dbdyno advise postgresql://me@db1/app --machine mine.toml`",
         )
     fsync = facts.setting("fsync")
     if fsync is not None and not fsync.on:
-        lack = Lack("fsync is off: the server waits for no device, and a machine has one", "fsync = on")
+        lack = Lack(
+            "fsync is off: the server never waits for its device, but a modelled machine does", "set fsync = on"
+        )
         return replace(facts, lacking={PredictedEffect: lack, **facts.lacking})
     given = Calibrated.of(machine_of(str(path)))
     asked = _Asked(facts, given, sessions or _active(facts), *_scripts(given, load))

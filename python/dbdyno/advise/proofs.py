@@ -151,7 +151,7 @@ def keep(proof: Proof) -> None:
     except (OSError, Error) as error:
         said = error.strerror if isinstance(error, OSError) else error.message
         raise AdviceError(
-            f"the result cannot be kept: {said}; run {proof.run} has it",
+            f"the result cannot be stored: {said}; it is still in run {proof.run}",
             where=str(folder()),
             next_step="free space or check permissions there, or name another folder in DBDYNO_STATE",
         ) from error

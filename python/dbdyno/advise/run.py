@@ -29,7 +29,7 @@ def read(run: Run) -> Facts:
         found = facts_of(run.manifest, run.id)
         seen = measured(run)
     if seen is None:
-        lack = Lack("the run has no analysis yet, or no whole block", f"dbdyno report {run.id}")
+        lack = Lack("the run has no analysis yet, or no complete block", f"run `dbdyno report {run.id}`")
         return replace(found, lacking={Measured: lack})
     return replace(found, rows={**found.rows, Measured: [seen]})
 
@@ -45,7 +45,7 @@ def facts_of(manifest: Manifest, title: str) -> Facts:
         raise AdviceError(
             "advice on a run exists only for runs on PostgreSQL",
             where=title,
-            next_step="`dbdyno report` has what this run says of itself",
+            next_step="see the result of this run with `dbdyno report`",
         )
     given, plan = servers[0], manifest.plan
     server = Server(

@@ -71,7 +71,10 @@ def read_given(path: Path) -> str:
     with path.open(encoding="utf-8") as file:
         text = file.read(GIVEN_MOST + 1)
     if len(text) > GIVEN_MOST:
-        raise OSError(errno.EFBIG, f"it holds more than {GIVEN_MOST >> 20} million characters, so it is no such file")
+        raise OSError(
+            errno.EFBIG,
+            f"the file has more than {GIVEN_MOST >> 20} million characters, too many for a file of this kind",
+        )
     return text
 
 
@@ -169,7 +172,7 @@ def write_output(path: Path, content: bytes) -> None:
     except FileNotFoundError:
         kind = stat.S_IFREG
     if stat.S_ISLNK(kind):
-        raise OSError(0, "is a link: name the file that it leads to, or remove the link")
+        raise OSError(0, "the path is a link: name the file that it leads to, or remove the link")
     if stat.S_ISREG(kind):
         write_whole(path, content)
         return

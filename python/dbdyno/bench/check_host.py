@@ -80,7 +80,7 @@ def governor(_target: Postgres, _conn: Connection) -> Check:
         False,
         f"governor '{governor}'",
         "an idle processor is slow to wake: few sessions may look slower than many",
-        "cpupower frequency-set -g performance, for the length of the run",
+        "cpupower frequency-set -g performance, while the run lasts",
     )
 
 

@@ -67,7 +67,7 @@ def examine_named(dsn: str | None) -> list[Check]:
         raise TargetError(
             f"{kind.word} is not a server to check",
             where=dsn or "",
-            next_step="name one: postgresql://user@host/db or mariadb://user@host/db",
+            next_step="name a server: postgresql://user@host/db or mariadb://user@host/db",
         )
     from dbdyno.bench.postgres.server import open_target
 
@@ -86,7 +86,7 @@ def _examine_mariadb(dsn: str | None) -> list[Check]:
             try:
                 found.append(check(target, connection))
             except (driver().Error, OSError) as error:
-                found.append(Check(name, None, f"could not be found out: {said(error)}", "", ""))
+                found.append(Check(name, None, f"could not be checked: {said(error)}", "", ""))
     return found
 
 
@@ -125,5 +125,5 @@ def examine(target: Postgres) -> list[Check]:
                 found.append(check(target, conn))
             except (psycopg.Error, OSError) as error:
                 said = str(error).splitlines()[0]
-                found.append(Check(name, None, f"could not be found out: {said}", "", ""))
+                found.append(Check(name, None, f"could not be checked: {said}", "", ""))
     return found

@@ -134,7 +134,8 @@ class Guardian(Closing):
                 raise TargetError(
                     f"{known['problem']}; no setting was changed",
                     where=known.get("where"),
-                    next_step=known.get("next_step") or "check that the server can be reached, then run again",
+                    next_step=known.get("next_step")
+                    or "check that the server can be reached, then run the command again",
                 )
 
     def goes_on(self, undo: Undo) -> str:
@@ -202,7 +203,7 @@ class Guardian(Closing):
         if detail:
             raise TargetError(
                 f"the guardian process has not stored how to undo the change ({detail}); the change was not made",
-                next_step="run again; if this repeats, check what ends processes on this machine",
+                next_step="run the command again; if the error repeats, check what ends processes on this machine",
             )
 
     def _ask(self, message: dict[str, Any], patience_s: float) -> dict[str, Any] | None:

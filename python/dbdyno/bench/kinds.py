@@ -129,5 +129,8 @@ def kind_named(name: str) -> Kind:
     if name == ENGINE.name:
         return ENGINE
     if name not in KINDS:
-        raise EvidenceError(f"was made on a bench of kind {name!r}, which this dbdyno does not know")
+        raise EvidenceError(
+            f"was made on a bench of kind {name!r}, which this version of dbdyno does not know",
+            next_step="use the version of dbdyno that made the run",
+        )
     return KINDS[name]

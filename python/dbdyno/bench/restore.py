@@ -49,6 +49,10 @@ def open_unrestored(target: str) -> AbstractContextManager[UnrestoredServer]:
     """
     kind = kind_of(target)
     if kind.name not in _HOMES:
-        raise TargetError(f"{kind.word} has no server settings to restore", where=target)
+        raise TargetError(
+            f"{kind.word} has no server settings to restore",
+            where=target,
+            next_step="name a server of PostgreSQL or MariaDB with --target",
+        )
     home = importlib.import_module(_HOMES[kind.name])
     return cast("AbstractContextManager[UnrestoredServer]", home.opened(target))

@@ -71,7 +71,7 @@ class Reach:
         except (asyncssh.ConfigParseError, OSError, UnicodeDecodeError) as error:
             raise CellsError(
                 f"the SSH configuration cannot be read: {error}",
-                next_step="--ssh-config names another file",
+                next_step="name another file with --ssh-config",
             ) from error
         self.address: str = self._settings.host
         self.port = int(self._settings.port or 22)

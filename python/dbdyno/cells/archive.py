@@ -89,9 +89,9 @@ def _no_metric(files: Sequence[Path], refused: Sequence[CellsError]) -> CellsErr
     if refused:
         return refused[0]
     return CellsError(
-        "hold alerts or configuration and no metric",
+        "contain alerts or configuration, but no metrics",
         where=", ".join(str(file) for file in files),
-        next_step="import them together with what `list metriccurrent` or `list metrichistory` printed",
+        next_step="import the files together with the output of `list metriccurrent` or `list metrichistory`",
     )
 
 

@@ -89,7 +89,7 @@ def pattern_of(mask: str | None, option: str = "--mask") -> re.Pattern[str] | No
         raise CellsError(
             f"{mask!r} is not a valid regular expression: {error}",
             where=option,
-            next_step="'FC_IO_RQ_R.*' is one; '.*' stands for anything",
+            next_step="write an expression such as 'FC_IO_RQ_R.*'; '.*' matches anything",
         ) from error
 
 

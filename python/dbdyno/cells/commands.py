@@ -59,12 +59,12 @@ def command_of(text: str, where: str = "command") -> Command:
     text = " ".join(text.replace("\r", "").split("\n")).strip().rstrip(";").strip()
     verb = text.split(maxsplit=1)[0].lower() if text else ""
     if _CONTROL.search(text):
-        raise CellsError("contains a control character", where=where)
+        raise CellsError("contains a control character", where=where, next_step="remove the control character")
     if verb not in VERBS:
         raise CellsError(
-            f"{text[:60]!r} is not a CellCLI command" if text else "there is no command",
+            f"{text[:60]!r} is not a CellCLI command" if text else "the command is empty",
             where=where,
-            next_step=f"it begins with one of {', '.join(VERBS)}; --shell sends it to the shell",
+            next_step=f"begin the command with one of {', '.join(VERBS)}, or add --shell to run it in the cell's shell",
         )
     return Command(text, where, verb in LOOKING)
 
@@ -89,7 +89,11 @@ def shell_script_of(path: Path) -> list[Command]:
         commands.append(Command(held + line, f"{path}:{first}", looks=False))
         held = ""
     if held or not commands:
-        raise CellsError("ends in the middle of a command" if held else "contains no command", where=str(path))
+        raise CellsError(
+            "ends in the middle of a command" if held else "contains no command",
+            where=str(path),
+            next_step="write complete commands, one per line",
+        )
     return commands
 
 
@@ -98,7 +102,9 @@ def _lines(path: Path) -> list[str]:
         return read_given(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise CellsError(f"cannot be read: {reason}", where=str(path)) from error
+        raise CellsError(
+            f"cannot be read: {reason}", where=str(path), next_step="check the path and the permissions of the file"
+        ) from error
 
 
 def script_of(path: Path) -> list[Command]:
@@ -123,9 +129,13 @@ def script_of(path: Path) -> list[Command]:
         commands.append(command_of(held + text, f"{path}:{first}"))
         held = ""
     if held:
-        raise CellsError("ends in the middle of a command", where=f"{path}:{first}")
+        raise CellsError(
+            "ends in the middle of a command",
+            where=f"{path}:{first}",
+            next_step="write complete commands, one per line",
+        )
     if not commands:
-        raise CellsError("contains no command", where=str(path))
+        raise CellsError("contains no command", where=str(path), next_step="write one command of CellCLI per line")
     return commands
 
 

@@ -57,15 +57,25 @@ def copies_of(files: Sequence[Path], folder: str) -> list[Copy]:
     for file in files:
         if file.name in found:
             raise CellsError(
-                f"has the name of {found[file.name].source}", where=str(file), next_step="copy it by itself"
+                f"has the same name as {found[file.name].source}",
+                where=str(file),
+                next_step="copy this file separately",
             )
         try:
             size, mode = file.stat().st_size, stat.S_IMODE(file.stat().st_mode) & 0o777
             if size > MOST_BYTES:
-                raise CellsError(f"has {size:,} bytes; at most {MOST_BYTES:,} are copied", where=str(file))
+                raise CellsError(
+                    f"has {size:,} bytes; expected at most {MOST_BYTES:,}",
+                    where=str(file),
+                    next_step="split the file, or copy it with scp",
+                )
             data = file.read_bytes()
         except OSError as error:
-            raise CellsError(f"cannot be read: {error.strerror}", where=str(file)) from error
+            raise CellsError(
+                f"cannot be read: {error.strerror}",
+                where=str(file),
+                next_step="check the path and the permissions of the file",
+            ) from error
         found[file.name] = Copy(file, file.name, folder.rstrip("/") or "/", data, mode)
     return list(found.values())
 

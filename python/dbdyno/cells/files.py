@@ -43,11 +43,13 @@ def text_of(path: Path) -> str:
         raise CellsError(
             "cannot be unpacked: the file ends too early",
             where=str(path),
-            next_step="copy it again completely",
+            next_step="copy the complete file again",
         ) from error
     except (OSError, ValueError, zlib.error, lzma.LZMAError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise CellsError(f"cannot be read: {reason}", where=str(path)) from error
+        raise CellsError(
+            f"cannot be read: {reason}", where=str(path), next_step="check the path and the permissions of the file"
+        ) from error
     return data.decode("utf-8", errors="replace")
 
 
@@ -61,13 +63,13 @@ def _read(file: BinaryIO, path: Path) -> bytes:
             raise CellsError(
                 f"is larger than {MOST_BYTES >> 20} MiB" + (" when unpacked" if packed < len(data) else ""),
                 where=str(path),
-                next_step=f"unpack it and divide it between lines: `split -C {MOST_BYTES >> 21}m FILE`",
+                next_step=f"unpack the file and split it between lines: `split -C {MOST_BYTES >> 21}m FILE`",
             )
         if len(data) > max(_SMALL, MOST_TIMES * packed):
             raise CellsError(
-                f"{packed} bytes unpack to more than {MOST_TIMES} times as much, so it is not an answer of a cell",
+                f"{packed} bytes unpack to more than {MOST_TIMES} times as much, which output of a cell never does",
                 where=str(path),
-                next_step="if it is one, unpack it and give the plain file",
+                next_step="unpack the file if it is output of a cell, and give the plain file",
             )
     return bytes(data)
 

@@ -62,7 +62,7 @@ def history(
     columns, names, problems, facts = asyncio.run(_asked(hosts, access, minutes, on_values))
     if not any(column.readings for column in columns):
         first = next(iter(problems.items()), ("", "no metric"))
-        raise CellsError(f"no history was read: {first[1]}", where=first[0] or "--last")
+        raise CellsError(f"the history could not be read: {first[1]}", where=first[0] or "--last")
     named = Collection(columns)
     run, rounds, values = recording_of(named.columns, out)
     known = {names.of(host): own for host, own in facts.items()}

@@ -59,8 +59,8 @@ def hosts_of(texts: Sequence[str], *, user: str | None = None) -> list[Host]:
                 found.setdefault((host.address, host.port, host.user), host)
     if not found:
         raise CellsError(
-            "no cell is named",
-            next_step="--hosts exa1cel01,exa1cel02, or --group FILE with one name per line",
+            "no cell is given",
+            next_step="name the cells with --hosts exa1cel01,exa1cel02, or with --group FILE with one name per line",
         )
     return _told_apart(list(found.values()))
 
@@ -75,7 +75,10 @@ def checked(address: object, port: object, user: object) -> Host:
     word = f"[{address}]" if isinstance(address, str) and ":" in address else str(address)
     match = _HOST.fullmatch(f"{user}@{word}" if user is not None else word)
     if not isinstance(address, str) or not port_fits or match is None or match["port"]:
-        raise CellsError(f"{address!r}, port {port!r}, user {user!r} is not a host", next_step="nothing was reached")
+        raise CellsError(
+            f"{address!r}, port {port!r}, user {user!r} is not a valid host",
+            next_step="correct the host; no cell was contacted",
+        )
     return Host(address, address, port if isinstance(port, int) else None, match["user"])
 
 
@@ -95,7 +98,7 @@ def _group(path: Path) -> list[Host]:
         raise CellsError(
             f"the group file cannot be read: {reason}",
             where=str(path),
-            next_step="a group file has a host name a line",
+            next_step="give a file with one host name per line",
         ) from error
     found = []
     for number, line in enumerate(lines, 1):
@@ -110,7 +113,9 @@ def _row(word: str, where: str) -> list[str]:
         return [word]
     low, high = int(match[2]), int(match[3])
     if not low <= high < low + _MOST:
-        raise CellsError(f"{word!r} is not a range of names", where=where, next_step="name[01-14]")
+        raise CellsError(
+            f"{word!r} is not a range of names", where=where, next_step="write a range such as name[01-14]"
+        )
     return [f"{match[1]}{at:0{len(match[2])}}{match[4]}" for at in range(low, high + 1)]
 
 
@@ -118,7 +123,7 @@ def _host(word: str, where: str) -> Host:
     match = _HOST.fullmatch(word)
     port = int(match["port"]) if match and match["port"] else None
     if match is None or (port is not None and not 0 < port < 65536):
-        raise CellsError(f"{word!r} is not a host", where=where, next_step="write [USER@]HOST[:PORT] or @FILE")
+        raise CellsError(f"{word!r} is not a valid host", where=where, next_step="write [USER@]HOST[:PORT] or @FILE")
     address = match["six"] or match["host"]
     return Host(address, address, port, match["user"])
 

@@ -54,7 +54,7 @@ def plan_of(text: str, cell: str) -> IormPlan:
         raise CellsError(
             "shows no readable IORM plan",
             where=cell,
-            next_step="`dbdyno cells run 'list iormplan detail'` shows what it answers",
+            next_step="see its output with `dbdyno cells run 'list iormplan detail'`",
         )
     found = details[0]
     lines = found["dbPlan"].strip().strip('"').splitlines()
@@ -74,7 +74,7 @@ def _directive(line: str, cell: str) -> Directive:
         raise CellsError(
             f"its IORM plan could not be restored: {line.strip()[:60]!r} is not understood",
             where=cell,
-            next_step="nothing was changed; change the plan manually with `dbdyno cells run`",
+            next_step="change the plan manually with `dbdyno cells run`; nothing was changed",
         )
     return directive
 
@@ -128,7 +128,9 @@ def with_flash_log(plan: IormPlan, databases: Sequence[str], on: bool) -> tuple[
     found = list(plan.directives)
     for database in databases:
         if not _NAME.fullmatch(database):
-            raise CellsError(f"{database!r} is not a database name")
+            raise CellsError(
+                f"{database!r} is not a database name", next_step="use letters, digits and the characters _ $ #"
+            )
         at = next((n for n, one in enumerate(found) if _name(one) == database.lower()), None)
         if at is None:
             found.insert(_before_rest(found), _like_rest(found, database))
@@ -151,9 +153,9 @@ def _like_rest(found: list[Directive], database: str) -> Directive:
     """Return a directive for a database that was covered by the directive for the rest so far."""
     if any(key.lower() in ("level", "allocation") for one in found for key, _ in one):
         raise CellsError(
-            f"database {database} has no directive in the plan, which is by allocation: a new one "
-            "would take resources from other databases",
-            next_step="give it one manually first, or choose a database that has one",
+            f"database {database} has no directive in the plan, which is based on allocation: a new directive "
+            f"would take resources from other databases",
+            next_step="give the database a directive manually first, or choose a database that has one",
         )
     rest = next((one for one in found if _name(one) in REST), ())
     return (("name", database), *((k, v) for k, v in rest if k.lower() not in ("name", "flashlog")))

@@ -55,9 +55,9 @@ async def put(fleet: Fleet, wanted: Mapping[Host, Directives], ours: Mapping[Hos
     for host, plan in (await plans(fleet)).items():
         if not any(same(plan.directives, own) for own in ours[host]):
             raise CellsError(
-                f"somebody else changed its IORM plan meanwhile: {alter(plan.directives)}",
+                f"another user has changed its IORM plan since the run began: {alter(plan.directives)}",
                 where=host.name,
-                next_step="that plan is left unchanged; agree on a time, then run again",
+                next_step="agree on a time with that user, then run again; that plan is left unchanged",
             )
     texts = {host: command_of(alter(wanted[host])).remote for host in fleet.hosts}
     _all_well(await fleet.run(texts), "its IORM plan cannot be changed")
@@ -66,7 +66,7 @@ async def put(fleet: Fleet, wanted: Mapping[Host, Directives], ours: Mapping[Hos
             raise CellsError(
                 f"accepted ALTER IORMPLAN, but shows another plan: {alter(plan.directives)}",
                 where=host.name,
-                next_step=f"what was sent: {alter(wanted[host])}",
+                next_step=f"compare it with the command that was sent: {alter(wanted[host])}",
             )
 
 

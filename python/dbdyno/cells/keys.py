@@ -84,9 +84,10 @@ def make_key(key: Path, comment: str) -> None:
             read = asyncssh.read_private_key(str(key))
         except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
             raise CellsError(
-                f"the public key cannot be made from it: {error}",
+                f"the public key cannot be made from the private key: {error}",
                 where=str(key),
-                next_step=f"ssh-keygen -y -f {shlex.quote(str(key))} > {shlex.quote(str(public))}",
+                next_step=f"make the public key manually: ssh-keygen -y -f {shlex.quote(str(key))} > "
+                f"{shlex.quote(str(public))}",
             ) from error
         write_whole(public, read.export_public_key(), durable=True, mode=0o644)
 

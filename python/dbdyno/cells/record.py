@@ -222,7 +222,7 @@ def recorded(run: Run, *, last: bool = True) -> Collection:
         raise CellsError(
             "contains no metrics of cells",
             where=str(run.path),
-            next_step="`dbdyno cells record` or `dbdyno cells import` makes such a run",
+            next_step="make such a run with `dbdyno cells record` or `dbdyno cells import`",
         )
     columns: dict[str, Column] = {}
     began, known = _began(run), known_as(run.manifest)
@@ -285,7 +285,11 @@ def all_rounds(run: Run) -> list[Collection]:
             " where source like 'cell:%' order by block, source"
         ).fetchall()
     if not rows:
-        raise CellsError("contains no metrics of cells", where=str(run.path))
+        raise CellsError(
+            "contains no metrics of cells",
+            where=str(run.path),
+            next_step="make such a run with `dbdyno cells record` or `dbdyno cells import`",
+        )
     rounds: dict[int, dict[str, Column]] = {}
     began, known = _began(run), known_as(run.manifest)
     for block, source, name, item, value, unit, at_ns in rows:

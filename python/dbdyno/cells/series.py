@@ -215,7 +215,7 @@ def _nothing(run: Run) -> CellsError:
     return CellsError(
         f"contains no metrics of cells{why}",
         where=str(run.path),
-        next_step="`dbdyno cells record` or `dbdyno cells import` makes such a run",
+        next_step="make such a run with `dbdyno cells record` or `dbdyno cells import`",
     )
 
 

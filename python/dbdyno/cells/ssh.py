@@ -121,7 +121,7 @@ class Fleet:
             raise CellsError(
                 "the file of known hosts does not exist",
                 where=str(known),
-                next_step="`dbdyno cells setup-keys` creates one, after showing each key",
+                next_step="create the file with `dbdyno cells setup-keys`, which shows each key first",
             )
         self._room = asyncio.Semaphore(self.access.parallel)
         return self

@@ -35,8 +35,8 @@ def _sink(output: Path | None) -> Iterator[BinaryIO]:
     if output is None:
         if sys.stdout.isatty():
             raise Error(
-                "Arrow is a binary format: it is not written to a terminal",
-                next_step="name a file by -o, or pipe it into another program",
+                "Arrow is a binary format, which cannot be shown in a terminal",
+                next_step="name a file with -o, or pipe the output into another program",
             )
         sys.stdout.flush()
         yield visible.unwrapped(sys.stdout).buffer
@@ -47,5 +47,7 @@ def _sink(output: Path | None) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         raise Error(
-            f"cannot be written: {error.strerror}", where=str(output), next_step="choose another place, or make room"
+            f"cannot be written: {error.strerror}",
+            where=str(output),
+            next_step="choose another place, or free space there",
         ) from error

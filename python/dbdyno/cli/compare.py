@@ -108,7 +108,9 @@ def command(
     from dbdyno.study.analysis.pair import analyse_pair
 
     if len(names) > 2:
-        raise click.UsageError("compare takes one or two; quote a pattern, so that the shell does not expand it")
+        raise click.UsageError(
+            "compare takes one or two operands: quote a pattern, so that the shell does not expand it"
+        )
     if any(name.startswith("snap:") for name in names):
         _compare_periods(names, store, (threshold, accept_differences, closed_loop), form, output)
         return
@@ -152,9 +154,9 @@ def _compare_traces(
     paths = [source for source in sources if isinstance(source, str)]
     if len(paths) != 2:
         raise TraceError(
-            "traces are compared with traces",
+            "traces can be compared only with other traces",
             where=" ".join(names),
-            next_step="name two sets of traces; `dbdyno trace profile` looks at one",
+            next_step="name two sets of traces, or look at one set with `dbdyno trace profile`",
         )
     event, merge_literals, threshold, pair = asked
     base_side, other_side = (Chosen([path], think_time) for path in paths)
@@ -179,7 +181,7 @@ def _compare_periods(
     from dbdyno.snapshot.store.folder import Store
 
     if len(names) != 2:
-        raise click.UsageError("two periods are compared: snap:1..12 snap:13..24")
+        raise click.UsageError("name two periods, such as snap:1..12 snap:13..24")
     holder = Store(store)
     parts = [period(holder, name) for name in names]
     tell_damage(holder)
@@ -203,7 +205,7 @@ def _compare_cells(
         raise CellsError(
             "a recording of cells can be compared only with another recording",
             where=" ".join(names),
-            next_step="name two recordings; `dbdyno cells skew` looks inside one",
+            next_step="name two recordings, or look at one with `dbdyno cells skew`",
         )
     threshold, mask, accept, everything = asked
     one, other = recordings((runs[0], runs[1]), _shown(names), mask=mask)

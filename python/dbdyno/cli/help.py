@@ -105,8 +105,8 @@ def _help_of(words: tuple[str, ...]) -> str:
         inner = found.get_command(context, word) if isinstance(found, LazyGroup | click.Group) else None
         if inner is None:
             raise Error(
-                f"no topic and no command is named {' '.join(words)!r}",
-                next_step=f"one of the topics {', '.join(TOPICS)}; or a command: dbdyno --help",
+                f"there is neither a topic nor a command named {' '.join(words)!r}",
+                next_step=f"use one of the topics {', '.join(TOPICS)}, or list the commands with `dbdyno --help`",
             )
         found, context = inner, click.Context(inner, info_name=word, parent=context)
     return found.get_help(context)

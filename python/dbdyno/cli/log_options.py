@@ -41,5 +41,6 @@ def zone_of(name: str | None) -> ZoneInfo | None:
         return ZoneInfo(name)
     except (ValueError, OSError, LookupError) as error:
         raise click.BadParameter(
-            f"{name!r:.40} is not a time zone that this machine knows, such as Europe/Berlin", param_hint="--timezone"
+            f"{name!r:.40} is not a time zone that this machine knows; write for example Europe/Berlin",
+            param_hint="--timezone",
         ) from error

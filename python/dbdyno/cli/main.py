@@ -139,7 +139,7 @@ def _module(name: str) -> ModuleType:
             raise
         raise Error(
             f"this command is in the package {EXTRA[error.name]}, which is not installed",
-            next_step=f"pip install {EXTRA[error.name]} (or its wheel)",
+            next_step=f"run pip install {EXTRA[error.name]} (or its wheel)",
         ) from error
 
 

@@ -38,5 +38,5 @@ def mask_key_of(file: Path | None, masks: Collection[object]) -> str:
     if file is None:
         return ""
     if not masks:
-        raise click.UsageError("--mask-key-file is for --mask")
+        raise click.UsageError("--mask-key-file works only with --mask")
     return derived_key(read_key(file))

@@ -120,7 +120,7 @@ def form_of(form: str | None, output: Path | None, forms: Sequence[str], otherwi
     found = f"the suffix of {output} names no format" if word else f"{output} has no suffix that names a format"
     named = {form: suffix for suffix, meanings in reversed(_SUFFIXES.items()) for form in meanings}
     suffixes = ", ".join(f".{named.get(known, known)}" for known in forms)
-    raise Error(found, next_step=f"write to one of {suffixes}; or name the format by --format")
+    raise Error(found, next_step=f"write to one of {suffixes}; or name the format with --format")
 
 
 def show_rows(rows: Sequence[Mapping[str, object]], form: str | None, output: Path | None, *, title: str = "") -> None:
@@ -220,7 +220,7 @@ def write_text(path: Path, text: str) -> None:
         raise Error(
             f"cannot be written: {error.strerror}",
             where=str(path),
-            next_step="choose another place, or make room there; without -o the text goes to stdout",
+            next_step="choose another place, free space there, or leave -o out to write the text to stdout",
         ) from error
 
 

@@ -26,7 +26,7 @@ def new(file: Path, force: bool) -> None:
         click.echo(example_plan(), nl=False)
         return
     if file.exists() and not force:
-        raise PlanError("exists already", where=str(file), next_step="another name, or --force")
+        raise PlanError("exists already", where=str(file), next_step="choose another name, or add --force")
     write_text(file, example_plan())
     click.echo(f"wrote {file}; next: dbdyno plan check {file}", err=True)
 

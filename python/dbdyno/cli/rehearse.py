@@ -206,11 +206,11 @@ def _refuse(sides: tuple[object, ...], upgrade: str | None, masks: Sequence[str]
     """Raise `click.UsageError` for options that exclude or need each other; `sides` is NEW, --change and --new."""
     programs = sides[-1]
     if sum(map(bool, sides)) != 1:
-        raise click.UsageError("give one of NEW, --change and --new, so that there are two sides to compare")
+        raise click.UsageError("name the second side to compare with one of NEW, --change and --new")
     if upgrade and not programs:
-        raise click.UsageError("--upgrade makes the data of the server that --new names: give both")
+        raise click.UsageError("--upgrade prepares the data for the server of --new: give both options")
     if masks and (not programs or upgrade or is_replayed):
-        raise click.UsageError("--mask is for the copy that --new makes, without --upgrade and --replay")
+        raise click.UsageError("--mask works only with the copy that --new makes, without --upgrade and --replay")
 
 
 @contextmanager
@@ -253,7 +253,7 @@ def _replay(load: str, length: str | None, speeds: str | None) -> ReplayRequest 
     if length is None and speeds is None:
         return None
     if not is_capture(load):
-        raise click.UsageError(f"--replay takes the sessions of a capture, and --load {load} has none")
+        raise click.UsageError(f"--replay needs the sessions of a capture, which --load {load} does not have")
     words = [word.strip() for word in (speeds or "").split(",") if word.strip()]
     asked = {speed_of(word if word == "max" else word.removesuffix("x")) for word in words} - {1.0}
     until_ns = None if length in (None, "all") else length_ns(str(length), "--replay")

@@ -67,7 +67,7 @@ def load_of(options: LoadOptions, old: Postgres) -> Load:
 def _load(options: LoadOptions, old: Postgres) -> Load:
     named, path = options.load, Path(options.load)
     if options.key_file is not None and not is_capture(named):
-        raise click.UsageError("--key-file is for a capture whose messages are encrypted")
+        raise click.UsageError("--key-file works only with a capture whose messages are encrypted")
     if named == "statements" or named.startswith("snap:") or _is_store(path):
         return _counted(options, old)
     if _is_mariadb(named):
@@ -75,7 +75,7 @@ def _load(options: LoadOptions, old: Postgres) -> Load:
 
         return load_of_mariadb(named, options.sets)
     if options.logs:
-        raise click.UsageError("--log gives values to counted statements: --load statements, --load snap:FIRST..LAST")
+        raise click.UsageError("--log works only with counted statements: --load statements or --load snap:FIRST..LAST")
     from dbdyno.rehearse.load.capture import load_of_capture
 
     database = old.libpq_parameters()["dbname"]

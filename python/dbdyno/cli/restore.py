@@ -39,7 +39,7 @@ def command(name: str | None, every: bool, target: str, folder: Path, dry_run: b
     from dbdyno.cli.cells.options import confirm
 
     if (name is None) != every:
-        raise TargetError("name one run, or --all", next_step="`dbdyno runs` lists the runs")
+        raise TargetError("expected one run or --all", next_step="list the runs with `dbdyno runs`")
     with open_unrestored(target) as server:
         owed, findings = server.look(_chosen(name, folder))
         if not owed:
@@ -76,16 +76,16 @@ def _refuse_alive(owed: list[Source]) -> None:
         record = source.record
         if record.state == "held":
             raise TargetError(
-                "is still running, and puts its settings back itself",
+                "is still running, and restores its settings when it ends",
                 where=record.run,
-                next_step="wait for it, or stop it with Ctrl-C",
+                next_step="wait until the run has ended, or stop it with Ctrl-C",
             )
         if record.state == "retrying":
             raise TargetError(
                 f"its guardian (process {record.guardian['pid']}) is still restoring, {record.tries} tries so far:"
-                f" {record.problem or 'begun just now'}",
+                f" {record.problem or 'it has just begun'}",
                 where=record.run,
-                next_step="remove that obstacle; it tries again within a minute",
+                next_step="remove that obstacle; the guardian tries again within a minute",
             )
 
 

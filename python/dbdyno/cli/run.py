@@ -207,7 +207,7 @@ def _cut(what: str | None, name: str, out: Path) -> Run:
     from dbdyno.evidence import find_run
 
     if what is not None:
-        raise PlanError("--resume takes the run alone, without a plan")
+        raise PlanError("--resume and a plan exclude each other: leave the plan out")
     return find_run(name, out)
 
 
@@ -224,8 +224,8 @@ def _plan(
 
     if what is None:
         raise PlanError(
-            "name a study or a plan file",
-            next_step="`dbdyno studies` lists studies, `dbdyno plan new` writes a plan",
+            "expected a study or a plan file",
+            next_step="list the studies with `dbdyno studies`, or write a plan with `dbdyno plan new`",
         )
     plan = _read(what, options, length, target, builds)
     if blocks:
@@ -236,7 +236,7 @@ def _plan(
 def _length(quick: bool, full: bool) -> str:
     """Return `quick`, `full` or ""."""
     if quick and full:
-        raise PlanError("--quick and --full are opposites", next_step="give one of them")
+        raise PlanError("--quick and --full exclude each other", next_step="give one of the two")
     return "quick" if quick else "full" if full else ""
 
 
@@ -274,7 +274,7 @@ def _read(what: str, options: dict[str, str], length: str, target: str | None, b
             schedule = replace(schedule, blocks=min(schedule.blocks, 8), warmup_blocks=1)
         plan = on_target(replace(plan, schedule=schedule), target)
         if options and not any(map(plan.device_of, plan.arms)):
-            raise PlanError("--set changes a study's factors; a plan's values are in its file")
+            raise PlanError("--set changes only the factors of a study: change the values of a plan in its file")
         plan = on_devices(plan, options)
         return longer(plan) if length == "full" else plan
     from dbdyno.study.library import find_study
@@ -293,7 +293,9 @@ def _options(settings: tuple[str, ...]) -> dict[str, str]:
     for setting in [one for text in settings for one in _PARTS.split(text)]:
         name, equals, value = setting.partition("=")
         if not equals:
-            raise PlanError(f"{setting!r} is not NAME=VALUE", where="--set")
+            raise PlanError(
+                f"{setting!r} is not NAME=VALUE", where="--set", next_step="write for example --set sessions=8"
+            )
         options[name] = value
     return options
 

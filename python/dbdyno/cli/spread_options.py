@@ -43,7 +43,9 @@ def workers_of(scheduler: str | None, hosts: tuple[str, ...]) -> Iterator[Worker
         yield None
         return
     if scheduler is not None and hosts:
-        raise PlanError("--scheduler and --hosts both say where to work", next_step="give one of them")
+        raise PlanError(
+            "--scheduler and --hosts exclude each other: both name the hosts", next_step="give one of the two"
+        )
     from dbdyno.cells.hosts import hosts_of
     from dbdyno.hosts.workers import open_workers
 

@@ -92,7 +92,7 @@ def _kept(
         raise EvidenceError(
             f"{results} has no result of this plan" + (f" on machine {machine}" if machine and mine else ""),
             where=plan,
-            next_step=f"`dbdyno results log {results}` lists what is there; `dbdyno results push` keeps a run's",
+            next_step=f"list the results with `dbdyno results log {results}`, or add a run with `dbdyno results push`",
         )
     model = trend_of(own, plan, metric, levels=levels)
     if len(own) < len(mine):

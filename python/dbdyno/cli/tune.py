@@ -106,7 +106,7 @@ def _race(path: Path, target: str | None, blocks: int | None) -> Plan:
     made = on_target(read_plan(path, arms_most=keys.ARMS_MOST), target)
     if len(made.arms) < 2:
         raise PlanError(
-            "a race needs at least two arms, and the plan has one",
+            "a race needs at least two arms, but the plan has one",
             where=str(path),
             next_step="add [[factor]] or a second [[arm]]",
         )
@@ -121,7 +121,9 @@ def _seconds(budget: str | None) -> float | None:
         return None
     nanoseconds = duration_ns(budget)
     if not nanoseconds:
-        raise PlanError(f"{budget!r} is not a time", where="--budget", next_step='write it like "30min" or "90s"')
+        raise PlanError(
+            f"{budget!r} is not a time", where="--budget", next_step='write a time such as "30min" or "90s"'
+        )
     return nanoseconds / 1e9
 
 

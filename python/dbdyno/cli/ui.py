@@ -86,7 +86,10 @@ def command(
     """
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise Error(f"pages in a browser need {' and '.join(missing)}", next_step="pip install 'dbdyno[ui]'")
+        raise Error(
+            f"the packages for pages in a browser are not installed: {' and '.join(missing)}",
+            next_step="run `pip install 'dbdyno[ui]'`",
+        )
     from dbdyno.ui.places import Places
 
     for what, place in (("--runs", folder), ("--store", store)):
@@ -96,7 +99,9 @@ def command(
         _print(Places(folder, store), page, form, output, sql=read_only_sql == "on")
         return
     if form is not None or output is not None:
-        raise Error("--format and -o are about one page", next_step="name it: --page '/search?q=orders'")
+        raise Error(
+            "--format and -o work only with one page", next_step="name the page, as in --page '/search?q=orders'"
+        )
     from dbdyno.evidence.memory import be_frugal
     from dbdyno.ui.app import application
     from dbdyno.ui.preparing import Preparer

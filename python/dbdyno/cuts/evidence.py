@@ -24,9 +24,9 @@ class EvidenceCuts(ProcessCuts):
         self._store = plan.settings.get("store", STORES[0])
         if self._store not in STORES or set(plan.settings) - {"store"}:
             raise DeviceError(
-                "the engine evidence has one setting, `store`",
+                "the engine evidence has only the setting `store`",
                 where="settings",
-                next_step=f"store is one of {', '.join(STORES)}",
+                next_step=f"set store to one of {', '.join(STORES)}",
             )
 
     def _load_command(self, first: int) -> list[str]:

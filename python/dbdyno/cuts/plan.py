@@ -131,8 +131,8 @@ def plan_of(name: str) -> CutPlan:
         near = difflib.get_close_matches(name, BUILT_IN, 1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise DeviceError(
-            f"no plan of power cuts is called {name!r}",
-            next_step=f"{hint}there are {', '.join(BUILT_IN)}; a file is named ./FILE.toml",
+            f"there is no plan of power cuts named {name!r}",
+            next_step=f"{hint}use one of {', '.join(BUILT_IN)}, or name a file as ./FILE.toml",
         )
     return checked(given_toml(Path(name), DeviceError), name)
 
@@ -148,11 +148,13 @@ def checked(values: dict[str, Any], where: str) -> CutPlan:
         if key not in kinds:
             near = difflib.get_close_matches(key, kinds, 1)
             hint = f"did you mean {near[0]}? " if near else ""
-            raise DeviceError(f"unknown key {key!r}", where=where, next_step=f"{hint}keys: {', '.join(kinds)}")
+            raise DeviceError(
+                f"unknown key {key!r}", where=where, next_step=f"{hint}use only the keys {', '.join(kinds)}"
+            )
         _check(key, value, str(kinds[key]), where)
     for key in ("title", "engine"):
         if key not in values:
-            raise DeviceError(f"a plan needs {key!r}", where=where)
+            raise DeviceError(f"the plan has no key {key!r}", where=where, next_step="add the key to the plan")
     settings = {name: _word(value) for name, value in values.get("settings", {}).items()}
     return CutPlan(**{**values, "settings": settings, "fail": tuple(values.get("fail", ()))})
 
@@ -160,7 +162,9 @@ def checked(values: dict[str, Any], where: str) -> CutPlan:
 def _check(key: str, value: Any, kind: str, where: str) -> None:
     allowed = {"engine": ENGINES, "names": NAMES, "sector_bytes": SECTORS}.get(key)
     if allowed is not None and value not in allowed:
-        raise DeviceError(f"{key} cannot be {value!r}", where=where, next_step=f"one of {', '.join(map(str, allowed))}")
+        raise DeviceError(
+            f"{key} cannot be {value!r}", where=where, next_step=f"use one of {', '.join(map(str, allowed))}"
+        )
     ranges = {
         "sessions": (1, 64),
         "recovery_percent": (0, 100),
@@ -170,10 +174,16 @@ def _check(key: str, value: Any, kind: str, where: str) -> None:
     if key in ranges:
         low, high = ranges[key]
         if type(value) is not int or not low <= value <= high:
-            raise DeviceError(f"{key} is a whole number from {low} to {high}, not {value!r}", where=where)
+            raise DeviceError(
+                f"{key} must be a whole number from {low} to {high}, found {value!r}",
+                where=where,
+                next_step="choose a number in this range",
+            )
     right = {"str": str, "dict[str, str]": dict, "tuple[str, ...]": list}.get(kind)
     if right is not None and not isinstance(value, right):
-        raise DeviceError(f"{key} is no {right.__name__}: {value!r}", where=where)
+        raise DeviceError(
+            f"{key} is not of type {right.__name__}: {value!r}", where=where, next_step="write a value of this type"
+        )
 
 
 def _word(value: Any) -> str:

@@ -171,7 +171,9 @@ def initdb_options(checksums: str) -> list[str]:
         TargetError: There is no PostgreSQL.
     """
     if checksums not in ("on", "true", "off", "false"):
-        raise DeviceError(f"{CHECKSUMS} is on or off, not {checksums!r}", where="settings")
+        raise DeviceError(
+            f"{CHECKSUMS} must be on or off, found {checksums!r}", where="settings", next_step="write on or off"
+        )
     if checksums in ("on", "true"):
         return ["--data-checksums"]
     return ["--no-data-checksums"] if find_binaries().major >= CHECKSUMS_BY_DEFAULT else []

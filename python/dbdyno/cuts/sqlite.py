@@ -35,7 +35,11 @@ class SqliteCuts(ProcessCuts):
                 connection.execute(statement)
             connection.close()
         except sqlite3.Error as error:
-            raise DeviceError(f"SQLite refuses these settings: {error}", where="settings") from error
+            raise DeviceError(
+                f"SQLite refuses these settings: {error}",
+                where="settings",
+                next_step="correct the settings in the plan",
+            ) from error
 
     def content(self) -> Content:
         """Return all rows, read from the table without an index, and what integrity and foreign key checks find."""

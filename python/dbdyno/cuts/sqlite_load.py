@@ -30,7 +30,7 @@ def opened(path: str, pragmas: dict[str, str]) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, timeout=5)
     for name, value in pragmas.items():
         if not (name.isidentifier() and value.replace("-", "").isalnum()):
-            raise sqlite3.OperationalError(f"no pragma: {name} = {value}")
+            raise sqlite3.OperationalError(f"there is no such pragma: {name} = {value}")
         connection.execute(f"pragma {name} = {value}").fetchall()
     connection.execute("pragma foreign_keys = on").fetchall()
     connection.execute("pragma wal_autocheckpoint = 20").fetchall()

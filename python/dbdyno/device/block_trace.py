@@ -89,7 +89,11 @@ def read_block_trace(path: Path) -> BlockTrace:
         with path.open(encoding="utf-8", errors="replace") as lines:
             return _read(path, lines)
     except OSError as error:
-        raise DeviceError(f"cannot be read: {error.strerror}", where=str(path)) from None
+        raise DeviceError(
+            f"cannot be read: {error.strerror}",
+            where=str(path),
+            next_step="check the path and the permissions of the file",
+        ) from None
 
 
 def _read(path: Path, lines: Iterator[str]) -> BlockTrace:
@@ -100,18 +104,27 @@ def _read(path: Path, lines: Iterator[str]) -> BlockTrace:
         raise DeviceError(
             "is not a block trace of a known format",
             where=str(path),
-            next_step="give a fio iolog or latency log, the text of blkparse, or a CSV of MSR Cambridge's form",
+            next_step="give a fio iolog or latency log, the text output of blkparse, or a CSV in the format of "
+            "MSR Cambridge",
         )
     notes: list[str] = []
     rows = list(form.rows(_Lines(path, [*head], numbered, notes)))
     if not rows:
-        raise DeviceError("has neither a read nor a write", where=str(path))
+        raise DeviceError(
+            "contains neither a read nor a write", where=str(path), next_step="give a trace with reads or writes"
+        )
     try:
         table = np.array(rows, dtype=np.int64)
     except OverflowError:
-        raise DeviceError("has a number of more than 64 bits", where=str(path)) from None
+        raise DeviceError(
+            "has a number of more than 64 bits", where=str(path), next_step="export the trace again"
+        ) from None
     if (table[:, 2:4] < (0, 1)).any():
-        raise DeviceError("has a request before the device's begin, or without a length", where=str(path))
+        raise DeviceError(
+            "has a request before the beginning of the device, or without a length",
+            where=str(path),
+            next_step="export the trace again",
+        )
     table = table[np.argsort(table[:, 0], kind="stable")]
     known = table[:, 4] >= 0
     if known.any() and not known.all():
@@ -150,7 +163,7 @@ class _Lines:
             self.notes.append(f"Line {number}, the last one, is cut off; it is left out.")
             return
         raise DeviceError(
-            f"a line that cannot be read: {text.strip()[:80]!r}",
+            f"the line cannot be read: {text.strip()[:80]!r}",
             where=f"{self._path}:{number}",
             next_step="remove the line, or export the trace again",
         )

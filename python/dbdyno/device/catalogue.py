@@ -67,8 +67,8 @@ def device_of(name: str) -> Device:
         near = difflib.get_close_matches(name, texts, 1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise DeviceError(
-            f"no device is called {name!r}",
-            next_step=f"{hint}there are {', '.join(texts)}; a file is named ./FILE.toml",
+            f"there is no device named {name!r}",
+            next_step=f"{hint}use one of {', '.join(texts)}, or name a file as ./FILE.toml",
         )
     return Device(name, parsed(f"device {name}", texts[name]))
 
@@ -97,7 +97,9 @@ def settings_of(device: Device, given: tuple[str, ...]) -> list[tuple[str, str]]
             else "names no parameter of the device"
         )
         raise DeviceError(
-            problem, where=f"--set {text}", next_step=f"{known}`dbdyno device show {device.name}` lists all"
+            problem,
+            where=f"--set {text}",
+            next_step=f"{known}list all parameters with `dbdyno device show {device.name}`",
         )
     return found
 

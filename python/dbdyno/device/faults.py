@@ -38,7 +38,11 @@ def fault_rule(text: str) -> FaultRule:
         if key == "operation" and value not in OPERATIONS:
             raise _unknown(text, "operation", value, OPERATIONS)
         if key in NUMBERS and not value.isdecimal():
-            raise DeviceError(f"{key} is a whole number, not {value!r}", where=f"--fail {text}")
+            raise DeviceError(
+                f"{key} must be a whole number, found {value!r}",
+                where=f"--fail {text}",
+                next_step="write a whole number",
+            )
         rule[key] = int(value) if key in NUMBERS else value  # type: ignore[literal-required]
     return rule
 
@@ -47,5 +51,5 @@ def _unknown(text: str, what: str, found: str, known: tuple[str, ...]) -> Device
     near = difflib.get_close_matches(found, known, 1)
     hint = f"did you mean {near[0]}? " if near else ""
     return DeviceError(
-        f"there is no {what} {found!r}", where=f"--fail {text}", next_step=f"{hint}there are {', '.join(known)}"
+        f"there is no {what} {found!r}", where=f"--fail {text}", next_step=f"{hint}use one of {', '.join(known)}"
     )

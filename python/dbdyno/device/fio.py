@@ -34,12 +34,16 @@ def read_fio_json(path: Path) -> list[MeasuredJob]:
         shared = given.get("global options") or {}
         return [job for entry in given["jobs"] for job in _jobs(entry, shared)]
     except OSError as error:
-        raise DeviceError(f"cannot be read: {error.strerror}", where=str(path)) from None
+        raise DeviceError(
+            f"cannot be read: {error.strerror}",
+            where=str(path),
+            next_step="check the path and the permissions of the file",
+        ) from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DeviceError(
-            f"is not fio's JSON: {type(error).__name__}: {error}",
+            f"is not JSON output of fio: {type(error).__name__}: {error}",
             where=str(path),
-            next_step="write it by fio --output-format=json+ --output=FILE",
+            next_step="write the file with `fio --output-format=json+ --output=FILE`",
         ) from None
 
 

@@ -138,10 +138,13 @@ def fit_trace(trace: BlockTrace, *, name: str, title: str, capacity_gb: float, s
         lacks = "no response times" if trace.response_ns is None else "arrivals in whole milliseconds"
         raise DeviceError(
             f"a {trace.form} has {lacks}: no device can be fitted to it",
-            next_step="give blkparse text or JSON of fio; `dbdyno model replay` replays this one",
+            next_step="give text of blkparse or JSON of fio, or replay this trace with `dbdyno model replay`",
         )
     if len(trace) < 2 * LEAST:
-        raise DeviceError(f"{len(trace)} requests are too few to fit a device", next_step=f"give {2 * LEAST} or more")
+        raise DeviceError(
+            f"{len(trace)} requests are too few to fit a device",
+            next_step=f"give a trace with {2 * LEAST} requests or more",
+        )
     half = len(trace) // 2
     first, second = trace.part(0, half), trace.part(half, len(trace))
     assert first.response_ns is not None and second.response_ns is not None
@@ -192,7 +195,10 @@ def _service(trace: BlockTrace) -> tuple[dict[str, Table], list[str]]:
             continue
         tables[operation] = _POINTS, np.quantile(times, _POINTS) / 1e3
     if not tables:
-        raise DeviceError(f"neither {LEAST} reads nor {LEAST} writes are in the first half of the trace")
+        raise DeviceError(
+            f"neither {LEAST} reads nor {LEAST} writes are in the first half of the trace",
+            next_step="give a longer trace",
+        )
     return tables, sentences
 
 

@@ -68,16 +68,19 @@ def check_machine() -> None:
         DeviceError: the system is not Linux, it has no FUSE, or the user may not mount or not open it.
     """
     if sys.platform != "linux":
-        raise DeviceError("devices need Linux: other systems have no FUSE that programs can use without a driver")
+        raise DeviceError(
+            "devices need Linux: other systems have no FUSE without an additional driver",
+            next_step="run dbdyno on Linux",
+        )
     if not FUSE.exists():
         raise DeviceError(
             f"there is no {FUSE}: this kernel or container has no FUSE",
-            next_step="modprobe fuse; a container needs --device /dev/fuse --cap-add SYS_ADMIN",
+            next_step="run `modprobe fuse`, or start the container with --device /dev/fuse --cap-add SYS_ADMIN",
         )
     if os.geteuid() != 0 and find_program("fusermount3") is None and find_program("fusermount") is None:
         raise DeviceError(
-            "an ordinary user mounts with fusermount3, which is not installed",
-            next_step="apt-get install fuse3, or run as root",
+            "fusermount3, with which an ordinary user mounts a device, is not installed",
+            next_step="run `apt-get install fuse3`, or run dbdyno as root",
         )
     if not os.access(FUSE, os.R_OK | os.W_OK):
         raise DeviceError(
@@ -94,19 +97,23 @@ def check_folders(folder: Path, back: Path) -> None:
     """
     if is_mounted(folder):
         raise DeviceError(
-            "is mounted on a device already", where=str(folder), next_step=f"dbdyno device unmount {folder}"
+            "is mounted on a device already",
+            where=str(folder),
+            next_step=f"unmount it first: dbdyno device unmount {folder}",
         )
     try:
         content = next(folder.iterdir(), None)
     except OSError as error:
         raise DeviceError(
-            f"cannot be mounted at: {error.strerror}", where=str(folder), next_step=f"mkdir -p {folder}"
+            f"cannot be mounted at: {error.strerror}",
+            where=str(folder),
+            next_step=f"create the folder: mkdir -p {folder}",
         ) from error
     if content is not None:
         raise DeviceError(
-            f"is not empty ({content.name}): a mount would hide what is in it",
+            f"is not empty ({content.name}): a mount would hide its files",
             where=str(folder),
-            next_step="name an empty folder; data that are to be on the device go into --back",
+            next_step="name an empty folder, and name the folder with the device's data with --back",
         )
     if not back.is_dir():
         raise DeviceError(
@@ -119,7 +126,11 @@ def check_folders(folder: Path, back: Path) -> None:
             raise DeviceError("this user may not write there", where=str(own), next_step="name a folder of yours")
     inner, outer = back.resolve(), folder.resolve()
     if inner == outer or inner.is_relative_to(outer) or outer.is_relative_to(inner):
-        raise DeviceError("the folder below and the mounted one must be apart", where=str(back))
+        raise DeviceError(
+            "the folder of the data and the mounted folder must not contain each other",
+            where=str(back),
+            next_step="name two separate folders",
+        )
 
 
 def check_processors(polling: int) -> None:
@@ -215,7 +226,7 @@ def status(folder: Path) -> DeviceStatus:
             raise DeviceError(
                 "the process that served this folder is dead",
                 where=str(folder),
-                next_step=f"dbdyno device unmount {folder}; the data are in the folder below",
+                next_step=f"run `dbdyno device unmount {folder}`; the data are still in the folder of the data",
             ) from error
         if error.errno == errno.EACCES and is_mounted(folder):
             raise DeviceError(
@@ -226,7 +237,7 @@ def status(folder: Path) -> DeviceStatus:
         raise DeviceError(
             "is not mounted on a device",
             where=str(folder),
-            next_step="dbdyno device mount NAME DIR mounts one",
+            next_step="mount one with `dbdyno device mount NAME DIR`",
         ) from error
     return found
 
@@ -248,7 +259,11 @@ def unmount(folder: Path) -> int | None:
     """
     path = _resolved(folder)
     if not is_mounted(path):
-        raise DeviceError("is not mounted on a device", where=str(folder), next_step="dbdyno device list --mounted")
+        raise DeviceError(
+            "is not mounted on a device",
+            where=str(folder),
+            next_step="list the mounted devices with `dbdyno device list --mounted`",
+        )
     process = _process(path)
     if MountedFolder(path).is_dead():
         detach(path)
@@ -295,7 +310,7 @@ def _run_unmount(folder: Path, *, at_once: bool) -> None:
         raise DeviceError(
             f"cannot be unmounted: {(done.stderr or done.stdout).strip()}",
             where=str(folder),
-            next_step=f"end what uses it: fuser -vm {folder}",
+            next_step=f"end the processes that use the folder; list them with: fuser -vm {folder}",
         )
 
 

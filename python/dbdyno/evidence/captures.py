@@ -30,7 +30,8 @@ def captured(folder: Path) -> Run:
         raise TraceError(
             "has no messages of clients",
             where=str(folder),
-            next_step="capture some: dbdyno trace proxy --target HOST:PORT --binds, or dbdyno trace import --log FILE",
+            next_step="capture messages with `dbdyno trace proxy --target HOST:PORT --binds`, or import a log "
+            "with `dbdyno trace import --log FILE`",
         )
     return run
 

@@ -43,11 +43,13 @@ def read_key(path: Path) -> bytes:
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "holds no text"
         raise EvidenceError(
-            f"the key cannot be read: {said}", where=str(path), next_step=f"create one: {_MAKE}"
+            f"the key cannot be read: {said}", where=str(path), next_step=f"create a key with: {_MAKE}"
         ) from None
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise EvidenceError(
-            f"others may read the key (mode {stat.S_IMODE(mode):04o})", where=str(path), next_step=f"chmod 600 {path}"
+            f"other users may read the key (mode {stat.S_IMODE(mode):04o})",
+            where=str(path),
+            next_step=f"run `chmod 600 {path}`",
         )
     try:
         found = base64.urlsafe_b64decode(text.replace("+", "-").replace("/", "_"))
@@ -55,7 +57,9 @@ def read_key(path: Path) -> bytes:
         found = b""
     if len(found) != _KEY_BYTES:
         raise EvidenceError(
-            "holds no key: expected 32 bytes in base64", where=str(path), next_step=f"create one: {_MAKE}"
+            "does not contain a key: expected 32 bytes in base64",
+            where=str(path),
+            next_step=f"create a key with: {_MAKE}",
         )
     return base64.urlsafe_b64encode(found)
 
@@ -110,7 +114,11 @@ def _encrypt(memory: Path, kept: Path, key: bytes) -> None:
         try:
             write_whole(place, Fernet(key).encrypt(part.read_bytes()), durable=True)
         except OSError as error:
-            raise EvidenceError(f"cannot be written: {error.strerror}", where=str(place)) from error
+            raise EvidenceError(
+                f"cannot be written: {error.strerror}",
+                where=str(place),
+                next_step="free space or check permissions there",
+            ) from error
         part.unlink()
 
 
@@ -123,14 +131,16 @@ def messages_of(run: Run, key_file: Path | None) -> Iterator[Path]:
     """
     if not is_encrypted(run.path):
         if key_file is not None:
-            raise EvidenceError("its messages are not encrypted", where=str(run.path), next_step="leave out --key-file")
+            raise EvidenceError(
+                "the messages of the capture are not encrypted", where=str(run.path), next_step="leave --key-file out"
+            )
         yield run.path
         return
     if key_file is None:
         raise EvidenceError(
-            "its messages are encrypted",
+            "the messages of the capture are encrypted",
             where=str(run.path),
-            next_step="name the key that they were captured with: --key-file FILE",
+            next_step="name the key of the capture with --key-file FILE",
         )
     key = read_key(key_file)
     with memory_folder() as memory:
@@ -147,9 +157,11 @@ def _decrypted(part: Path, key: bytes) -> bytes:
         return Fernet(key).decrypt(part.read_bytes())
     except InvalidToken:
         raise EvidenceError(
-            "cannot be decrypted: the key is another one, or the file was changed",
+            "cannot be decrypted: the key is wrong, or the file was changed",
             where=str(part),
-            next_step="name the key that it was captured with: --key-file FILE",
+            next_step="name the key of the capture with --key-file FILE",
         ) from None
     except OSError as error:
-        raise EvidenceError(f"cannot be read: {error.strerror}", where=str(part)) from error
+        raise EvidenceError(
+            f"cannot be read: {error.strerror}", where=str(part), next_step="check the permissions of the file"
+        ) from error

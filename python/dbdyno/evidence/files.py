@@ -49,7 +49,9 @@ def sync_names(*folders: Path) -> None:
         try:
             files.sync_folder(folder)
         except OSError as error:
-            raise EvidenceError(f"cannot be synced: {error.strerror}", where=str(folder)) from error
+            raise EvidenceError(
+                f"cannot be synced: {error.strerror}", where=str(folder), next_step="check the disk and the file system"
+            ) from error
 
 
 def read_json(path: Path, objects: type[JsonObject] = dict) -> Any:
@@ -61,15 +63,23 @@ def read_json(path: Path, objects: type[JsonObject] = dict) -> Any:
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise EvidenceError("is not a file", where=str(path))
+                raise EvidenceError("is not a file", where=str(path), next_step="restore the file from a copy")
             return json.loads(file.read(), object_hook=objects)
     except OSError as error:
-        raise EvidenceError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise EvidenceError(
+            f"cannot be read: {error.strerror}",
+            where=str(path),
+            next_step="check the path and the permissions of the file",
+        ) from error
     except ValueError as error:
         raise EvidenceError(
             f"is not complete JSON: {error}",
             where=str(path),
-            next_step="the file was changed or truncated by another program; restore it from a copy",
+            next_step="restore the file from a copy: another program changed or truncated it",
         ) from error
     except RecursionError as error:
-        raise EvidenceError("is nested more deeply than any JSON of dbdyno", where=str(path)) from error
+        raise EvidenceError(
+            "is nested more deeply than JSON files of dbdyno are",
+            where=str(path),
+            next_step="restore the file from a copy",
+        ) from error

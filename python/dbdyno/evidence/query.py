@@ -109,7 +109,7 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
         raise EvidenceError(
             "contains no complete block yet",
             where=str(run.path),
-            next_step=f"finish it: dbdyno run --resume {run.id}",
+            next_step=f"finish the run with: dbdyno run --resume {run.id}",
         )
     _blocks_table(connection, run)
     lock(connection, run.path)

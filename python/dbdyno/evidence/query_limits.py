@@ -64,17 +64,17 @@ def only_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Stat
     if kinds != ["SELECT"]:
         found = " and ".join(kinds) if kinds else "nothing"
         raise EvidenceError(
-            f"expected one SELECT, found {found}: evidence is read, never changed",
+            f"expected one SELECT, found {found}: evidence cannot be changed by a query",
             where="the query",
-            next_step="write the rows where you want them with -o FILE.csv, or open the run's Parquet files elsewhere",
+            next_step="give one SELECT; to store its rows, add -o FILE.csv",
         )
     for kind in _parts(connection, text):
         if kind not in QUESTIONS:
             found = kind.removesuffix("_NODE").removesuffix("_QUERY")
             raise EvidenceError(
-                f"expected one SELECT, found {found} in it: evidence is read, never changed",
+                f"expected one SELECT, found {found} in it: evidence cannot be changed by a query",
                 where="the query",
-                next_step="write the rows where you want them with -o FILE.csv",
+                next_step="give one SELECT; to store its rows, add -o FILE.csv",
             )
     connection.execute("begin transaction read only")
     return statements[0]

@@ -52,7 +52,7 @@ def reading(what: str, where: str | None = None) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
-        raise EvidenceError(f"holds no {what} that can be read: {error}", where=where, next_step=DAMAGED) from error
+        raise EvidenceError(f"contains no readable {what}: {error}", where=where, next_step=DAMAGED) from error
 
 
 @dataclass(frozen=True)
@@ -110,14 +110,15 @@ class Run:
             raise EvidenceError(
                 f"is not a run folder: {'manifest.json is missing' if path.exists() else 'there is no such folder'}",
                 where=str(path),
-                next_step="`dbdyno runs` lists the runs",
+                next_step="list the runs with `dbdyno runs`",
             )
         manifest = read_json(manifest_path, Section)
         if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
             found = manifest.get("schema") if isinstance(manifest, dict) else type(manifest)
             raise EvidenceError(
-                f"has evidence schema {found}; this dbdyno reads schema {SCHEMA}",
+                f"has evidence schema {found}; this version of dbdyno reads schema {SCHEMA}",
                 where=str(manifest_path),
+                next_step="use the version of dbdyno that wrote the run",
             )
         try:
             return cls(path, manifest)
@@ -251,7 +252,9 @@ def find_run(text: str, folder: Path) -> Run:
     if len(inside) == 1:
         return inside[0]
     if inside:
-        raise EvidenceError(f"holds {len(inside)} runs", where=text, next_step=f"name one, as {inside[-1].path}")
+        raise EvidenceError(
+            f"contains {len(inside)} runs", where=text, next_step=f"name one of them, such as {inside[-1].path}"
+        )
     runs = list(list_runs(folder))
     if text == "last" and runs:
         return next((run for run in reversed(runs) if not run.is_barren()), runs[-1])
@@ -261,7 +264,7 @@ def find_run(text: str, folder: Path) -> Run:
     found = "names no run" if not matches else f"names {len(matches)} runs"
     raise EvidenceError(
         f"{text!r} {found} below {folder}",
-        next_step="`dbdyno runs` lists the runs; a name, its last four characters, a path or 'last' names one",
+        next_step="list the runs with `dbdyno runs`; name one by its name, its last four characters, a path or 'last'",
     )
 
 
@@ -305,5 +308,5 @@ def _block(record: Any, file: Path) -> Block:
         block = Block(slices=slices, **record)
         numbers = (block.index, block.started_ns, block.ended_ns, block.rows, *(s.arm for s in slices))
         if not all(type(number) is int for number in (*numbers, *(s.slice for s in slices))):
-            raise TypeError("a number is none")
+            raise TypeError("a number is missing")
         return block

@@ -50,7 +50,8 @@ def saved_query(name: str) -> str:
         raise EvidenceError(
             f"there is no saved query {name!r:.80}",
             where=str(queries_file()),
-            next_step=f"there are: {', '.join(known) or 'none'}; `dbdyno sql QUERY --save NAME` saves one",
+            next_step=f"use one of the saved queries ({', '.join(known) or 'none'}), or save one with `dbdyno "
+            f"sql QUERY --save NAME`",
         )
     return known[name]
 
@@ -63,7 +64,9 @@ def save_query(name: str, text: str) -> Path:
     """
     if not NAME.fullmatch(name):
         raise EvidenceError(
-            f"{name!r:.80} cannot name a query", where="--save", next_step="letters, digits, blanks, . - and _"
+            f"{name!r:.80} is not a valid name of a query",
+            where="--save",
+            next_step="use only letters, digits, blanks, dots, - and _",
         )
     path = queries_file()
     made = f"-- name: {name}\n{text.strip().rstrip(';').strip()};\n"
@@ -73,7 +76,9 @@ def save_query(name: str, text: str) -> Path:
         write_whole(path, _with(before, name, made).encode())
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise EvidenceError(f"the query cannot be saved: {said}", where=str(path)) from error
+        raise EvidenceError(
+            f"the query cannot be saved: {said}", where=str(path), next_step="free space or check permissions there"
+        ) from error
     return path
 
 

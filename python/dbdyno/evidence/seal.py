@@ -64,5 +64,5 @@ def _key() -> bytes:
             aside.unlink()
     key = path.read_bytes()
     if len(key) != KEY_BYTES:
-        raise OSError(0, "is not a key")
+        raise OSError(0, "the file is not a key")
     return key

@@ -100,7 +100,7 @@ def require_whole(run: Run) -> None:
     raise EvidenceError(
         "is an import that did not finish: part of the traces is missing",
         where=str(run.path),
-        next_step=f"import the files again: dbdyno trace import FILES --out {run.path} --force",
+        next_step=f"import the files again with `dbdyno trace import FILES --out {run.path} --force`",
     )
 
 

@@ -30,8 +30,8 @@ def refuse_foreign(folder: Path) -> None:
             raise EvidenceError(
                 f"{reason}: dbdyno does not execute its contents",
                 where=str(path),
-                next_step="you may read it; to change or continue it, use a run of your own. If it is"
-                f" yours, check it first, then: chmod -R go-w {folder}",
+                next_step=f"use your own run to change or continue one; if this run is yours, check its "
+                f"contents, then run `chmod -R go-w {folder}`",
             )
 
 

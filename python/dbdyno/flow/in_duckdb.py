@@ -100,7 +100,7 @@ def _connected(text: str, tables: Sequence[InputTable], *, optimized: bool) -> I
     except EvidenceError as error:
         raise FlowError(error.message, where="the query", next_step="give one SELECT") from None
     except duckdb.Error as error:
-        raise FlowError(str(error).splitlines()[0], where="the query", next_step="correct it") from None
+        raise FlowError(str(error).splitlines()[0], where="the query", next_step="correct the SQL") from None
     finally:
         connection.close()
 

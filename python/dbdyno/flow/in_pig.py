@@ -80,7 +80,7 @@ def jars() -> Path:
     if not any(place.glob("pig-*.jar")):
         raise FlowError("Pig is not installed", where="--engine pig", next_step=INSTALL)
     if shutil.which("java") is None:
-        raise FlowError("there is no Java", where="--engine pig", next_step="install Java 17")
+        raise FlowError("Java is not installed", where="--engine pig", next_step="install Java 17")
     return place
 
 
@@ -109,10 +109,14 @@ def rows(script: Path) -> tuple[list[Any], list[Any]]:
 def _stored(script: Path, *options: str) -> list[Any]:
     found = _STORE.findall(text_of(script))
     if len(found) != 1:
-        raise FlowError(f"stores {len(found)} results", where=str(script), next_step="one STORE ... INTO 'folder';")
+        raise FlowError(
+            f"has {len(found)} STORE statements; expected one",
+            where=str(script),
+            next_step="write one statement: STORE ... INTO 'folder';",
+        )
     into, mark = found[0][0], found[0][1] or "\t"
     if Path(into).is_absolute() or ".." in Path(into).parts:
-        raise FlowError(f"stores into {into}", where=str(script), next_step="name a folder beside the script")
+        raise FlowError(f"stores its result in {into}", where=str(script), next_step="name a folder next to the script")
     with tempfile.TemporaryDirectory() as folder:
         for one in script.resolve().parent.iterdir():
             if one.name != Path(into).parts[0]:
@@ -148,11 +152,15 @@ def _pig(script: Path, cwd: Path, *options: str) -> str:
                 stdin=subprocess.DEVNULL,
             )
         except subprocess.TimeoutExpired:
-            raise FlowError(f"Pig printed nothing for {TIME_S} s", where=str(script)) from None
+            raise FlowError(
+                f"Pig printed nothing for {TIME_S} s", where=str(script), next_step="try the script with `pig -x local`"
+            ) from None
     if done.returncode != 0:
         errors = [line for line in done.stderr.splitlines() if "ERROR" in line] or done.stderr.splitlines()[-1:]
         said = errors[0].partition(" - ")[2] or errors[0] if errors else "it explains nothing"
-        raise FlowError(said, where=str(script), next_step="a script ends in STORE or DUMP; try it with pig -x local")
+        raise FlowError(
+            said, where=str(script), next_step="end the script with STORE or DUMP, and try it with `pig -x local`"
+        )
     return done.stdout
 
 
@@ -180,7 +188,7 @@ def parsed(text: str) -> Step:
             inner = inner if inner >= 0 else column
             path[-1].inside.append((column, part.group(2), (part.group(1) or "").rpartition("::")[2]))
     if root is None:
-        raise FlowError("Pig's plan cannot be read", next_step="report it, with the version of Pig")
+        raise FlowError("Pig's plan cannot be read", next_step="report this error, with the version of Pig")
     return _step(root, constants)
 
 

@@ -74,7 +74,7 @@ def _lazy(text: str, tables: Sequence[InputTable]) -> Iterator[tuple[Any, Any]]:
         yield pl, pl.SQLContext(frames, eager=False).execute(text)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise FlowError(
-            str(error).splitlines()[0], where="the query", next_step="correct it; it is Polars' SQL"
+            str(error).splitlines()[0], where="the query", next_step="correct the SQL, which is in Polars' dialect"
         ) from None
 
 

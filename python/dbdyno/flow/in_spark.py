@@ -93,7 +93,7 @@ def _frame(spark: Any, text: str) -> Any:
     try:
         return spark.sql(text)
     except PySparkException as error:
-        raise FlowError(str(error).strip().splitlines()[0], where="the query", next_step="correct it") from None
+        raise FlowError(str(error).strip().splitlines()[0], where="the query", next_step="correct the SQL") from None
 
 
 @contextlib.contextmanager
@@ -125,7 +125,7 @@ def session(tables: Sequence[InputTable]) -> Iterator[Any]:
     try:
         spark = builder.getOrCreate()
     except RuntimeError as error:
-        raise FlowError(f"Spark does not start: {error}", where="--engine spark", next_step=INSTALL) from None
+        raise FlowError(f"Spark did not start: {error}", where="--engine spark", next_step=INSTALL) from None
     try:
         spark.sparkContext.setLogLevel("ERROR")
         for one in tables:

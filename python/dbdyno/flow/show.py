@@ -23,7 +23,11 @@ def show(script: Path, engine: str, tables: Sequence[InputTable]) -> JsonObject:
     """
     if engine == "pig":
         if tables:
-            raise FlowError("Pig's script names its files itself", where="--table", next_step="leave it out")
+            raise FlowError(
+                "a Pig script names its files itself, so --table has no effect",
+                where="--table",
+                next_step="leave --table out",
+            )
         from dbdyno.flow import in_pig
 
         return model(in_pig.flow(script), script.name)

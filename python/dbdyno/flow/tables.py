@@ -37,15 +37,21 @@ def input_tables(words: Sequence[str]) -> tuple[InputTable, ...]:
         name, sign, file = word.partition("=")
         path = Path(file)
         if not sign or not _NAME.fullmatch(name):
-            raise FlowError("is not NAME=FILE", where=f"--table {word}", next_step="--table orders=orders.parquet")
+            raise FlowError(
+                "is not NAME=FILE", where=f"--table {word}", next_step="write for example --table orders=orders.parquet"
+            )
         if path.suffix not in (".csv", ".parquet"):
-            raise FlowError("is neither .csv nor .parquet", where=f"--table {word}", next_step="give such a file")
+            raise FlowError(
+                "is neither .csv nor .parquet",
+                where=f"--table {word}",
+                next_step="give a file of one of these two types",
+            )
         if not path.is_file():
             raise FlowError("there is no such file", where=f"--table {word}", next_step="check the path")
         found.append(InputTable(name, path.resolve()))
     twice = next((one.name for one in found if sum(each.name == one.name for each in found) > 1), None)
     if twice is not None:
-        raise FlowError(f"two tables are named {twice}", where="--table", next_step="rename one")
+        raise FlowError(f"two tables have the name {twice}", where="--table", next_step="rename one of the two")
     return tuple(found)
 
 
@@ -59,4 +65,6 @@ def text_of(script: Path) -> str:
         return read_given(script).strip()
     except (OSError, UnicodeDecodeError) as error:
         said = getattr(error, "strerror", None) or "it is not text"
-        raise FlowError(f"cannot be read: {said}", where=str(script)) from None
+        raise FlowError(
+            f"cannot be read: {said}", where=str(script), next_step="check the path and the permissions of the file"
+        ) from None

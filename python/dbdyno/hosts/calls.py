@@ -45,7 +45,8 @@ def load_pyarrow() -> Any:
         return importlib.import_module("pyarrow")
     except ImportError as error:
         raise TargetError(
-            "load from many hosts needs pyarrow", next_step="pip install 'dbdyno[distributed]'"
+            "the package pyarrow, which load from many hosts needs, is not installed",
+            next_step="run `pip install 'dbdyno[distributed]'`",
         ) from error
 
 

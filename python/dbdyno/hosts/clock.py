@@ -114,7 +114,7 @@ def compare(now_ns: Callable[[], int], address: str, port: int, key: bytes, roun
                 break
     if best is None:
         raise TargetError(
-            "its clock does not answer",
+            "the clock of the worker does not answer",
             where=f"{address}, UDP port {port}",
             next_step="allow datagrams between this host and the workers",
         )

@@ -159,7 +159,10 @@ def call_load(token: str, method: str, *arguments: Any) -> Any:
     """
     load = _HELD.get(token)
     if load is None:
-        raise TargetError("no longer has a load of this run")
+        raise TargetError(
+            "no longer has a load of this run",
+            next_step="start the worker again, then continue with `dbdyno run --resume last`",
+        )
     with stopping_if_unwanted(load.core.stop):
         return getattr(load, method)(*arguments)
 

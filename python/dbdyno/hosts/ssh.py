@@ -52,7 +52,8 @@ def ssh_scheduler(distributed: Any, hosts: Sequence[SshHost]) -> Iterator[str]:
         raise TargetError(
             f"workers cannot be started over SSH: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
             where=listed,
-            next_step="try `ssh HOST` to each host; dbdyno and distributed must be there, with Python at the same path",
+            next_step="try `ssh HOST` for each host, and install dbdyno and distributed there, with Python at "
+            "the same path",
         ) from error
     try:
         yield str(cluster.scheduler_address)

@@ -45,7 +45,9 @@ def load_distributed() -> Any:
     try:
         found = importlib.import_module("distributed")
     except ImportError as error:
-        raise TargetError("work on many hosts needs Dask's distributed", next_step=INSTALL) from error
+        raise TargetError(
+            "the package distributed, which work on many hosts needs, is not installed", next_step=INSTALL
+        ) from error
     # What matters arrives as an error; Dask has set a level for several of its loggers.
     for name in ("asyncio", *(known for known in logging.root.manager.loggerDict if known.startswith("distributed"))):
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -103,7 +105,7 @@ class Workers:
             raise self.lost(error) from error
         for address in self.addresses:
             if isinstance(answer := answers.get(address), BaseException) or address not in answers:
-                raise self.lost(answer or OSError("no answer"), address)
+                raise self.lost(answer or OSError("the worker did not answer"), address)
         return {address: answers[address] for address in self.addresses}
 
     def lost(self, error: BaseException, where: str | None = None) -> TargetError:
@@ -171,7 +173,7 @@ def open_workers(scheduler: str | None = None, hosts: Sequence[SshHost] = (), *,
     """Connect to a scheduler, or start one over SSH with a worker on each host, and yield its workers.
 
     Args:
-        scheduler: Address of a scheduler, such as tcp://desk:8786.
+        scheduler: Address of a scheduler, write an address such as tcp://desk:8786.
         hosts: Hosts to reach over SSH instead; the scheduler runs on the first one.
         least: Smallest number of workers that will do.
 
@@ -181,7 +183,9 @@ def open_workers(scheduler: str | None = None, hosts: Sequence[SshHost] = (), *,
     """
     if scheduler is not None and not scheduler.startswith(SCHEMES):
         raise PlanError(
-            f"{scheduler!r} is not the address of a scheduler", where="--scheduler", next_step="such as tcp://desk:8786"
+            f"{scheduler!r} is not the address of a scheduler",
+            where="--scheduler",
+            next_step="write an address such as tcp://desk:8786",
         )
     distributed = load_distributed()
     with contextlib.ExitStack() as stack:
@@ -227,7 +231,7 @@ def _refuse_few(workers: Workers, least: int) -> None:
         raise TargetError(
             f"has {there} worker{'' if there == 1 else 's'}, and {least} {'is' if least == 1 else 'are'} needed",
             where=workers.scheduler,
-            next_step=f"start more with `dask worker {workers.scheduler}`",
+            next_step=f"start more workers with `dask worker {workers.scheduler}`",
         )
 
 
@@ -242,7 +246,7 @@ def _refuse_other_versions(workers: Workers) -> None:
     for address, version in found.items():
         if version != VERSION:
             raise TargetError(
-                f"the worker has dbdyno {version}, and this is {VERSION}",
+                f"the worker has dbdyno {version}, but this machine has {VERSION}",
                 where=address,
                 next_step="install the same version on every host",
             )

@@ -137,7 +137,11 @@ def finite(value: object, name: str, where: str) -> float:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if isinstance(value, bool) or not 0 <= number < LONGEST_NS:
-        raise EvidenceError(f"{name} is {str(value)[:40]!r}, not a number from 0 on", where=where)
+        raise EvidenceError(
+            f"{name} is {str(value)[:40]!r}, expected a number of 0 or more",
+            where=where,
+            next_step="correct the file, or export it again",
+        )
     return number
 
 

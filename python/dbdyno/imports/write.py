@@ -102,9 +102,9 @@ def _same_benchmark(one: str, first: Contents, name: str, other: Contents) -> No
     ):
         if a != b:
             raise EvidenceError(
-                f"does not repeat {one}: its {what} is {b}, not {a}",
+                f"is not a repetition of {one}: its {what} is {b}, not {a}",
                 where=name,
-                next_step="import it by itself, and compare the two runs: dbdyno compare RUN RUN",
+                next_step="import the file as a run of its own, and compare the two with `dbdyno compare RUN RUN`",
             )
 
 

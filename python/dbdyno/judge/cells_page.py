@@ -98,9 +98,9 @@ def _rounds(run: Run, mask: str | None) -> list[Collection]:
     if len(rounds) < 2:
         what = f" of metrics like {mask!r}" if mask else ""
         raise CellsError(
-            f"has {len(rounds)} round{'' if len(rounds) == 1 else 's'}{what}; rates need two",
+            f"has {len(rounds)} round{'' if len(rounds) == 1 else 's'}{what}; expected two or more for rates",
             where=str(run.path),
-            next_step="record longer: dbdyno cells record --for 15min",
+            next_step="record for a longer time: dbdyno cells record --for 15min",
         )
     return rounds
 
@@ -399,7 +399,7 @@ def _warnings(one: Recording, other: Recording, unlike: Sequence[Unlike], allowe
                 _warning(
                     "cells.few",
                     f"{side.name} has {side.found.count} intervals: too few to judge by, {ROUNDS_LEAST} are needed",
-                    "record longer: dbdyno cells record --for 15min",
+                    "record for a longer time: dbdyno cells record --for 15min",
                 )
             )
         if set(side.found.cells) - set(side.facts):

@@ -197,7 +197,7 @@ def why_busier(one: Work, other: Work, names: tuple[str, str], withheld: str = "
     )
     if abs(amount) <= half:
         small = "the difference of the I/O times is no larger than its own uncertainty"
-        return replace(whole, withheld=small, next="longer recordings")
+        return replace(whole, withheld=small, next="make longer recordings")
     causes = [
         cause
         for at, part in enumerate(parts)

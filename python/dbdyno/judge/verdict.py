@@ -117,7 +117,9 @@ def judge(facts: Facts, threshold: float) -> Verdict:
             return found
     if min(facts.counts) < facts.least:
         few = f"{facts.counts[0]} and {facts.counts[1]} sub-intervals are too few: {facts.least} each are the least"
-        return Verdict("cannot tell", f"Cannot tell: {few}", next="take more snapshots: dbdyno snap watch --every 10s")
+        return Verdict(
+            "cannot tell", f"Cannot tell: {few}", next="take more snapshots with `dbdyno snap watch --every 10s`"
+        )
     if facts.work is None:
         unread = facts.unread or "no statement ran often enough in both periods"
         return Verdict("cannot tell", f"Cannot tell: {unread}", _load(facts), _to_read(facts))

@@ -41,7 +41,7 @@ def calibration(latencies_us: np.ndarray[Any, Any], *, name: str, title: str) ->
     if len(values) < LEAST:
         raise ModelError(
             f"{len(values)} latencies are too few to fit a device",
-            next_step=f"give {LEAST} or more; p99.9 needs thousands",
+            next_step=f"give {LEAST} latencies or more, and thousands for p99.9",
         )
     report = _core.model_calibrate(values.tobytes())
     text = (

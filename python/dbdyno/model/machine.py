@@ -56,9 +56,9 @@ class Machine:
         listing = f"`dbdyno model show {self.name}` lists all parameters"
         if ends:
             raise ModelError(
-                f"{name!r} names {len(ends)} parameters of this machine",
+                f"{name!r} matches {len(ends)} parameters of this machine",
                 where=f"--set {name}",
-                next_step=f"say which: {', '.join(ends)}; {listing}",
+                next_step=f"name one of them: {', '.join(ends)}; {listing}",
             )
         near = self._near(name, paths, also or [])
         raise ModelError(
@@ -114,9 +114,9 @@ def machine_of(target: str) -> Machine:
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean model:{near[0]}? " if near else ""
         raise ModelError(
-            f"no built-in machine is called {name!r}",
+            f"there is no built-in machine named {name!r}",
             where=target,
-            next_step=f"{hint}there are {', '.join(known)}; a file is named model:./FILE.toml",
+            next_step=f"{hint}use one of {', '.join(known)}, or name a file as model:./FILE.toml",
         )
     return parsed(target, str(_core.model_machine(name)))
 

@@ -15,7 +15,7 @@ def with_device(machine: str, name: str) -> str:
 
     texts = dict(_core.device_texts())
     if name not in texts:
-        raise ModelError(f"no device is called {name!r}", next_step=f"there are {', '.join(texts)}")
+        raise ModelError(f"there is no device named {name!r}", next_step=f"use one of {', '.join(texts)}")
     return _without(machine, ("devices", "storage")).rstrip("\n") + "\n\n" + _sections(texts[name])
 
 

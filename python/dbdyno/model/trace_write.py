@@ -100,18 +100,16 @@ def is_model(run: Run) -> bool:
 def _read(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
     """Create the tables `c` and `w`: the calls and waits of complete blocks, with their durations in us."""
     if not is_model(run):
-        raise ModelError(
-            "is not a run of a model", where=str(run.path), next_step="a trace is read with `dbdyno trace`"
-        )
+        raise ModelError("is not a run of a model", where=str(run.path), next_step="read a trace with `dbdyno trace`")
     for table in ("calls", "waits"):
         parts, broken = whole_parts(run, table)
         if broken:
-            raise ModelError(broken[0], where=str(run.path), next_step="run it again")
+            raise ModelError(broken[0], where=str(run.path), next_step="run the model again")
         if not parts:
             raise ModelError(
                 f"contains no complete block with {table}",
                 where=str(run.path),
-                next_step=f"finish it: dbdyno run --resume {run.id}",
+                next_step=f"finish the run with: dbdyno run --resume {run.id}",
             )
         names = ", ".join("'" + str(part).replace("'", "''") + "'" for part in parts)
         connection.execute(f"create view {table} as select * from read_parquet([{names}])")  # noqa: S608

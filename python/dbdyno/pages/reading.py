@@ -54,17 +54,22 @@ def read(analysis: Mapping[str, Any]) -> Analysis:
         ReportError: the model is not a dict, or its schema or kind is unknown.
     """
     if not isinstance(analysis, Mapping):
-        raise ReportError(f"an analysis is a mapping, found {type(analysis).__name__}", where="analysis")
+        raise ReportError(
+            f"expected an analysis as a mapping, found {type(analysis).__name__}",
+            where="analysis",
+            next_step="recompute the analysis: dbdyno compare RUN",
+        )
     if analysis.get("schema") != SCHEMA:
         raise ReportError(
             f"expected schema {SCHEMA}, found {analysis.get('schema')!r}",
             where="analysis.schema",
-            next_step="recompute it with this version: dbdyno compare RUN",
+            next_step="recompute the analysis with this version: dbdyno compare RUN",
         )
     if analysis.get("kind") not in KINDS:
         raise ReportError(
             f"expected one of {', '.join(KINDS)}, found {analysis.get('kind')!r}",
             where="analysis.kind",
+            next_step="recompute the analysis: dbdyno compare RUN",
         )
     safe: Analysis = _safe(analysis)
     return safe
@@ -100,7 +105,11 @@ def entries(data: Any, *keys: str) -> list[TableRow]:
     if found is None:
         return []
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
-        raise ReportError("expected a list of mappings", where=".".join(("analysis", *keys)))
+        raise ReportError(
+            "expected a list of mappings",
+            where=".".join(("analysis", *keys)),
+            next_step="recompute the analysis: dbdyno compare RUN",
+        )
     return found
 
 

@@ -44,12 +44,13 @@ def refuse_change(change: str) -> None:
     if found := _WIDE.search(plain):
         what = " ".join(found[0].split()[:2]).lower()
         raise TargetError(
-            f"--change {change}: {what} changes the whole server, not only a copy of the database, and would stay",
-            next_step=f"{setting}; or make the new side manually on a server of its own, and name both",
+            f"--change {change}: {what} changes the whole server, not only a copy of the database, and would "
+            f"not be undone",
+            next_step=f"{setting}; or apply the change manually on a separate server, and name both servers",
         )
     if _BRIEF.match(plain):
-        raise TargetError(f"--change {change}: ends with the transaction that executes it", next_step=setting)
+        raise TargetError(f"--change {change}: has no effect after the transaction that executes it", next_step=setting)
     if first in _OF_SESSION.split() or "set_config" in words_of(plain).called:
         raise TargetError(f"--change {change}: changes nothing that the rehearsal executes", next_step=setting)
     if not first:
-        raise TargetError(f"--change {change!r} is not a statement", next_step="write a statement of SQL")
+        raise TargetError(f"--change {change!r} is not a statement", next_step="write an SQL statement")

@@ -117,9 +117,9 @@ def _refuse_empty(new: Side, catalogs: tuple[Catalog, Catalog]) -> None:
     old, found = catalogs
     if old.relations and not (found.relations or found.unread):
         raise TargetError(
-            f"has no tables, and the old side has {len(old.relations)}",
+            f"has no tables, but the old side has {len(old.relations)}",
             where=new.server.safe_dsn,
-            next_step="make it a copy of the old one (`dbdyno move OLD NEW --database`), then rehearse",
+            next_step="copy the old database to it with `dbdyno move OLD NEW --database`, then rehearse",
         )
 
 

@@ -245,7 +245,7 @@ def _refuse_small_disk(size: int) -> None:
     free = found.f_bavail * found.f_frsize
     if size * 1.3 > free:
         raise TargetError(
-            f"the copy needs about {size * 1.3 / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free",
+            f"the copy needs about {size * 1.3 / 1e9:.1f} GB, but only {free / 1e9:.1f} GB are free",
             where=str(place),
-            next_step="set TMPDIR to a folder with more room",
+            next_step="set TMPDIR to a folder with more free space",
         )

@@ -100,15 +100,15 @@ def read_outside(*servers: Postgres, allowed: Collection[str] = ()) -> Outside:
                 raise TargetError(
                     f"the functions and triggers of the database cannot be read: {str(error).splitlines()[0]}",
                     where=server.safe_dsn,
-                    next_step="correct that: dbdyno searches them for effects that a rollback does not undo",
+                    next_step="correct the cause; dbdyno must search them for effects that a rollback does not undo",
                 ) from None
     names = frozenset(word_named(name) for name in allowed)
     known = {name for name, _, _ in found.pending} | found.functions.keys() | found.read.keys()
     if strange := sorted(name for name in names - known if not is_outside(name)):
         raise TargetError(
-            f"--allow {strange[0]}: there is neither such a function nor a table that executes one",
+            f"--allow {strange[0]}: there is neither a function of this name nor a table that executes one",
             where=servers[0].safe_dsn,
-            next_step="name it as the page does that lists what was not rehearsed",
+            next_step="use the name as it is on the page, in the list of what was not rehearsed",
         )
     outside = Outside(found.functions, found.read, found.written, frozenset(found.volatile), names)
     while sum(_is_added(outside, *one) for one in found.pending):

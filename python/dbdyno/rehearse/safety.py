@@ -42,9 +42,9 @@ def refuse_production(server: Postgres) -> None:
     reason = next((words for words, holds in reasons.items() if holds), None)
     if reason is not None:
         raise TargetError(
-            f"looks like production: {reason}",
+            f"looks like a production server: {reason}",
             where=server.safe_dsn,
-            next_step="rehearse on a copy that nobody uses (`dbdyno move A B --database` creates one)",
+            next_step="rehearse on a copy that nobody uses; create one with `dbdyno move A B --database`",
         )
 
 

@@ -38,8 +38,8 @@ def refuse_mariadb(old: str, new: str | None) -> None:
             raise TargetError(
                 "MariaDB cannot be a side of a rehearsal, which needs PostgreSQL's plans and rollbacks",
                 where=name,
-                next_step="compare two MariaDB servers by `dbdyno run` with a script of your statements, where each arm"
-                " has its own server; docs/how-to/mariadb.md shows it",
+                next_step="compare two MariaDB servers with `dbdyno run`, a script of your statements and a "
+                "server for each arm; see docs/how-to/mariadb.md",
             )
 
 

@@ -62,7 +62,8 @@ def named_upgrade(text: str) -> Upgrade:
     if kind not in ("copy", "link") or not value:
         raise TargetError(
             f"--upgrade {text}: expected copy=FOLDER or link=FOLDER",
-            next_step="name a data folder that may be used up: a copy of the old server's, on which no server runs",
+            next_step="name a copy of the old server's data folder, on which no server runs; the upgrade makes "
+            "it unusable",
         )
     folder = Path(value).expanduser().absolute()
     try:
@@ -70,18 +71,22 @@ def named_upgrade(text: str) -> Upgrade:
         is_used = (folder / "postmaster.pid").exists()
         spaces = list((folder / "pg_tblspc").iterdir())
     except (OSError, ValueError) as error:
-        raise TargetError(f"is not a data folder of PostgreSQL: {error}", where=str(folder)) from None
+        raise TargetError(
+            f"is not a data folder of PostgreSQL: {error}",
+            where=str(folder),
+            next_step="name the folder that contains PG_VERSION",
+        ) from None
     if is_used:
         raise TargetError(
             "a server runs on this data folder, or was not shut down (it has a postmaster.pid)",
             where=str(folder),
-            next_step="name a copy on which no server runs; the upgrade makes it unusable",
+            next_step="name a copy of the data folder on which no server runs; the upgrade makes it unusable",
         )
     if spaces:
         raise TargetError(
-            f"has {len(spaces)} tablespaces, and pg_upgrade would write into their folders outside of this one",
+            f"has {len(spaces)} tablespaces, whose folders outside of this one pg_upgrade would write into",
             where=str(folder),
-            next_step="rehearse without --upgrade: the database is copied then",
+            next_step="rehearse without --upgrade, which copies the database instead",
         )
     binaries = _programs(major)
     account = engine_account()
@@ -90,7 +95,7 @@ def named_upgrade(text: str) -> Upgrade:
         raise TargetError(
             f"was not shut down cleanly: {control.get('Database cluster state', 'its state is unknown')}",
             where=str(folder),
-            next_step="start a server of its version on it, and stop that with pg_ctl stop -m fast",
+            next_step="start a server of the same version on this folder, and stop it with `pg_ctl stop -m fast`",
         )
     return Upgrade(folder, binaries, kind == "link", control)
 
@@ -159,13 +164,17 @@ class _UpgradedPostgres(EmbeddedPostgres):
         try:
             done = run_as(account, command, cwd=self.socket_dir, timeout_s=limit_s)
         except (OSError, subprocess.SubprocessError) as error:
-            raise TargetError(f"pg_upgrade cannot be run: {error}", where=str(self.upgrade.folder)) from error
+            raise TargetError(
+                f"pg_upgrade cannot be run: {error}",
+                where=str(self.upgrade.folder),
+                next_step="check the installation of PostgreSQL's programs",
+            ) from error
         if done.returncode == 0:
             return done.stdout
         raise TargetError(
-            f"pg_upgrade refuses: {self._refusal(done.stdout) or f'exit {done.returncode}'}",
+            f"pg_upgrade refuses the upgrade: {self._refusal(done.stdout) or f'exit {done.returncode}'}",
             where=str(self.upgrade.folder),
-            next_step="correct what it names in a copy of the old database; the real upgrade would stop there, too",
+            next_step="correct the named cause in a copy of the old database; the real upgrade would stop there, too",
         )
 
     def _refusal(self, output: str) -> str:
@@ -191,7 +200,8 @@ def _programs(major: int) -> Binaries:
         if found.major == major and all(found.program(name).exists() for name in _NEEDED):
             return found
     raise TargetError(
-        f"pg_upgrade needs the programs of PostgreSQL {major}, the data folder's version, and they are not here",
+        f"pg_upgrade needs the programs of PostgreSQL {major}, the version of the data folder, but they are not "
+        f"installed here",
         next_step=f"install PostgreSQL {major} beside the new version, or rehearse without --upgrade",
     )
 
@@ -202,7 +212,7 @@ def _control(account: Account, binaries: Binaries, folder: Path) -> dict[str, st
         raise TargetError(
             f"cannot be read by the user that runs servers ('{account.name}'): {done.stdout.strip().splitlines()[-1]}",
             where=str(folder),
-            next_step=f"give the folder to that user: chown -R {account.name} {folder}",
+            next_step=f"give the folder to that user with: chown -R {account.name} {folder}",
         )
     pairs = (line.partition(":") for line in done.stdout.splitlines())
     return {name.strip(): value.strip() for name, _, value in pairs}

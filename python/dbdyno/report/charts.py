@@ -27,7 +27,7 @@ def write_chart(chart: Any, path: Path) -> None:
     if path.suffix not in SUFFIXES:
         raise ReportError(
             f"the suffix of {path} is not a known picture format",
-            next_step=f"one of {', '.join(SUFFIXES)}",
+            next_step=f"use one of {', '.join(SUFFIXES)}",
         )
     chart.background, chart.padding = "white", 16
     spec, version = chart.to_dict(validate=False), vega_lite_version()

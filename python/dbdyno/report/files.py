@@ -20,5 +20,5 @@ def write_whole(path: Path, content: bytes) -> None:
         raise ReportError(
             f"cannot write: {error.strerror or error}",
             where=str(path),
-            next_step="choose another place, or make room there",
+            next_step="choose another place, or free space there",
         ) from error

@@ -64,7 +64,10 @@ def arrow_library() -> ModuleType:
         import pyarrow as pa
         import pyarrow.ipc
     except ImportError as error:
-        raise Error("Arrow needs the package pyarrow", next_step="pip install 'dbdyno[arrow]'") from error
+        raise Error(
+            "the package pyarrow, which Arrow output needs, is not installed",
+            next_step="run `pip install 'dbdyno[arrow]'`",
+        ) from error
     return pa  # type: ignore[no-any-return]
 
 

@@ -126,9 +126,9 @@ def _warning(where: str, one: Verdict) -> dict[str, str]:
 
 
 _NEXT = {
-    "crash": "report the time before and after it: snapshots in between give both",
-    "failover": "report each server's time by itself",
-    "reset": "report the time before and after the reset",
+    "crash": "report the time before and after it separately, by snapshots in between",
+    "failover": "report the time of each server separately",
+    "reset": "report the time before and after the reset separately",
     "evicted": "raise pg_stat_statements.max, or take snapshots more often",
     "clock stepped": "check that the server's clock is slewed, not set (chrony's makestep, ntpd -g)",
     "partial": "read the same databases in every snapshot, with a role that may connect to them",

@@ -42,14 +42,15 @@ def statement(interval: Interval, name: str, top: int) -> JsonObject:
     """Return the model of a statement's page; `name` is the statement's identifier.
 
     Raises:
-        SnapshotError: The engine's statements are not read, or the statement is not known in this time.
+        SnapshotError: The engine's statements are not read, or the statement does not occur in this interval.
     """
     found = life(interval, name)
     history = History(interval, {"statement": name})
     text = history.text_of.get(name)
     if not found.at_us and not history.by("class", 1):
         raise SnapshotError(
-            f"statement {name!r:.60} is not known in this time", next_step="choose a longer interval, or another one"
+            f"statement {name!r:.60} does not occur in this interval",
+            next_step="choose a longer interval, or another one",
         )
     head = worst(interval)
     verdict = {"word": head.word, "why": head.why, "at_us": head.at_us, "title": beginning(text) or name}
@@ -81,7 +82,9 @@ def life(interval: Interval, name: str) -> Series:
     """
     engine = interval.before.engine
     if engine not in ENGINES or not interval.has(change_of(interval, interval).view):
-        raise SnapshotError("statements were not read here", next_step="create extension pg_stat_statements")
+        raise SnapshotError(
+            "statements were not read here", next_step="run `create extension pg_stat_statements` in the database"
+        )
     change = change_of(interval, interval)
     relation, known = interval.sums.relation(change.view, folded=False)
     time = next((pair for pair in change.times if pair[0] in {column.name for column in known}), None)

@@ -24,11 +24,13 @@ def column(data: Any) -> NDArray[np.int64] | Floats:
     Unsigned integers of 2^63 and above become float64; booleans become int64.
 
     Raises:
-        StatsError: The data has more than one dimension, or holds no numbers.
+        StatsError: The data has more than one dimension, or does not contain numbers.
     """
     array = _array(data)
     if array.ndim != 1:
-        raise StatsError(f"a column has one dimension, not {array.ndim}")
+        raise StatsError(
+            f"a column must have one dimension, found {array.ndim}", next_step="give one column of the array"
+        )
     if array.dtype.kind == "b":
         return np.ascontiguousarray(array, dtype=np.int64)
     if array.dtype.kind in "iu":
@@ -38,7 +40,9 @@ def column(data: Any) -> NDArray[np.int64] | Floats:
     try:
         return np.ascontiguousarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise StatsError(f"a column of {array.dtype} holds no numbers", next_step="name a column of numbers") from error
+        raise StatsError(
+            f"a column of {array.dtype} does not contain numbers", next_step="name a column of numbers"
+        ) from error
 
 
 def _array(data: Any) -> NDArray[Any]:
@@ -65,7 +69,10 @@ def _from_arrow(data: Any) -> NDArray[Any]:
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise StatsError("an Arrow object without to_numpy needs pyarrow", next_step="pip install pyarrow") from error
+        raise StatsError(
+            "pyarrow, which an Arrow object without to_numpy needs, is not installed",
+            next_step="run `pip install pyarrow`",
+        ) from error
     if hasattr(data, "__arrow_c_stream__"):
         return np.asarray(pa.chunked_array(data).to_numpy())
     return np.asarray(pa.array(data).to_numpy(zero_copy_only=False))
@@ -99,12 +106,12 @@ def complete(*columns: Any) -> list[Floats]:
     """Return several columns as floats, without the rows in which a column has no finite value.
 
     Raises:
-        StatsError: The columns differ in length, or one holds no numbers.
+        StatsError: The columns differ in length, or one does not contain numbers.
     """
     arrays = [column(data).astype(np.float64, copy=False) for data in columns]
     if len({array.size for array in arrays}) > 1:
         sizes = ", ".join(str(array.size) for array in arrays)
-        raise StatsError(f"the columns have {sizes} rows", next_step="give columns of one table")
+        raise StatsError(f"the columns have different numbers of rows: {sizes}", next_step="give columns of one table")
     bad = np.zeros(arrays[0].size, dtype=bool)
     for array in arrays:
         bad |= ~np.isfinite(array)

@@ -148,7 +148,7 @@ def compare_blocks(
     """
     if not 0.5 < level < 1.0 or not threshold > 0.0:
         raise StatsError(
-            f"level {level} and threshold {threshold}",
+            f"level {level} and threshold {threshold} are outside their ranges",
             next_step="give a level between 0.5 and 1 and a threshold above 0",
         )
     a, b, missing = _usable(base, other)

@@ -165,10 +165,11 @@ def _logs(values: ArrayLike) -> Floats:
     given = np.asarray(values, dtype=np.float64)
     if given.size < LEAST:
         raise StatsError(
-            f"{given.size} {'value is' if given.size == 1 else 'values are'} too few for a trend; {LEAST} are needed"
+            f"{given.size} {'value is' if given.size == 1 else 'values are'} too few for a trend; {LEAST} are needed",
+            next_step="give more values",
         )
     if not (np.isfinite(given) & (given > 0)).all():
-        raise StatsError("a trend needs numbers above 0")
+        raise StatsError("a trend needs numbers above 0", next_step="leave the other values out")
     return np.asarray(np.log(given), dtype=np.float64)
 
 

@@ -75,15 +75,15 @@ def welch(base: Moments | NDArray[Any], other: Moments | NDArray[Any], *, level:
     a = base if isinstance(base, Moments) else moments(base)
     b = other if isinstance(other, Moments) else moments(other)
     if min(a.count, b.count) < 2:
-        raise StatsError("it needs two values in each group", next_step="run longer")
+        raise StatsError("the test needs at least two values in each group", next_step="run for a longer time")
     if not math.isfinite(a.mean + a.sd + b.mean + b.sd):
-        raise StatsError(INFINITE, next_step="leave them out with --where")
+        raise StatsError(INFINITE, next_step="leave these values out with --where")
     per_a, per_b = a.sd**2 / a.count, b.sd**2 / b.count
     squared = per_a + per_b
     if not squared > 0.0:
         raise StatsError(
-            "neither group varies",
-            next_step="check the clock's resolution",
+            "the values do not vary in either group",
+            next_step="check the resolution of the clock",
         )
     df = squared**2 / (per_a**2 / (a.count - 1) + per_b**2 / (b.count - 1))
     error = math.sqrt(squared)

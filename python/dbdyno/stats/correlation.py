@@ -112,9 +112,11 @@ def correlate(x: Any, y: Any, *, level: float = 0.95, tau: bool = False) -> tupl
     found = _core.stats_pairs(a, b, tau)
     n = int(found["n"])
     if n < 3:
-        raise StatsError(f"a correlation of {n} pairs", next_step="give at least three")
+        raise StatsError(f"{n} pairs are too few for a correlation", next_step="give at least three pairs")
     if found["r"] is None or found["rho"] is None:
-        raise StatsError("a correlation with a column that does not vary")
+        raise StatsError(
+            "a correlation needs two columns that vary, and one does not", next_step="choose another column"
+        )
     results = [_pearson(found["r"], n, level), _spearman(found, n, level)]
     if tau:
         results.append(_kendall(found["tau"], n, level))

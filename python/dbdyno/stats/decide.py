@@ -99,7 +99,7 @@ def decide(
         StatsError: There are no arms, or an arm lacks the headline metric.
     """
     if not arms:
-        raise StatsError("no arm to compare", next_step="give the plan at least two arms")
+        raise StatsError("there is no arm to compare", next_step="give the plan at least two arms")
     leads = {}
     for arm, comparisons in arms.items():
         found = [c for c in comparisons if c.metric == headline]
@@ -169,7 +169,7 @@ def _speaker(verdicts: Sequence[ArmVerdict]) -> ArmVerdict:
         found = [v for v in verdicts if v.decision == decision]
         if found:
             return found[0]
-    raise StatsError("no arm to compare", next_step="give the plan at least two arms")
+    raise StatsError("there is no arm to compare", next_step="give the plan at least two arms")
 
 
 def _blocks(c: BlockComparison) -> str:

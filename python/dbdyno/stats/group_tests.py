@@ -49,7 +49,7 @@ def compare_groups(described: Described) -> list[ClassicalTest]:
         )
     if len(groups) != len(described.groups):
         names = ", ".join(group.name for group in described.groups if not group.n)
-        raise StatsError(f"no values in the group {names}", next_step="leave it out with --where")
+        raise StatsError(f"there are no values in the group {names}", next_step="leave the group out with --where")
     if len(groups) == 2:
         return _two(described, *groups)
     return [
@@ -103,7 +103,7 @@ def from_summary(
     for n, mean, sd in (first, second):
         if n < 2 or sd < 0 or not math.isfinite(mean + sd):
             raise StatsError(
-                f"n = {n}, mean = {mean}, sd = {sd} is not a summary",
+                f"n = {n}, mean = {mean}, sd = {sd} is not a valid summary of a sample",
                 next_step="give n of at least 2, the mean, and the standard deviation",
             )
     found = welch(Moments(*first), Moments(*second), level=level)
@@ -127,7 +127,9 @@ def one_way(groups: Sequence[Group]) -> ClassicalTest:
     if not math.isfinite(between + within):
         raise StatsError(INFINITE)
     if n <= k or not between + within > 0:
-        raise StatsError("the values do not vary, or no group has two of them")
+        raise StatsError(
+            "the values do not vary, or no group has two of them", next_step="choose another column, or larger groups"
+        )
     f = (between / (k - 1)) / (within / (n - k)) if within > 0 else math.inf
     share = between / (between + within)
     return ClassicalTest(
@@ -153,7 +155,7 @@ def welch_anova(groups: Sequence[Group]) -> ClassicalTest:
         raise StatsError(INFINITE)
     if any(group.n < 2 or not group.variance > 0 for group in groups):
         raise StatsError(
-            "it needs two values in each group, and that they vary",
+            "the test needs at least two values in each group, and values that vary",
             next_step="leave small groups out with --where",
         )
     weights = [group.n / group.variance for group in groups]
@@ -184,14 +186,14 @@ def kruskal_wallis(described: Described) -> ClassicalTest:
     """
     groups, ranks = described.groups, described.ranks
     if ranks is None or len(ranks.sums_doubled) != len(groups):
-        raise StatsError("no rank sums in this description")
+        raise StatsError("this description contains no rank sums")
     n = sum(group.n for group in groups)
     # Subtract the expected rank sum first, so that the digits of the difference are kept.
     apart = [(doubled - group.n * (n + 1)) / 2 for doubled, group in zip(ranks.sums_doubled, groups, strict=True)]
     h = 12 / (n * (n + 1)) * math.fsum(a * a / g.n for a, g in zip(apart, groups, strict=True))
     tied = 1 - ranks.tie_term / (n**3 - n)
     if tied <= 0:
-        raise StatsError("the values do not vary")
+        raise StatsError("the values do not vary", next_step="choose another column")
     h /= tied
     return ClassicalTest(
         test="Kruskal-Wallis H",

@@ -109,7 +109,7 @@ def compare_levels(values: ArrayLike, *, threshold: float, level: float, at_s: A
     """
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 2 or given.shape[1] < 2:
-        raise StatsError("a factor needs two levels or more")
+        raise StatsError("a factor needs two levels or more", next_step="give the factor more levels")
     logs = np.log(np.where(given > 0, given, np.nan))
     count = logs.shape[1]
     shape = (count, count)
@@ -243,7 +243,9 @@ def interaction(values: ArrayLike, *, threshold: float, level: float, at_s: Arra
     """
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 3 or min(given.shape[1:]) < 2:
-        raise StatsError("an interaction needs two factors with two levels or more each")
+        raise StatsError(
+            "an interaction needs two factors with two levels or more each", next_step="choose factors with more levels"
+        )
     logs = np.log(np.where(given > 0, given, np.nan))
     over = np.nanmean(logs, axis=(0, 1))
     to = int(np.argmax(np.abs(over[1:] - over[0]))) + 1

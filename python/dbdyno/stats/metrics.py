@@ -48,7 +48,7 @@ def metric_named(name: str) -> Metric:
         if metric.name == name:
             return metric
     known = ", ".join(metric.name for metric in METRICS)
-    raise StatsError(f"no metric is called {name!r}", next_step=f"use one of: {known}")
+    raise StatsError(f"there is no metric named {name!r}", next_step=f"use one of: {known}")
 
 
 def default_headline(loop: Literal["closed", "open"]) -> str:

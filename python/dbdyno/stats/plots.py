@@ -73,11 +73,14 @@ def scatter(x: Floats, y: Floats, *, log: bool | None = None, cells: int = 64, p
 
     x, y = complete(x, y)
     if x.size == 0:
-        raise StatsError("nothing to draw", next_step="check --where")
+        raise StatsError("there are no values to draw", next_step="check the condition of --where")
     logs = [spans_decades(float(v.min()), float(v.max())) if log is None else log for v in (x, y)]
     for v, is_log in zip((x, y), logs, strict=True):
         if is_log and v.min() <= 0:
-            raise StatsError("a logarithmic axis needs values above 0", next_step="leave --log out")
+            raise StatsError(
+                "a logarithmic axis needs values above 0",
+                next_step="leave --log out, or exclude the other values with --where",
+            )
     at = [np.log10(v) if is_log else v for v, is_log in zip((x, y), logs, strict=True)]
     model: dict[str, object] = {
         "n": int(x.size),

@@ -49,13 +49,13 @@ def quantile(sample: Sample, q: float) -> float:
         StatsError: The sample is empty, or `q` is not within 0..1.
     """
     if not 0.0 <= q <= 1.0:
-        raise StatsError(f"{q} is not a quantile", next_step="choose one between 0 and 1")
+        raise StatsError(f"{q} is not a quantile", next_step="choose a quantile between 0 and 1")
     if isinstance(sample, Counts):
         total = counts_of(sample).total
     else:
         total = len(sample)
         if total == 0:
-            raise StatsError("a quantile of no values", next_step="check that the arm ran")
+            raise StatsError("a quantile needs values, found none", next_step="check that the arm ran")
     h = (total - 1) * q
     below = min(math.floor(h), total - 1)
     low, high = _at(sample, below), _at(sample, min(below + 1, total - 1))
@@ -81,8 +81,8 @@ def quantile_interval(sample: Sample, q: float, level: float = 0.95) -> Quantile
     """
     if not (0.0 < q < 1.0 and 0.0 < level < 1.0):
         raise StatsError(
-            f"no interval for quantile {q} at level {level}",
-            next_step="both must be greater than 0 and less than 1",
+            f"there is no interval for quantile {q} at level {level}",
+            next_step="choose a quantile and a level greater than 0 and less than 1",
         )
     value = quantile(sample, q)
     count = sample.total if isinstance(sample, Counts) else len(sample)

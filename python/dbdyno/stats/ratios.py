@@ -115,7 +115,7 @@ def ratio_of(above: ArrayLike, below: ArrayLike, *, events: bool = False, share:
     if d.ndim != 1 or d.shape != s.shape:
         raise StatsError(
             f"{d.size} and {s.size} values cannot be paired in rounds",
-            next_step="give one value above and one below per round",
+            next_step="give one value above and one below for each round",
         )
     known = np.isfinite(d) & np.isfinite(s)
     d, s = d[known], s[known]

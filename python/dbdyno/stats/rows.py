@@ -135,4 +135,7 @@ def _exp(value: Floats) -> Floats:
 
 def _refuse(rows: Floats, least: int) -> None:
     if rows.ndim != 2 or rows.shape[1] < least:
-        raise StatsError(f"rows of shape {rows.shape}", next_step=f"give two dimensions, {least} values in each row")
+        raise StatsError(
+            f"rows of shape {rows.shape} cannot be resampled",
+            next_step=f"give an array of two dimensions, with at least {least} values in each row",
+        )

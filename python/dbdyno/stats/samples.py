@@ -42,18 +42,18 @@ def counts_of(sample: Sample) -> Counts:
     """
     if isinstance(sample, Counts):
         if sample.total == 0:
-            raise StatsError("a sample without values", next_step="check that the arm ran")
+            raise StatsError("the sample has no values", next_step="check that the arm ran")
         return sample
     values = np.asarray(sample)
     if values.ndim != 1 or values.size == 0:
-        raise StatsError("a sample without values", next_step="check that the arm ran")
+        raise StatsError("the sample has no values", next_step="check that the arm ran")
     new = np.empty(values.size, dtype=bool)
     new[0] = True
     np.not_equal(values[1:], values[:-1], out=new[1:])
     starts = np.flatnonzero(new)
     distinct = values[starts]
     if np.any(distinct[1:] < distinct[:-1]):
-        raise StatsError("the values are not in rising order", next_step="sort them first")
+        raise StatsError("the values are not in rising order", next_step="sort the values first")
     return Counts(distinct, np.diff(starts, append=values.size))
 
 
@@ -77,7 +77,7 @@ def moments(values: NDArray[Any]) -> Moments:
     """
     floats = np.asarray(values, dtype=np.float64)
     if floats.size == 0:
-        raise StatsError("no values to take a mean of", next_step="check that the arm ran")
+        raise StatsError("there are no values to take the mean of", next_step="check that the arm ran")
     n = floats.size
     mean = float(floats.mean())
     mean += float((floats - mean).mean())

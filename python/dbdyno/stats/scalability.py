@@ -101,7 +101,7 @@ def usl(load: Any, throughput: Any, *, level: float = 0.95) -> UslFit:
             next_step="measure at least four rows at three loads or more",
         )
     if min(n.min(), x.min()) <= 0:
-        raise StatsError("loads and throughputs must be above 0", next_step="exclude the others with --where")
+        raise StatsError("loads and throughputs must be above 0", next_step="exclude the other rows with --where")
     found = optimize.least_squares(
         lambda p: _model(p, n) - x,
         _start(n, x),

@@ -89,7 +89,9 @@ def session() -> Any:
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise StatsError("Spark is not installed", next_step="pip install 'dbdyno[spark]', and Java 17") from error
+        raise StatsError(
+            "Spark is not installed", next_step="run `pip install 'dbdyno[spark]'`, and install Java 17"
+        ) from error
     there = SparkSession.getActiveSession()
     if there is not None:
         return there
@@ -171,7 +173,7 @@ def describe_by_spark(
             ).collect()
     except PySparkException as error:
         text = str(error).strip().splitlines()[0]
-        raise StatsError(f"Spark: {text}", next_step="check the column and --where") from error
+        raise StatsError(f"Spark reported an error: {text}", next_step="check the column and --where") from error
     names = ordered({row["g"] for row in moments})
     if first in names:
         names = [first, *(name for name in names if name != first)]
@@ -189,10 +191,12 @@ def _word(f: Any, name: str) -> Any:
 def _check(frame: Any, column: str, by: str | None, block: str | None) -> None:
     for name in filter(None, (column, by, block)):
         if name not in frame.columns:
-            raise StatsError(f"no column {name!r}", next_step=f"columns: {', '.join(frame.columns)}")
+            raise StatsError(
+                f"there is no column {name!r}", next_step=f"use one of the columns {', '.join(frame.columns)}"
+            )
     kind = dict(frame.dtypes)[column]
     if kind in ("string", "timestamp", "date", "binary"):
-        raise StatsError(f"column {column!r} is {kind}, not a number")
+        raise StatsError(f"column {column!r} is {kind}, not a number", next_step="choose a column of numbers")
 
 
 def finish(

@@ -44,7 +44,9 @@ def difference(a: Floats, b: Floats, *, level: float = 0.95) -> Difference:
         StatsError: A side has fewer than two values.
     """
     if min(a.size, b.size) < 2:
-        raise StatsError(f"{a.size} and {b.size} values", next_step="give at least two on each side")
+        raise StatsError(
+            f"{a.size} and {b.size} values are too few to compare", next_step="give at least two values on each side"
+        )
     squares = [float(side.var(ddof=1)) / side.size for side in (a, b)]
     value, error2 = float(b.mean() - a.mean()), sum(squares)
     if error2 == 0:

@@ -109,7 +109,7 @@ def compare_unpaired(
 def _refuse(level: float, threshold: float) -> None:
     if not 0.5 < level < 1.0 or not threshold > 0.0:
         raise StatsError(
-            f"level {level} and threshold {threshold}",
+            f"level {level} and threshold {threshold} are outside their ranges",
             next_step="give a level between 0.5 and 1 and a threshold above 0",
         )
 
@@ -117,7 +117,7 @@ def _refuse(level: float, threshold: float) -> None:
 def _side(values: ArrayLike, in_order: bool, sd_least: float) -> _Side:
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 1:
-        raise StatsError("the blocks of a set are one list", next_step="give one value per block")
+        raise StatsError("the blocks of a set must be one list", next_step="give one value for each block")
     good = given[np.isfinite(given) & (given > 0)]
     logs: NDArray[np.float64] = np.log(good)
     n, missing = int(logs.size), int(given.size - logs.size)

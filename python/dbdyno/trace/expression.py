@@ -108,7 +108,8 @@ class _Parser:
         raise TraceError(
             f"{what}\n  {self.text}\n  {' ' * place}^",
             where=self.where,
-            next_step=f"names: {', '.join(sorted(COLUMNS))}; wait parameters: {', '.join(PARAMETERS)}, class# ...;"
+            next_step=f"use these names: {', '.join(sorted(COLUMNS))}; wait parameters: "
+            f"{', '.join(PARAMETERS)}, class# ...;"
             f" functions: {', '.join(FUNCTIONS)}",
         )
 

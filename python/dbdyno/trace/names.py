@@ -29,7 +29,7 @@ def imported(names: Sequence[str]) -> Run | None:
         return None
     if len(names) > 1:
         raise TraceError(
-            "is an imported run among other names",
+            "is an imported run, and other names are given with it: expected one run, or trace files only",
             where=str(folders[0]),
             next_step="name one imported run, or trace files only",
         )
@@ -39,9 +39,9 @@ def imported(names: Sequence[str]) -> Run | None:
     run = Run.open(folders[0])
     if run.manifest.kind != KIND:
         raise TraceError(
-            "is a run, but no imported trace",
+            "is a run folder, but not one of an imported trace",
             where=str(folders[0]),
-            next_step="`dbdyno trace import FILES --out RUN` makes one",
+            next_step="make one with `dbdyno trace import FILES --out RUN`",
         )
     require_whole(run)
     return run

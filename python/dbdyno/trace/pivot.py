@@ -108,7 +108,11 @@ def _items(by: Sequence[str], sums: Sequence[str]) -> str:
         for at, text in enumerate(sums):
             found = value(text, "calls", "--sum", exclusive=True)
             if found.kind != "number":
-                raise TraceError(f"{text!r} is a text; sums are of numbers", where="--sum")
+                raise TraceError(
+                    f"{text!r} contains text; expected a column of numbers",
+                    where="--sum",
+                    next_step="give --sum a column of numbers",
+                )
             columns.append(f"{found.sql if what == 'cpu' else 'null'}::double as s{at}")
         columns += [f"'{what}' as what", f"{_CLASSES[what]} as class", f"({_TIMES[what]})::bigint as ns"]
         selects.append(f"select {', '.join(columns)} from {table} t")  # noqa: S608

@@ -54,7 +54,9 @@ def recipe(text: str) -> dict[str, object]:
     path = Path(place if place and not Path(text).is_file() else text)
     if not path.is_file():
         raise TraceError(
-            f"no recipe and no file {text!r}", where="--recipe", next_step=f"recipes: {', '.join(ours)}; or FILE:NAME"
+            f"there is neither a recipe nor a file named {text!r}",
+            where="--recipe",
+            next_step=f"use one of the recipes {', '.join(ours)}, or give FILE:NAME",
         )
     found = recipes(path)
     name = name if str(path) == place else ""
@@ -63,15 +65,19 @@ def recipe(text: str) -> dict[str, object]:
     if not name and len(found) == 1:
         return next(iter(found.values()))
     what = f"has no recipe {name!r}" if name else f"holds {len(found)} recipes"
-    raise TraceError(what, where=str(path), next_step=f"name one: {', '.join(f'{path}:{n}' for n in found)}")
+    raise TraceError(what, where=str(path), next_step=f"name one of them: {', '.join(f'{path}:{n}' for n in found)}")
 
 
 def _check(path: Path, name: str, recipe: Any) -> None:
     if not isinstance(recipe, dict):
-        raise TraceError(f"{name} is not a table", where=str(path), next_step=f"write [name], then {', '.join(_KEYS)}")
+        raise TraceError(
+            f"{name} is not a table", where=str(path), next_step=f"write [name], and below it {', '.join(_KEYS)}"
+        )
     for key, given in recipe.items():
         if key not in _KEYS:
-            raise TraceError(f"[{name}]: no key {key!r}", where=str(path), next_step=f"keys: {', '.join(_KEYS)}")
+            raise TraceError(
+                f"[{name}]: unknown key {key!r}", where=str(path), next_step=f"use only the keys {', '.join(_KEYS)}"
+            )
         wanted = _KEYS[key]
         texts = isinstance(given, list) and all(isinstance(text, str) for text in given)
         if not isinstance(given, wanted) or isinstance(given, bool) or (wanted is list and not texts):

@@ -107,7 +107,7 @@ def _import_aside(
     except EvidenceError as error:
         raise TraceError(
             f"the temporary import could not be written: {error.message.splitlines()[0]}",
-            next_step=f"free space in {folder.parent}, or name a folder on another disk with TMPDIR",
+            next_step=f"free space in {folder.parent}, or set TMPDIR to a folder on another disk",
         ) from error
 
 

@@ -99,8 +99,8 @@ def statements_page(traces: Traces, request: Request) -> StatementsPage:
     chosen = [entry for entry in found.values() if _is_wanted(entry, request)]
     if request.statement and not chosen:
         raise TraceError(
-            f"no statement {request.statement!r}",
-            next_step="`dbdyno trace sql FILES --top 0` lists the statements",
+            f"there is no statement {request.statement!r}",
+            next_step="list the statements with `dbdyno trace sql FILES --top 0`",
         )
     order = cast("Figure", SORTS[request.sort])
     chosen.sort(key=lambda entry: (-entry["total"][order], entry["statement"]))

@@ -85,7 +85,7 @@ def timeline_page(
     origin -= origin % every
     if longest // every > BINS_MOST:
         raise TraceError(
-            f"a session would have {longest // every} intervals; {BINS_MOST} are the most",
+            f"the chart of a session would have {longest // every} intervals; expected at most {BINS_MOST}",
             next_step="give a longer --every, or leave it out",
         )
     cells = _cells(traces, sessions, origin, every)
@@ -121,8 +121,8 @@ def _sessions(traces: Traces, wanted: str | None) -> list[TimelineSession]:
     if not chosen:
         names = ", ".join(str(row["name"] or row["session"]) for row in rows[:8])
         raise TraceError(
-            "the traces hold no session" if wanted is None else f"no session {wanted!r}",
-            next_step=f"the first sessions: {names}" if names else "name 10046 trace files",
+            "the traces contain no session" if wanted is None else f"there is no session {wanted!r}",
+            next_step=f"name one of the sessions, such as {names}" if names else "name 10046 trace files",
         )
     return chosen
 

@@ -207,7 +207,7 @@ def _root(traces: Traces, request: Request) -> int:
     """Return the number of the call at the root."""
     if request.place is not None:
         return _at_place(traces, request.place)
-    conditions, what = ["depth = 0"], "the traces hold no call of the client"
+    conditions, what = ["depth = 0"], "the traces contain no call of the client"
     given: list[Any] = []
     if request.call is not None:
         conditions, given, what = ["call = ?"], [request.call], f"no call {request.call}"
@@ -221,7 +221,7 @@ def _root(traces: Traces, request: Request) -> int:
         given,
     ).fetchone()
     if found is None:
-        raise TraceError(what, next_step="`dbdyno trace sql FILES` lists the statements")
+        raise TraceError(what, next_step="list the statements with `dbdyno trace sql FILES`")
     return int(found[0])
 
 
@@ -229,7 +229,9 @@ def _at_place(traces: Traces, place: str) -> int:
     """Return the first call at or after a line: a record is written when the call has ended."""
     name, _, line = place.rpartition(":")
     if not line.isdigit():
-        raise TraceError(f"{place!r} is not a FILE:LINE", where="--line")
+        raise TraceError(
+            f"{place!r} is not a FILE:LINE", where="--line", next_step="write for example --line ora_123.trc:42"
+        )
     for entry in traces.manifest.files:
         if str(entry.get("path", "")).endswith(name):
             found = traces.connection.execute(
@@ -238,7 +240,7 @@ def _at_place(traces: Traces, place: str) -> int:
             ).fetchone()
             if found is not None:
                 return int(found[0])
-    raise TraceError(f"no call at or after {place}", next_step="give a line of one of the files")
+    raise TraceError(f"there is no call at or after {place}", next_step="give a line of one of the files")
 
 
 def _family(traces: Traces, root: int) -> list[Call]:

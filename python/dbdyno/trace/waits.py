@@ -188,8 +188,8 @@ def _nothing(traces: Traces, request: Request) -> str:
     if not _has_any(traces):
         return "the traces hold no waits: they were made without them (level 1 or 4)"
     if not traces.connection.execute("select 1 from waits limit 1").fetchone():
-        return "no wait fits the condition"
-    what = f"no wait for {', '.join(map(repr, request.events))}" if request.events else "no wait fits"
+        return "no wait matches the condition"
+    what = f"no wait for {', '.join(map(repr, request.events))}" if request.events else "no wait matches"
     return what + (" fits the condition" if request.condition != "true" else "")
 
 
@@ -204,8 +204,12 @@ def _advice(traces: Traces) -> str:
     ).fetchall()
     names = ", ".join(repr(row[0]) for row in rows)
     if names:
-        return f"the events with most time: {names}"
-    return "look without the condition first" if _has_any(traces) else "trace with waits (level 8)"
+        return f"name one of the events with the most time: {names}"
+    return (
+        "run the command without the condition first"
+        if _has_any(traces)
+        else "record the trace again with waits (level 8)"
+    )
 
 
 def _values(traces: Traces) -> NDArray[np.int64]:

@@ -71,7 +71,9 @@ class Links:
             if known is None or known.changed_ns != changed_ns:
                 known = self._known[path] = _folder(path, changed_ns, home)
         except OSError as error:
-            raise EvidenceError(f"cannot be read: {error.strerror}", where=path) from error
+            raise EvidenceError(
+                f"cannot be read: {error.strerror}", where=path, next_step="check the permissions of the file"
+            ) from error
         return known
 
 

@@ -59,7 +59,7 @@ class Preparer:
         raise NotReadyError(
             f"{made} of {wanted} hours and days are summed up",
             where=chain[0].target,
-            next_step="this page shows the interval as soon as all are",
+            next_step="wait: this page shows the interval as soon as all are summed up",
         )
 
     def end(self) -> None:

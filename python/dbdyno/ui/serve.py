@@ -43,14 +43,16 @@ def check(where: Listening) -> None:
         Error: The address is beyond this machine, and there is neither a certificate nor a proxy.
     """
     if where.proxy and (urlsplit(where.proxy).scheme not in ("http", "https") or not urlsplit(where.proxy).hostname):
-        raise Error(f"{where.proxy!r:.80} is not an origin", where="--behind-proxy", next_step="write https://host")
+        raise Error(
+            f"{where.proxy!r:.80} is not the origin of a URL", where="--behind-proxy", next_step="write https://host"
+        )
     if _is_loopback(where.host) or where.certificate or where.proxy:
         return
     raise Error(
         f"other machines reach {where.host}: statements and the token would cross the network in plain text",
         where="--listen",
-        next_step="add --tls-cert FILE, or --behind-proxy https://HOST if a proxy encrypts; or reach this machine by"
-        f" ssh -L {where.port or PORT}:127.0.0.1:{where.port or PORT}",
+        next_step="add --tls-cert FILE, or --behind-proxy https://HOST if a proxy encrypts; or connect to this "
+        "machine with ssh -L {where.port or PORT}:127.0.0.1:{where.port or PORT}",
     )
 
 
@@ -70,7 +72,7 @@ def bind(where: Listening) -> socket.socket:
         raise Error(
             f"cannot listen: {error.strerror}",
             where=f"{where.host}:{where.port}",
-            next_step="choose another port; `--port 0` takes any free one",
+            next_step="choose another port, or any free one with `--port 0`",
         ) from error
     made.listen(128)
     return made

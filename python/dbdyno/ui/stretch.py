@@ -76,7 +76,7 @@ def before(snapshots: list[Snapshot], given: Stretch, text: str) -> Stretch:
     if high <= snapshots[0].at_ns // 1000:
         raise SnapshotError(
             f"there are no snapshots of {text} at that time",
-            next_step=f"the first is of {iso(snapshots[0].at_ns // 1000)}; name another interval",
+            next_step=f"name a later interval; the first snapshot is of {iso(snapshots[0].at_ns // 1000)}",
         )
     return around(snapshots, low, high)
 

@@ -21,7 +21,7 @@ PORT = 9042
 REQUEST_S = 60.0
 CONNECT_S = 10.0
 PASSWORD = "DBDYNO_CASSANDRA_PASSWORD"  # noqa: S105 (the name of a variable)
-INSTALL = "make setup-wide, or: pip install 'dbdyno[wide]'"
+INSTALL = "run `make setup-wide` or `pip install 'dbdyno[wide]'`"
 FORM = "write cassandra://user@host:9042/keyspace"
 _KEYSPACE = re.compile(r"[A-Za-z0-9_]{1,48}")
 
@@ -50,14 +50,14 @@ def address(dsn: str) -> Address:
         WideError: It is malformed; the message contains no part of it that may be a secret.
     """
     if not dsn.startswith(SCHEME):
-        raise WideError("is not a Cassandra address", next_step=FORM)
+        raise WideError("is not the address of a Cassandra keyspace", next_step=FORM)
     login, at, place = dsn.removeprefix(SCHEME).rpartition("@")
     user, _, password = login.partition(":")
     hosts, slash, keyspace = place.partition("/")
     if at and "/" in login:
-        raise WideError("the password holds a / or @ that is not written as %2F or %40", next_step=FORM)
+        raise WideError("the password contains a / or @ that is not written as %2F or %40", next_step=FORM)
     if not slash or not _KEYSPACE.fullmatch(keyspace):
-        raise WideError("the address names no keyspace", next_step=FORM)
+        raise WideError("the address has no keyspace", next_step=FORM)
     names, _, port = hosts.partition(":")
     if not names or not all(names.split(",")) or (port and not (port.isdigit() and 0 < int(port) < 65536)):
         raise WideError("the address has no host, or a port that is not a number", next_step=FORM)
@@ -74,7 +74,7 @@ def driver() -> Any:
     try:
         import cassandra.cluster
     except ImportError:
-        raise WideError("the driver of Cassandra is not installed", next_step=INSTALL) from None
+        raise WideError("the Cassandra driver is not installed", next_step=INSTALL) from None
     return cassandra
 
 
@@ -126,11 +126,11 @@ STEPS = {
     "Unauthorized": "ask for the right on this keyspace",
     "AuthenticationFailed": f"give user@ in the address, and the password there or in {PASSWORD}",
     "OperationTimedOut": "check the load and log of the nodes, then run the same command again",
-    "ReadTimeout": "a replica did not answer in time: run it again, or ask for less by a key",
-    "WriteTimeout": "a replica did not answer in time: run it again; the same rows are written once more, alike",
-    "Unavailable": "too few replicas are up: start them, then run it again",
-    "InvalidRequest": "read the tables again: dbdyno wide map",
-    "NoHostAvailable": "check that the node is up and the address is right: cqlsh HOST PORT",
+    "ReadTimeout": "run the query again, or restrict it to a key: a replica did not answer in time",
+    "WriteTimeout": "run the command again, which writes the same rows once more: a replica did not answer in time",
+    "Unavailable": "start the missing replicas, then run the command again",
+    "InvalidRequest": "read the tables again with `dbdyno wide map`",
+    "NoHostAvailable": "check with `cqlsh HOST PORT` that the node is up and the address is right",
 }
 
 
@@ -153,6 +153,6 @@ def failure(error: Exception, where: str, limit_s: float | None = None) -> WideE
         said = f"a node did not answer within {REQUEST_S if limit_s is None else limit_s:g} s"
     said = " ".join(said.split())[:400]
     if "using keyspace" in said or ("does not exist" in said and "eyspace" in said):
-        step = "name a keyspace that is there: cqlsh -e 'describe keyspaces'"
+        step = "name an existing keyspace; list them with `cqlsh -e 'describe keyspaces'`"
         return WideError("there is no such keyspace, or this user may not read it", where=where, next_step=step)
     return WideError(said, where=where, next_step=STEPS.get(type(error).__name__, STEPS["NoHostAvailable"]))

@@ -103,7 +103,7 @@ class Answer:
             raise WideError(
                 error.message.replace(": evidence is read, never changed", ""),
                 where="the query",
-                next_step="INSERT, UPDATE and DELETE of one table are accepted alone, without other clauses",
+                next_step="give a query, or a plain INSERT, UPDATE or DELETE of one table without other clauses",
             ) from None
         except duckdb.Error as error:
             raise self._said(error) from None
@@ -115,7 +115,7 @@ class Answer:
         text = str(error).splitlines()[0]
         for name, one in self.scans.items():
             text = text.replace(name, one.scan.relation.name)
-        return WideError(text, where="the query", next_step="correct the SQL; it is DuckDB's")
+        return WideError(text, where="the query", next_step="correct the SQL, which is in DuckDB's dialect")
 
     def _stage(self, name: str, reader: Any) -> None:
         import duckdb
@@ -203,7 +203,7 @@ def unchanged(session: Any, where: Address, version: Any, scans: Sequence[Scan])
             raise WideError(
                 f"table {one.table.name} was altered while it was read",
                 where=where.safe,
-                next_step="read its map again (dbdyno wide map), then ask again",
+                next_step="read its map again with `dbdyno wide map`, then run the query again",
             )
 
 

@@ -33,7 +33,7 @@ def arrow() -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise WideError("Arrow is not installed", next_step="pip install 'dbdyno[wide]'") from None
+        raise WideError("Arrow is not installed", next_step="run `pip install 'dbdyno[wide]'`") from None
     return pyarrow
 
 
@@ -92,7 +92,7 @@ class Decoder:
                 raise WideError(
                     f"contains a value that is not of type {field.type}: {str(error).splitlines()[0]}",
                     where=f"{self.scan.table.name}, column {field.name}",
-                    next_step='give the column another type in the map, such as type = "varchar"',
+                    next_step='write another type for the column in the map, such as type = "varchar"',
                 ) from None
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema) if arrays else _empty(pa, len(pairs))
 

@@ -69,20 +69,22 @@ def read(path: Path) -> WideMap:
     Raises:
         WideError: The file cannot be read or is not a valid map.
     """
-    text = given_text(path, WideError, next_step="`dbdyno wide map` writes one")
-    given = parsed_toml(text, path, WideError, next_step="correct it there")
+    text = given_text(path, WideError, next_step="write one with `dbdyno wide map`")
+    given = parsed_toml(text, path, WideError, next_step="correct the file at this place")
     where = str(path)
     if given.get("version") != VERSION:
-        raise WideError(f"has no version = {VERSION}", where=where, next_step="`dbdyno wide map` writes one")
+        raise WideError(f"has no version = {VERSION}", where=where, next_step="write one with `dbdyno wide map`")
     keyspace = _string(given.get("keyspace"), f"{where}: keyspace")
     tables = as_dict(given.get("table", {}), f"{where}: table")
     if not tables:
-        raise WideError("maps no table", where=where, next_step="`dbdyno wide map` writes a whole map")
+        raise WideError("maps no table", where=where, next_step="write a complete map with `dbdyno wide map`")
     relations = tuple(_relation(name, one, f"{where}: table.{name}") for name, one in tables.items())
     names = [one.name.lower() for one in relations]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise WideError(f"two tables are named {twice!r} (SQL ignores case)", where=where, next_step="rename one")
+        raise WideError(
+            f"two tables have the name {twice!r} (SQL ignores case)", where=where, next_step="rename one of the two"
+        )
     return WideMap(keyspace, relations)
 
 
@@ -91,19 +93,25 @@ def _relation(name: str, value: Any, where: str) -> Relation:
     odd = next((key for key in given if key not in _KEYS), None)
     if odd is not None:
         raise WideError(
-            f"has the unknown key {odd!r}", where=where, next_step=f"it may have: {', '.join(sorted(_KEYS))}"
+            f"has the unknown key {odd!r}", where=where, next_step=f"use only the keys {', '.join(sorted(_KEYS))}"
         )
     rows = _string(given.get("rows"), f"{where}.rows")
     if rows not in (PARENT, CHILD, ELEMENT):
-        raise WideError(f"is {rows!r}, expected parent, child or element", where=f"{where}.rows")
+        raise WideError(
+            f"is {rows!r}, expected parent, child or element",
+            where=f"{where}.rows",
+            next_step="write one of these three",
+        )
     element = _string(given.get("element"), f"{where}.element") if rows == ELEMENT else ""
     columns = as_dict(given.get("columns"), f"{where}.columns")
     mapped = tuple(_mapped(column, one, f"{where}.columns.{column}") for column, one in columns.items())
     twice = next((one for one in mapped if sum(other.name.lower() == one.name.lower() for other in mapped) > 1), None)
     if twice is not None:
-        raise WideError(f"two columns are named {twice.name!r}", where=f"{where}.columns", next_step="rename one")
+        raise WideError(
+            f"two columns are named {twice.name!r}", where=f"{where}.columns", next_step="rename one of the two"
+        )
     if not mapped:
-        raise WideError("has no columns", where=f"{where}.columns", next_step="name some, or leave the table out")
+        raise WideError("has no columns", where=f"{where}.columns", next_step="give the table columns, or leave it out")
     primary = _read_key(given.get("primary_key"), f"{where}.primary_key")
     up = given.get("foreign_key")
     foreign = _read_key(up, f"{where}.foreign_key") if up is not None else None
@@ -119,10 +127,12 @@ def _mapped(name: str, value: Any, where: str) -> Mapped:
     found = DECIMAL.fullmatch(kind)
     if set(given) - {"of", "type"} or (kind and kind not in _TYPES and not found):
         kinds = ", ".join(sorted(one for one in _TYPES if "(" not in one))
-        raise WideError("expected { of = ..., type = ... }", where=where, next_step=f"types: {kinds}, decimal(P,S)")
+        raise WideError(
+            "expected { of = ..., type = ... }", where=where, next_step=f"use one of the types {kinds}, decimal(P,S)"
+        )
     if found and not (0 < int(found[1]) <= 38 and int(found[2]) <= int(found[1])):
         raise WideError(
-            f"expected a decimal type, found {kind}", where=where, next_step="write one, such as decimal(38,10)"
+            f"expected a decimal type, found {kind}", where=where, next_step="write a type such as decimal(38,10)"
         )
     return Mapped(name, _string(given.get("of"), f"{where}.of"), kind)
 
@@ -131,12 +141,14 @@ def _read_key(value: Any, where: str) -> Key:
     given = as_dict(value, where)
     columns = given.get("columns")
     if not isinstance(columns, list) or not columns or not all(isinstance(one, str) for one in columns):
-        raise WideError("needs columns = [...]", where=where, next_step='{ name = "pk", columns = ["id"] }')
+        raise WideError("has no list of columns", where=where, next_step='write { name = "pk", columns = ["id"] }')
     up = given.get("references", "")
     return Key(_string(given.get("name"), f"{where}.name"), tuple(columns), str(up))
 
 
 def _string(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value:
-        raise WideError(f"must be text, found {value!r}", where=where, next_step="see `dbdyno wide map`")
+        raise WideError(
+            f"must be text, found {value!r}", where=where, next_step="compare the map that `dbdyno wide map` writes"
+        )
     return value

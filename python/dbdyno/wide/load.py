@@ -73,10 +73,10 @@ class State:
         place = folder / STATE
         found = read_json(place)
         if not isinstance(found, dict) or found.get("version") != VERSION or not isinstance(found.get("done"), int):
-            raise WideError("is not the state of a load", where=str(place), next_step="start a new load")
+            raise WideError("is not the state file of a load", where=str(place), next_step="start a new load")
         if not is_own(found.get("plan"), found.get("seal")):
             raise WideError(
-                "this user did not begin this load here, so it is not executed",
+                "this load was not started by this user on this machine, so it is not executed",
                 where=str(place),
                 next_step="start a new load",
             )
@@ -140,7 +140,11 @@ def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str]
         WideError: The target is another one, the rows do not fit, or a write failed.
     """
     if where.safe != state.plan["target"]:
-        raise WideError("is not the target of this load", where=where.safe, next_step=f"name {state.plan['target']}")
+        raise WideError(
+            "is not the target of this load",
+            where=where.safe,
+            next_step=f"give the target of the load: {state.plan['target']}",
+        )
     files = files_of(state.folder)
     schema = _schema(files)
     with reached(where) as session:
@@ -199,7 +203,7 @@ def _written(
 def _schema(files: Sequence[Path]) -> Any:
     """Return the common Arrow schema of the files; raise `WideError` if there are none."""
     if not files:
-        raise WideError("the rows are missing", where=ROWS, next_step="start a new load")
+        raise WideError("the file of the rows is missing", where=ROWS, next_step="start a new load")
     pa = arrow()
     from pyarrow import parquet
 
@@ -220,7 +224,7 @@ def _table(
         return found
     made, advice = new_table(files_of(state.folder), shape, schema, numbers)
     if not state.plan["create"]:
-        step = f"--create makes it: {create_cql(made)}" + (f"\n  {advice}" if advice else "")
+        step = f"add --create to make the table: {create_cql(made)}" + (f"\n  {advice}" if advice else "")
         raise WideError(f"there is no table {shape.table}", where=where.safe, next_step=step)
     if advice:
         say(advice)
@@ -329,5 +333,5 @@ class Writer:
         raise WideError(
             f"{made.message}; rows up to the last checkpoint are acknowledged",
             where=made.where,
-            next_step="`dbdyno move resume` continues from there when the node works again",
+            next_step="run `dbdyno move resume` when the node works again, to continue from the checkpoint",
         )

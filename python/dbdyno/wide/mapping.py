@@ -93,13 +93,17 @@ def map_of(keyspace: str, tables: Mapping[str, WideTable], names: Mapping[str, S
     unknown = next((name for name in names if name not in tables), None)
     if unknown is not None:
         raise WideError(
-            f"there is no table {unknown}", where=f"--name {unknown}=...", next_step=f"it has: {', '.join(tables)}"
+            f"there is no table {unknown}", where=f"--name {unknown}=...", next_step=f"name one of: {', '.join(tables)}"
         )
     relations = tuple(one for table in tables.values() for one in _relations(table, names.get(table.name, ())))
     seen: set[str] = set()
     for one in relations:
         if one.name.lower() in seen:
-            raise WideError(f"two tables are named {one.name}", where="--name", next_step="--name WIDE=CHILD,PARENT")
+            raise WideError(
+                f"two tables are named {one.name}",
+                where="--name",
+                next_step="rename the tables with --name WIDE=CHILD,PARENT",
+            )
         seen.add(one.name.lower())
     return WideMap(keyspace, relations, tables)
 
@@ -178,7 +182,7 @@ def check(found: WideMap, tables: Mapping[str, WideTable], where: str) -> WideMa
             raise WideError(
                 f"there is no table {relation.of} in {found.keyspace}",
                 where=f"{place}.of",
-                next_step=f"it has: {', '.join(tables)}; `dbdyno wide map` writes a new map",
+                next_step=f"name one of: {', '.join(tables)}, or write a new map with `dbdyno wide map`",
             )
         _check_columns(relation, table, place)
         _check_keys(relation, found, place)
@@ -210,7 +214,7 @@ def _check_columns(relation: Relation, table: WideTable, place: str) -> None:
             raise WideError(
                 f"{column.of!r} is not a column of a {relation.rows} of {table.name}",
                 where=f"{place}.columns.{column.name}",
-                next_step=f"it may be: {', '.join(allowed)}",
+                next_step=f"use one of: {', '.join(allowed)}",
             )
 
 
@@ -230,9 +234,9 @@ def allowed_columns(relation: Relation, table: WideTable, place: str) -> tuple[s
     column = table.column(relation.element)
     if column is None or not is_apart(column):
         raise WideError(
-            f"{relation.element!r} is not a collection of {table.name}, nor a type of the user's own",
+            f"{relation.element!r} is neither a collection of {table.name} nor a user-defined type",
             where=f"{place}.element",
-            next_step=f"it has: {', '.join(one.name for one in table.columns if is_apart(one)) or 'none'}",
+            next_step=f"name one of: {', '.join(one.name for one in table.columns if is_apart(one)) or 'none'}",
         )
     return (*(partition if column.role == STATIC else key), *(one.of for one in element_columns(column.kind)))
 
@@ -242,7 +246,7 @@ def _check_keys(relation: Relation, found: WideMap, place: str) -> None:
         missing = next((name for name in key.columns if relation.column(name) is None), None) if key else None
         if missing is not None:
             names = ", ".join(one.name for one in relation.columns)
-            raise WideError(f"has no column {missing!r}", where=f"{place}.{word}", next_step=f"it has: {names}")
+            raise WideError(f"has no column {missing!r}", where=f"{place}.{word}", next_step=f"name one of: {names}")
     key = relation.foreign_key
     if key is None:
         return
@@ -263,5 +267,7 @@ def as_dict(value: Any, where: str) -> JsonObject:
         WideError: It is not.
     """
     if not isinstance(value, dict):
-        raise WideError(f"must be a table, found {value!r}", where=where, next_step="see `dbdyno wide map`")
+        raise WideError(
+            f"must be a table, found {value!r}", where=where, next_step="compare the map that `dbdyno wide map` writes"
+        )
     return value

@@ -17,7 +17,7 @@ from dbdyno.wide.pushdown import Condition, PushedDown
 
 DIALECT = "duckdb"
 SCAN = "_scan_"
-_INSTALL = "make setup-wide, or: pip install 'dbdyno[wide]'"
+_INSTALL = "run `make setup-wide` or `pip install 'dbdyno[wide]'`"
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def parser() -> Any:
     try:
         import sqlglot
     except ImportError:
-        raise WideError("the parser of SQL is not installed", next_step=_INSTALL) from None
+        raise WideError("the SQL parser is not installed", next_step=_INSTALL) from None
     return sqlglot
 
 
@@ -69,7 +69,7 @@ def parsed(text: str) -> Any:
         said = str(first.get("description") or error).splitlines()[0]
         raise WideError(said, where=place, next_step="correct the SQL") from None
     if len(found) != 1:
-        raise WideError(f"expected one statement, found {len(found)}", next_step="give them one by one")
+        raise WideError(f"expected one statement, found {len(found)}", next_step="give one statement at a time")
     return found[0]
 
 
@@ -120,7 +120,9 @@ def _named(tree: Any, found: WideMap) -> dict[str, Relation]:
         relation = found.relation(table.name)
         if relation is None or table.args.get("db"):
             names = ", ".join(one.name for one in found.relations)
-            raise WideError(f"there is no table {table.sql(DIALECT)}", next_step=f"the map has: {names}")
+            raise WideError(
+                f"there is no table {table.sql(DIALECT)}", next_step=f"name one of the tables of the map: {names}"
+            )
         name = f"{SCAN}{len(scans)}"
         if not table.alias:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name, quoted=True)))

@@ -66,7 +66,8 @@ def ranges(session: Any, keyspace: str, table: str) -> list[tuple[int, int]]:
     found = session.execute("select partitioner from system.local").one()[0]
     if not found.endswith(MURMUR):
         raise WideError(
-            f"the cluster's partitioner is {found}", next_step=f"only {MURMUR} is supported: its token ranges are read"
+            f"the cluster's partitioner is {found}",
+            next_step=f"use a cluster with {MURMUR}: only its token ranges can be read",
         )
     ring = session.cluster.metadata.token_map.ring
     edges = sorted({LOW, HIGH, *(int(one.value) for one in ring)})

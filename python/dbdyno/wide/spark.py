@@ -54,8 +54,8 @@ def jars() -> list[Path]:
     place = Path(named) if named else Path(__file__).resolve().parents[3] / "target" / "wide" / "connector" / "lib"
     found = sorted(place.glob("*.jar"))
     if not any(one.name.startswith("spark-cassandra-connector") for one in found):
-        step = f"make setup-wide, in a clone; or set {JARS} to a folder with the jars of {CONNECTOR}"
-        raise WideError("Spark's connector to Cassandra is not installed", where=WHERE, next_step=step)
+        step = f"run `make setup-wide` in a clone of dbdyno, or set {JARS} to a folder with the jars of {CONNECTOR}"
+        raise WideError("the Spark Cassandra connector is not installed", where=WHERE, next_step=step)
     return found
 
 
@@ -70,9 +70,9 @@ def fits(connector: Sequence[Path], spark: Path) -> None:
     other = next((one.name for one in connector if one.name.startswith("spark-cassandra-connector_")), "")
     if scala and not other.startswith(f"spark-cassandra-connector_{scala}-"):
         raise WideError(
-            f"the connector is {other}, Spark is of Scala {scala}",
+            f"the connector {other} does not match Spark, which is built with Scala {scala}",
             where=WHERE,
-            next_step=f"pip install 'pyspark==3.5.*', or set {JARS} to a connector of Scala {scala}",
+            next_step=f"run `pip install 'pyspark==3.5.*'`, or set {JARS} to a connector of Scala {scala}",
         )
 
 
@@ -86,10 +86,10 @@ def session(master: str = LOCAL) -> Any:
         import pyspark
         from pyspark.sql import SparkSession
     except ImportError:
-        step = "pip install 'dbdyno[spark]'"
+        step = "run `pip install 'dbdyno[spark]'`"
         raise WideError("PySpark is not installed", where=WHERE, next_step=step) from None
     if find_program("java") is None:
-        raise WideError("there is no Java", where=WHERE, next_step="install Java 17")
+        raise WideError("Java is not installed", where=WHERE, next_step="install Java 17")
     found = jars()
     fits(found, Path(pyspark.__file__).parent / "jars")
     settings = {
@@ -113,7 +113,9 @@ def session(master: str = LOCAL) -> Any:
         return builder.getOrCreate()
     except Exception as error:
         raise WideError(
-            f"no session: {first_line(error)}", where=f"--master {master}", next_step="check that the cluster is up"
+            f"Spark cannot start a session: {first_line(error)}",
+            where=f"--master {master}",
+            next_step="check that the cluster is up",
         ) from None
 
 
@@ -259,14 +261,19 @@ class SparkAnswer(Closing):
             guard = re.search(re.escape(MARK) + r"(.*)", said)
             if guard:
                 step = (
-                    'give the column another type in the map, such as type = "varchar", or ask without --engine spark'
+                    'write another type for the column in the map, such as type = "varchar", or leave --engine '
+                    "spark out"
                 )
                 raise WideError(guard[1].strip(), where=self._where.safe, next_step=step) from None
             cause = cause_of(said)
             words = cause or first_line(error)
             for name, one in self.scans.items():
                 words = words.replace(name, one.scan.relation.name)
-            step = "correct the SQL; it is DuckDB's, put into Spark's" if cause is None else "see the nodes, then again"
+            step = (
+                "correct the SQL, which is in DuckDB's dialect and translated to Spark's"
+                if cause is None
+                else "check the nodes, then run the query again"
+            )
             raise WideError(words[:400], where="the query, by Spark", next_step=step) from None
 
 
@@ -309,10 +316,12 @@ def transpiled(sql: str) -> str:
 
     tree = sqlglot.parse_one(sql, read=DIALECT)
     if not isinstance(tree, exp.Query):
-        raise WideError("expected a SELECT", where=WHERE, next_step="INSERT, UPDATE and DELETE go without --engine")
+        raise WideError("expected a SELECT", where=WHERE, next_step="leave --engine out for INSERT, UPDATE and DELETE")
     odd = next((one.name for one in tree.find_all(exp.Anonymous) if one.name.lower() in _RUNS_CODE), None)
     if odd is not None:
-        raise WideError(f"{odd} runs code of Java", where=WHERE, next_step="leave it out")
+        raise WideError(
+            f"{odd} runs Java code, which is not allowed in a query", where=WHERE, next_step="leave the function out"
+        )
     return tree.sql("spark")
 
 

@@ -130,14 +130,14 @@ def _of(relation: Relation, column: Mapped, kind: Kind, name: str) -> _Value:
         cast = f"cast({name} as {sql})"
         return _Value(cast, _guard(f"{cast} is distinct from {name}", f"{place}: contains a value that is not a {sql}"))
     if kind.name == "timestamp" and sql in ("timestamp", "varchar"):
-        said = f"{place}: an instant before {GREGORIAN} is not read by Spark"
+        said = f"{place}: an instant before {GREGORIAN} cannot be read by Spark"
         return _Value(name if sql == "timestamp" else _instant(name), _guard(f"{name} < timestamp'{GREGORIAN}'", said))
     made = _plain(kind, sql, name)
     if made is None:
         raise WideError(
             f"Spark cannot read a {kind.name} as {sql}",
             where=place,
-            next_step="query without --engine spark or without this column, or give it another type in the map",
+            next_step="leave --engine spark or this column out, or write another type for the column in the map",
         )
     return _Value(made)
 

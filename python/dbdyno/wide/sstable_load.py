@@ -85,7 +85,7 @@ def write_files(
     """
     if where.password:
         raise WideError(
-            "the bulk loader takes a password by its arguments, where everybody on this host reads it",
+            "the bulk loader would show the password among its arguments, where every user of this host can read it",
             where="--direct",
             next_step="load without --direct, or as a user without a password",
         )
@@ -97,7 +97,7 @@ def write_files(
         loaded.tables = len(list(program.place.glob("*-Data.db")))
         if not rows or not loaded.tables:
             raise WideError(
-                "no row became an SSTable", where=where.safe, next_step="the query returns no rows; check it"
+                "no row became an SSTable", where=where.safe, next_step="check the query, which may return no rows"
             )
         say(f"{loaded.tables:,} SSTables written; streaming them to the nodes")
         began = time.monotonic_ns()
@@ -222,7 +222,9 @@ class _Program:
 
     def _failed(self) -> WideError:
         self.process.wait()
-        return WideError(f"no SSTables were written: {_last(self.said)}", where=self.where.safe)
+        return WideError(
+            f"no SSTables were written: {_last(self.said)}", where=self.where.safe, next_step="load without --direct"
+        )
 
 
 def _last(said: Any) -> str:
@@ -257,7 +259,11 @@ def _stream(session: Any, where: Address, program: _Program) -> None:
             timeout=LOADER_S,
         )
         if done.returncode != 0:
-            raise WideError(f"the nodes did not take the SSTables: {_last(said)}", where=where.safe)
+            raise WideError(
+                f"the nodes refused the SSTables: {_last(said)}",
+                where=where.safe,
+                next_step="check the logs of the nodes, or load without --direct",
+            )
 
 
 def _there(session: Any, where: Address, table: WideTable, sample: Sequence[tuple[Any, ...]]) -> int:
@@ -270,6 +276,6 @@ def _there(session: Any, where: Address, table: WideTable, sample: Sequence[tupl
             raise WideError(
                 f"the nodes accepted the files, but partition {key!r:.80} is missing",
                 where=where.safe,
-                next_step="compare storage_compatibility_mode of the nodes; load without --direct",
+                next_step="compare storage_compatibility_mode of the nodes, or load without --direct",
             )
     return len(sample)

@@ -93,20 +93,28 @@ def made_of(shape: Shape, schema: Any, numbers: AbstractSet[str] = frozenset()) 
     for word, given in (("--key", shape.key), ("--cluster", shape.cluster), ("--static", shape.static)):
         lost = next((one for one in given if one not in names), None)
         if lost is not None:
-            raise WideError(f"the rows have no column {lost!r}", where=word, next_step=f"they have: {', '.join(names)}")
+            raise WideError(
+                f"the rows have no column {lost!r}",
+                where=word,
+                next_step=f"name one of their columns: {', '.join(names)}",
+            )
     if not shape.key:
-        raise WideError("names no partition key", where="--key", next_step="name the columns that say which partition")
+        raise WideError(
+            "does not name a partition key", where="--key", next_step="name the columns of the partition key with --key"
+        )
     twice = next((one for one in names if (*shape.key, *shape.cluster, *shape.static).count(one) > 1), None)
     if twice is not None:
-        raise WideError(f"column {twice} is in two of --key, --cluster and --static", next_step="name it once")
+        raise WideError(
+            f"column {twice} is named in two of --key, --cluster and --static", next_step="name the column once"
+        )
     columns = []
     for field in schema:
         text = _wanted(field, numbers)
         if not text:
             raise WideError(
-                f"is {field.type}, for which Cassandra has no type",
+                f"is of type {field.type}, for which Cassandra has no type",
                 where=f"column {field.name}",
-                next_step="cast it in the query, to text say, or leave it out",
+                next_step="cast the column in the query, for example to text, or leave it out",
             )
         columns.append(WideColumn(field.name, _role(field.name, shape), parse(text, {})))
     order = {name: at for at, name in enumerate((*shape.key, *shape.cluster))}
@@ -145,7 +153,9 @@ def fits(table: WideTable, shape: Shape, schema: Any, numbers: AbstractSet[str] 
         has = tuple(one.name for one in table.of(role))
         if given and given != has:
             raise WideError(
-                f"the table has {', '.join(has) or 'none'}, not {', '.join(given)}", where=f"{table.name}, {word}"
+                f"the table has {', '.join(has) or 'none'}, not {', '.join(given)}",
+                where=f"{table.name}, {word}",
+                next_step="name the columns that the table has",
             )
     names = set(schema.names)
     lost = next((one for one in schema.names if table.column(one) is None), None)
@@ -154,16 +164,17 @@ def fits(table: WideTable, shape: Shape, schema: Any, numbers: AbstractSet[str] 
         raise WideError(
             f"column {lost!r} is not in both the table and the rows",
             where=table.name,
-            next_step=f"name the query's columns as the table's: {', '.join(one.name for one in table.columns)}",
+            next_step=f"give the query's columns the names of the table's columns: "
+            f"{', '.join(one.name for one in table.columns)}",
         )
     for field in schema:
         column = table.column(field.name)
         ways = {_wanted(field, numbers), cql_type(str(field.type))}
         if column is not None and not any(_takes(column.kind.name, wanted) for wanted in ways):
             raise WideError(
-                f"is {column.kind.name} there, and {field.type} in the rows",
+                f"is of type {column.kind.name} in the table, but {field.type} in the rows",
                 where=f"{table.name}, column {field.name}",
-                next_step="cast it in the query",
+                next_step="cast the column in the query",
             )
 
 

@@ -88,7 +88,9 @@ def unload(where: Address, name: str, folder: Path) -> Unloaded:
     with reached(where) as session:
         tables = read_keyspace(session, where.keyspace)
         if name not in tables:
-            raise WideError(f"there is no table {name}", where=where.safe, next_step=f"it has: {', '.join(tables)}")
+            raise WideError(
+                f"there is no table {name}", where=where.safe, next_step=f"name one of: {', '.join(tables)}"
+            )
         scan = whole_scan(tables[name])
         state = _state(folder, where, name, scan, session)
         before = sum(one is not None for one in state["done"])
@@ -111,7 +113,7 @@ def _state(folder: Path, where: Address, name: str, scan: Scan, session: Any) ->
         )
         if odd is not None or not _is_whole(found):
             raise WideError(
-                f"the job there is another: its {odd or 'ranges'} differ",
+                f"the folder contains another job: its {odd or 'ranges'} differ",
                 where=str(place),
                 next_step="name a new folder",
             )

@@ -71,7 +71,8 @@ def change(text: str, found: WideMap, *, cascade: bool = False) -> Change:
     if relation.rows == ELEMENT:
         raise WideError(
             f"rows of {relation.name} are elements of {table.name}.{relation.element}",
-            next_step=f"INSERT adds one; to change or remove one, write the whole of it in cqlsh: {relation.element}",
+            next_step=f"add an element with INSERT; to change or remove one, write the whole value in cqlsh: "
+            f"{relation.element}",
         )
     if isinstance(tree, exp.Update):
         return _update(tree, relation, table)
@@ -85,7 +86,7 @@ def _relation(tree: Any, found: WideMap) -> Relation:
     relation = found.relation(place.name) if isinstance(place, exp.Table) else None
     if relation is None or tree.args.get("from_") or tree.args.get("using") or place.args.get("joins"):
         names = ", ".join(one.name for one in found.relations)
-        raise WideError("expected one table of the map, and no other", next_step=f"it has: {names}")
+        raise WideError("expected a statement of one table of the map", next_step=f"name one of: {names}")
     return relation
 
 
@@ -104,14 +105,14 @@ def _insert(tree: Any, relation: Relation, table: WideTable) -> Change:
     chosen = [relation.column(name) for name in names] if names else list(relation.columns)
     if any(one is None for one in chosen):
         lost = next(name for name, one in zip(names or [], chosen, strict=True) if one is None)
-        raise WideError(f"has no column {lost!r}", where=relation.name)
+        raise WideError(f"has no column {lost!r}", where=relation.name, next_step="name a column of the map")
     of = [one.of for one in chosen if one is not None]
     missing = [name for name in _key(relation, table) if name not in of]
     if missing:
         raise WideError(
-            f"a row needs its whole key: {', '.join(missing)} is not given",
+            f"a row needs its whole key, but {', '.join(missing)} is missing",
             where=relation.name,
-            next_step="name the key's columns; Cassandra does not generate keys",
+            next_step="give values for all columns of the key; Cassandra does not generate keys",
         )
     select = tree.expression.sql(DIALECT)
     if relation.rows == ELEMENT:
@@ -129,8 +130,8 @@ def _insert_element(relation: Relation, table: WideTable, of: Sequence[str], sel
     takes = {"set": ["@value"], "map": ["@key", "@value"], "list": ["@value"]}.get(kind.name)
     if kind.frozen or takes is None or parts != takes or of != [*key, *takes]:
         raise WideError(
-            f"{relation.element} is {'frozen' if kind.frozen else kind.name}: elements are added to sets and maps, and"
-            " to the end of lists, with the key's columns first, in order",
+            f"{relation.element} is {'frozen' if kind.frozen else kind.name}: elements can be added only to "
+            f"sets and maps and to the end of lists, with the key's columns first",
             where=relation.name,
             next_step="give columns " + ", ".join([*key, *(takes or [])]) + ", or write the whole value in cqlsh",
         )
@@ -153,10 +154,12 @@ def _update(tree: Any, relation: Relation, table: WideTable) -> Change:
     for one in tree.expressions:
         column = relation.column(one.this.name)
         if column is None:
-            raise WideError(f"has no column {one.this.name!r}", where=relation.name)
+            raise WideError(
+                f"has no column {one.this.name!r}", where=relation.name, next_step="name a column of the map"
+            )
         if column.of in key:
             raise WideError(
-                f"{column.name} is of the key, which Cassandra cannot change",
+                f"{column.name} is part of the key, which Cassandra cannot change",
                 where=relation.name,
                 next_step="INSERT the row under its new key, then DELETE the old one",
             )
@@ -178,7 +181,8 @@ def _delete(tree: Any, relation: Relation, table: WideTable, *, cascade: bool) -
         raise WideError(
             f"deleting a row of {relation.name} also deletes all rows of {table.name} in its partition",
             where=relation.name,
-            next_step="--cascade deletes them all; to clear only the parent, UPDATE its columns to NULL",
+            next_step="add --cascade to delete all of them, or UPDATE the parent's columns to NULL to clear "
+            "only the parent",
         )
     where = tree.args.get("where")
     names = ", ".join(_in_sql(relation, one) for one in key)
@@ -190,7 +194,10 @@ def _delete(tree: Any, relation: Relation, table: WideTable, *, cascade: bool) -
 def _in_sql(relation: Relation, of: str) -> str:
     column = relation.named(of)
     if column is None:
-        raise WideError(f"the map of {relation.name} leaves {of} out, which is of its key", next_step="add it there")
+        raise WideError(
+            f"the map of {relation.name} leaves out {of}, which is part of the key",
+            next_step="add the column to the map",
+        )
     return _name(column.name)
 
 
@@ -212,7 +219,11 @@ def carry_out(where: Address, found: WideMap, asked: Change, file: str) -> int:
         rows = list(answer.rows())
         wide = len(answer.names)
     if wide != len(asked.kinds):
-        raise WideError(f"{len(asked.kinds)} values are needed, {wide} given", where=asked.relation.name)
+        raise WideError(
+            f"expected {len(asked.kinds)} values, found {wide}",
+            where=asked.relation.name,
+            next_step=f"give {len(asked.kinds)} values in each row",
+        )
     values = [tuple(as_bound(kind, value) for kind, value in zip(asked.kinds, row, strict=True)) for row in rows]
     from cassandra.concurrent import execute_concurrent_with_args
 

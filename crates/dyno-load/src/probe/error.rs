@@ -81,7 +81,7 @@ impl ProbeError {
 
     pub(super) fn io(path: &Path, what: &'static str, source: io::Error) -> Self {
         let next = match source.kind() {
-            io::ErrorKind::NotFound => "name a file in a folder that is there",
+            io::ErrorKind::NotFound => "name a file in an existing folder",
             io::ErrorKind::PermissionDenied => "name a file in a folder that you may write to",
             io::ErrorKind::StorageFull => "free space there, or choose a smaller --file-size",
             io::ErrorKind::ReadOnlyFilesystem => "name a file on a file system that is writable",

@@ -72,7 +72,7 @@ impl LogFile {
 
 /// Refuses everything that the probe did not create: devices, folders, and files with other content.
 fn refuse_foreign(path: &Path) -> Result<(), ProbeError> {
-    const OWN: &str = "name a file that is not there yet; the probe makes it and removes it";
+    const OWN: &str = "name a new file; the probe creates and removes it";
     let kind = match fs::symlink_metadata(path) {
         Ok(about) => about.file_type(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -134,7 +134,7 @@ pub(super) fn check_direct(path: &Path, file: &File, sync: Sync, block: usize) -
         return Err(ProbeError::refused(
             path,
             "lies in memory (tmpfs): there is no device, so nothing can be direct or durable",
-            "name a path on a disk; to try the probe out there, give --sync dsync",
+            "name a path on a disk, or give --sync dsync to try out the probe in memory",
         ));
     }
     let found = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)
@@ -158,7 +158,11 @@ pub(super) fn check_direct(path: &Path, file: &File, sync: Sync, block: usize) -
 }
 
 pub(super) fn no_direct(path: &Path) -> ProbeError {
-    ProbeError::refused(path, "the file system there has no direct I/O", "give --sync dsync or --sync fdatasync")
+    ProbeError::refused(
+        path,
+        "the file system there does not support direct I/O",
+        "give --sync dsync or --sync fdatasync",
+    )
 }
 
 fn fill(mut file: &File, head: &Head, bytes: u64) -> io::Result<()> {

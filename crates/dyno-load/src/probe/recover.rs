@@ -75,7 +75,7 @@ pub fn recover(paths: &[PathBuf]) -> Result<Recovery, ProbeError> {
         if head.run != found[0].1.run || head.copy == found[0].1.copy {
             return Err(ProbeError::refused(
                 path,
-                format!("is no other copy of the log {}", found[0].0.display()),
+                format!("is not the other copy of the log {}", found[0].0.display()),
                 "name the two files of one run",
             ));
         }

@@ -179,14 +179,14 @@ impl ProbeArm {
             return wrong("block size", message, "choose 512, 1KiB, 2KiB, 4KiB ... 64KiB");
         }
         if self.sessions == 0 {
-            return wrong("sessions", "there must be one at least".to_owned(), "give 1 or more");
+            return wrong("sessions", "expected at least one".to_owned(), "give 1 or more");
         }
         if self.rate_per_s.is_some_and(|rate| !(rate.is_finite() && rate > 0.0 && rate <= 1e7)) {
-            return wrong("rate", "must lie in 0 to 10 million a second".to_owned(), "lower it");
+            return wrong("rate", "must be from 0 to 10 million a second".to_owned(), "lower it");
         }
         if self.rate_per_s.is_some() && self.think_ns > 0 {
             let message = "a rate and a think time are given".to_owned();
-            return wrong("rate", message, "give one: arrivals by the clock, or sessions that think");
+            return wrong("rate", message, "give only one of the two: arrivals by the clock, or sessions that think");
         }
         let least = HEAD as u64 + WRITES_PER_LAP_MIN * self.write_bytes_max();
         if self.file_bytes < least {

@@ -42,7 +42,7 @@ pub enum CellError {
         capacity_bytes: u64,
     },
     /// There is no such group.
-    #[error("there is no group {name}; there is {known}")]
+    #[error("there is no group {name}; expected one of {known}")]
     Group {
         /// Name asked for.
         name: String,

@@ -102,7 +102,7 @@ pub fn beside(tree: &mut Tree) -> Result<Vec<Beside>, MachineError> {
         let Some(GivenValue { value, line, .. }) = tree.values.remove(&path) else {
             let kinds = Workload::KINDS.join(", ");
             let step = format!("add `kind = ...` to [databases.{name}.workload]: {kinds}");
-            return Err(MachineError::at(place, "a database beside says what it does", step));
+            return Err(MachineError::at(place, "the database has no kind of workload", step));
         };
         let word = value.as_str().unwrap_or_default();
         let Some(kind) = Workload::KINDS.into_iter().find(|kind| *kind == word) else {

@@ -107,7 +107,7 @@ impl Machine {
         {
             let message = format!("`{name}`: there are only so many of {}", part.name);
             let last = self.whole(&part.path("count")).unwrap_or(1) - 1;
-            let step = format!("allowed: {0}.0 to {0}.{last}", part.name);
+            let step = format!("use {0}.0 to {0}.{last}", part.name);
             return Err(MachineError::at(place, message, step));
         }
         Ok(())
@@ -123,7 +123,7 @@ impl Machine {
                 circle.push(&below.name);
                 let message = format!("devices stand over one another: {}", circle.join(" over "));
                 let place = self.place(&part.path("over"));
-                return Err(MachineError::at(place, message, "let one of them stand on a disk"));
+                return Err(MachineError::at(place, message, "put one of them on a disk"));
             }
             self.check_cycle(below, above)?;
         }
@@ -136,7 +136,7 @@ impl Machine {
         let place = self.place(&part.path("count"));
         if part.kind.is_single() && count != below {
             let message = format!("{count} of a {} over {below} devices", part.kind);
-            let step = format!("count = {below}, or leave it out: a {} has one below", part.kind);
+            let step = format!("write count = {below}, or leave count out: a {} has one device below", part.kind);
             return Err(MachineError::at(place, message, step));
         }
         if !part.kind.is_single() && below % count != 0 {

@@ -84,10 +84,10 @@ impl Machine {
         let title = match tree.values.remove("title") {
             Some(GivenValue { value: Value::String(title), .. }) => title,
             Some(given) => {
-                return Err(MachineError::at(given.place("title"), "a title is a text", ""));
+                return Err(MachineError::at(given.place("title"), "a title must be text", ""));
             }
             None => {
-                let message = "a machine has a title";
+                let message = "the machine has no title";
                 return Err(MachineError::at("line 1", message, "add `title = \"...\"`"));
             }
         };

@@ -68,7 +68,7 @@ pub fn parts(tree: &mut Tree) -> Result<Vec<Part>, MachineError> {
         let Some(GivenValue { value, line: at, .. }) = tree.values.remove(&path) else {
             let place = format!("line {line}, devices.{name}");
             let step = format!("add `kind = ...`: {}", kinds.join(", "));
-            return Err(MachineError::at(place, "a device says what it is", step));
+            return Err(MachineError::at(place, "the device has no kind", step));
         };
         let word = value.as_str().unwrap_or_default();
         let Some(kind) = PartKind::ALL.into_iter().find(|kind| kind.name() == word) else {

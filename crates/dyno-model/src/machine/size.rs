@@ -80,7 +80,7 @@ impl Sum {
 
     fn refuse(&self) -> Result<(), MachineError> {
         let limits = [
-            ("devices", self.devices, DEVICES_MOST, "fewer disks, modules, cells or LUNs"),
+            ("devices", self.devices, DEVICES_MOST, "use fewer disks, modules, cells or LUNs"),
             ("pages of flash", self.pages, PAGES_MOST, "a smaller capacity_mb or simulated_mb, or larger pages"),
             ("zones of disks", self.zones, ZONES_MOST, "fewer zones"),
             ("buffers", self.buffers, BUFFERS_MOST, "fewer buffers"),

@@ -88,19 +88,25 @@ fn told(place: &str, table: &DeTable<'_>) -> Result<GivenValue, MachineError> {
             ("value", _) => found = Some(plain(place, value)?),
             ("source", DeValue::String(text)) => source = Some(text.to_string()),
             ("source", _) => {
-                return Err(MachineError::at(place, "a source is a text", "put it in quotes"));
+                return Err(MachineError::at(place, "a source must be text", "put the source in quotes"));
             }
             (end @ ("low" | "high"), _) => ends[usize::from(end == "high")] = number(&plain(place, value)?),
             (other, _) => {
                 let message = format!("`{other}` beside a value");
-                return Err(MachineError::at(place, message, "allowed: value, source, low, high"));
+                return Err(MachineError::at(place, message, "use only value, source, low and high"));
             }
         }
     }
     let interval = match ends {
         [None, None] => None,
         [Some(low), Some(high)] if low <= high => Some((low, high)),
-        _ => return Err(MachineError::at(place, "an interval has two ends, the lower first", "give low and high")),
+        _ => {
+            return Err(MachineError::at(
+                place,
+                "an interval must have two ends, the lower first",
+                "give low and high",
+            ));
+        }
     };
     match found {
         Some(value) => Ok(GivenValue { value, source, interval, line: 0 }),

@@ -72,16 +72,16 @@ impl Load {
             return Err(format!("1 to {} sessions", u16::MAX));
         }
         if self.transactions == 0 || !(self.limit_s > 0.0 && self.limit_s <= 1e6) {
-            return Err("a load has a transaction or more, and a limit of up to 1,000,000 s".into());
+            return Err("a load must have at least one transaction, and a limit of at most 1,000,000 s".into());
         }
         if self.scripts.iter().map(|script| script.weight).sum::<u64>() == 0 {
-            return Err("a load has a script".into());
+            return Err("a load must have a script".into());
         }
         for step in self.scripts.iter().flat_map(|script| &script.steps) {
             step.check(statements)?;
         }
         if self.scripts.iter().any(|script| script.steps.is_empty()) {
-            return Err("a script has a statement or more".into());
+            return Err("a script must have at least one statement".into());
         }
         Ok(())
     }
@@ -93,10 +93,10 @@ impl Step {
             return Err(format!("statement {} of {statements}", self.statement));
         }
         if !(0.0..=3.6e9).contains(&self.pause_us) {
-            return Err("a pause is from 0 to an hour".into());
+            return Err("a pause must be from 0 to one hour".into());
         }
         if self.lock.as_ref().is_some_and(|lock| lock.rows.is_empty()) {
-            return Err("a lock is of one row or more".into());
+            return Err("a lock must be of one row or more".into());
         }
         Ok(())
     }

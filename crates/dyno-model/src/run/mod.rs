@@ -71,10 +71,10 @@ pub enum RunError {
     #[error(transparent)]
     Cell(#[from] crate::cell::CellError),
     /// The thread of a rig has ended.
-    #[error("the simulated storage has stopped; this is a defect of dbdyno, please report it")]
+    #[error("the simulated storage has stopped; please report this defect of dbdyno")]
     Gone,
     /// An invariant is violated.
-    #[error("arm {arm}: {what} does not hold; this is a defect of dbdyno, please report it")]
+    #[error("arm {arm}: {what} does not hold; please report this defect of dbdyno")]
     Broken {
         /// Name of the arm.
         arm: String,
@@ -190,7 +190,7 @@ impl Run {
             return Err(RunError::Spec(format!("{TRANSACTIONS_MOST} transactions of a session in a block, at most")));
         }
         if spec.arms.is_empty() || spec.transactions == 0 {
-            return Err(RunError::Spec("a run has an arm and a transaction or more".into()));
+            return Err(RunError::Spec("a run must have at least one arm and one transaction".into()));
         }
         let machines = spec.arms.iter().map(|arm| {
             let mut machine = machine.clone();

@@ -42,7 +42,9 @@ impl Pair {
                     self.client.give_back(&bytes)?;
                     return self.client.flush();
                 }
-                Opening::DirectTls => return self.refuse("TLS is not offered here: --tls-cert and --tls-key", turn),
+                Opening::DirectTls => {
+                    return self.refuse("TLS is not offered here: start the proxy with --tls-cert and --tls-key", turn);
+                }
                 Opening::AsksTls(length) | Opening::AsksGss(length) => {
                     let is_tls = matches!(opening(&self.inbox), Opening::AsksTls(_));
                     self.inbox.drain(..length);

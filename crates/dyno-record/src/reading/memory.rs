@@ -138,7 +138,7 @@ impl Shared {
             .map_err(|error| RecordError::Unread(format!("the list of its mappings is refused ({error})"), BY_RIGHT))?;
         let place = listed(&list, addr).ok_or_else(|| {
             let said = format!("its shared memory is not where a backend says it is ({addr:#x})");
-            RecordError::Unread(said, "sample its waits: dbdyno snap watch")
+            RecordError::Unread(said, "sample the server's waits with dbdyno snap watch")
         })?;
         let first = place.range.start;
         let tried = if may_map { mapped(postmaster, &place) } else { Err(io::Error::other("copies were asked for")) };

@@ -103,11 +103,11 @@ fn reason(error: &std::io::Error, paranoid: i32, own: u32, owner: u32) -> String
 /// Returns the next step for the user.
 pub(super) fn next(error: &std::io::Error) -> &'static str {
     match error.raw_os_error() {
-        Some(libc::ENOSPC) => "end the other tracer, or record with --mode sites, which takes no register",
+        Some(libc::ENOSPC) => "end the other tracer, or record with --mode sites, which needs no register",
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENOSYS) => {
             "record with --mode sites as root, or sample: dbdyno snap watch"
         }
-        _ => "run dbdyno as the server's own user or as root; `dbdyno doctor` says what is allowed here",
+        _ => "run dbdyno as the server's own user or as root; see with `dbdyno doctor` what is allowed here",
     }
 }
 
@@ -118,7 +118,7 @@ fn memory(pid: i32) -> Result<(), RecordError> {
     if is_own && number(YAMA) > 0 {
         return Err(RecordError::Unwatched(
             format!("kernel.yama.ptrace_scope is {}, so the server's memory cannot be read ({error})", number(YAMA)),
-            "run dbdyno as root, or: sysctl kernel.yama.ptrace_scope=0",
+            "run dbdyno as root, or run: sysctl kernel.yama.ptrace_scope=0",
         ));
     }
     Err(RecordError::Unwatched(why(&error, Some(pid)), next(&error)))

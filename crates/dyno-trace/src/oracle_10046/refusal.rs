@@ -19,7 +19,7 @@ pub enum Refusal {
         source: io::Error,
     },
     /// Invalid pattern.
-    #[error("{pattern}: is no file, and no pattern either: {reason}")]
+    #[error("{pattern}: is neither a file nor a valid pattern: {reason}")]
     Pattern {
         /// Pattern as given.
         pattern: String,
@@ -33,7 +33,7 @@ pub enum Refusal {
         pattern: String,
     },
     /// A directory without traces.
-    #[error("{}: the directory holds no *.trc file", path.display())]
+    #[error("{}: the directory does not contain a *.trc file", path.display())]
     NoTraces {
         /// The directory.
         path: PathBuf,
@@ -74,7 +74,7 @@ pub enum Refusal {
     },
     /// A trace of the optimizer only.
     #[error(
-        "{}: is a trace of the optimizer (event 10053) and holds no record of event 10046",
+        "{}: is a trace of the optimizer (event 10053) and contains no record of event 10046",
         path.display()
     )]
     Optimizer {
@@ -89,7 +89,7 @@ pub enum Refusal {
     },
     /// A trace of a similar database whose fields have other names and meanings.
     #[error(
-        "{}: is a trace of YashanDB, whose fields are other than Oracle's",
+        "{}: is a trace of YashanDB, whose fields differ from Oracle's",
         path.display()
     )]
     Yashan {
@@ -97,13 +97,13 @@ pub enum Refusal {
         path: PathBuf,
     },
     /// Text without a single record.
-    #[error("{}: holds no record of event 10046", path.display())]
+    #[error("{}: contains no record of event 10046", path.display())]
     NoRecords {
         /// The file.
         path: PathBuf,
     },
     /// The compressed data unpack to far more text than traces do.
-    #[error("{}: is not read to its end: {source}", path.display())]
+    #[error("{}: cannot be read to its end: {source}", path.display())]
     TooDense {
         /// The file.
         path: PathBuf,
@@ -131,7 +131,7 @@ impl Refusal {
     /// Returns the next step as a sentence.
     pub fn next_step(&self) -> &'static str {
         match self {
-            Refusal::Unreadable { .. } => "Check the name and the right to read it.",
+            Refusal::Unreadable { .. } => "Check the name of the file and the right to read it.",
             Refusal::Pattern { .. } => "Quote the pattern as the shell would: '*.trc'.",
             Refusal::NoMatch { .. } => "Check the pattern; ** matches directories.",
             Refusal::NoTraces { .. } => "Name the files themselves if they end otherwise.",

@@ -35,7 +35,7 @@ def read(root: Path = Path("/")) -> Facts:
         raise AdviceError(
             "has no /proc and /sys of a Linux host",
             where=str(root),
-            next_step="run it on the host of the database; a storage stack can be described in a file instead",
+            next_step="run the command on the host of the database, or describe the storage stack in a file",
         )
     kernel = _kernel(root)
     window = f"since the boot, {kernel.uptime_s / 3600:,.1f} h" if kernel.uptime_s else "since the boot"

@@ -28,7 +28,7 @@ def read(path: Path) -> Facts:
     given = parsed_toml(text, path, AdviceError, next_step=_EXAMPLE)
     title = given.pop("title", path.name)
     if not isinstance(title, str):
-        raise AdviceError("title is not text", where=str(path))
+        raise AdviceError("title must be text", where=str(path), next_step='write title = "NAME OF THE STACK"')
     stack = _Reader(str(path), text).stack(given)
     return Facts(title, "stack", {Stack: [stack], Layer: layers(stack)})
 
@@ -100,7 +100,7 @@ class _Reader:
             raise AdviceError(
                 f"{name} = {value!r} is not {kind} from {key.least:,.6g}{unit} to {key.most:,.8g}{unit}",
                 where=self.place(section, name),
-                next_step=f"{name} is the {key.meaning}",
+                next_step=f"give a value in this range: {name} is the {key.meaning}",
             )
         return float(value)
 
@@ -109,7 +109,7 @@ class _Reader:
         value = given.get(section, {}).get(key, choices[0])
         if value not in choices:
             raise AdviceError(
-                f"{key} = {value!r} is not known",
+                f"{key} = {value!r} is not one of the allowed values",
                 where=self.place(section, key),
                 next_step="write one of " + ", ".join(f'"{one}"' for one in choices),
             )
@@ -124,13 +124,13 @@ class _Reader:
                 f"the jobs use {used:,.0f} LUNs ({stack.number('demand.file_systems'):,.0f} file systems of"
                 f" {each or 1:,.0f}), and there are {luns:,.0f}",
                 where=self.place("lun", "count"),
-                next_step="luns of [stripe] is for each file system",
+                next_step="give a larger count, or fewer luns in [stripe], which counts the LUNs of each file system",
             )
         if stack.has("disk.count") and stack.number("disk.count") < stack.number("disk.per_lun"):
             raise AdviceError(
-                "a LUN uses more disks than there are in all",
+                "a LUN uses more disks than the count of all disks",
                 where=self.place("disk", "count"),
-                next_step="count is that of all disks",
+                next_step="set count to the number of all disks",
             )
 
 

@@ -74,12 +74,12 @@ def check_installed() -> None:
         jars("")
     except WideError as error:
         raise TargetError(
-            f"no Cassandra can be started here: {error.message}", next_step=f"{error.next_step}; {instead}"
+            f"Cassandra cannot be started here: {error.message}", next_step=f"{error.next_step}; {instead}"
         ) from None
     if importlib.util.find_spec("cassandra") is None:
         raise TargetError(
-            "no Cassandra can be started here: its Python driver is not installed",
-            next_step="make setup-wide, in a clone; elsewhere pip install 'dbdyno[wide]'",
+            "Cassandra cannot be started here: its Python driver is not installed",
+            next_step="run `make setup-wide` in a clone of dbdyno, or `pip install 'dbdyno[wide]'` elsewhere",
         )
 
 

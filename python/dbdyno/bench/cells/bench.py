@@ -74,7 +74,9 @@ class CellsBench(QuietBench):
         self.held.callback(self.loop.close)
         self.stale: dict[str, int | None] = {}
         if around.cut is not None and around.target is not None:
-            raise PlanError("is resumed with its own cells; leave --target out", where=around.cut.id)
+            raise PlanError(
+                "is resumed with the cells it was started with", where=around.cut.id, next_step="leave --target out"
+            )
 
     def can(self, plan: Plan) -> str | None:
         """Return None if the plan switches flash logs, otherwise the reason."""
@@ -111,9 +113,9 @@ class CellsBench(QuietBench):
             if facts != was.get(name):
                 differs = [key for key in facts if facts[key] != was.get(name, {}).get(key)]
                 raise PlanError(
-                    f"is not as it was found when the run began: {', '.join(differs)}",
+                    f"has changed since the run began: {', '.join(differs)}",
                     where=name,
-                    next_step="blocks before and after would not be alike: start a new run",
+                    next_step="start a new run: blocks before and after the change cannot be compared",
                 )
 
     def _lay_out(self) -> None:
@@ -219,9 +221,9 @@ class CellsBench(QuietBench):
         if len(wrong) == len(self.hosts):
             first = next(iter(wrong.items()))
             raise CellsError(
-                f"{first[1]}, and none of the other cells counts it either",
+                f"{first[1]}, and the other cells do not report this metric either",
                 where=first[0],
-                next_step="the metrics of the cells must go on: dbdyno cells watch shows them",
+                next_step="check with `dbdyno cells watch` that the cells still report metrics",
             )
         return before, after, wrong
 

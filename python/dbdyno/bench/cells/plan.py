@@ -123,7 +123,7 @@ def refuse_database(asked: Sequence[str], seen: Sequence[str]) -> None:
     if asked and not unknown:
         return
     raise PlanError(
-        f"the cells report no I/O of {', '.join(unknown)}" if unknown else "no database is named",
+        f"the cells report no I/O of {', '.join(unknown)}" if unknown else "no database is given",
         where="--set database",
-        next_step=f"--set database=NAME; the cells know {', '.join(seen) or 'none by name'}",
+        next_step=f"name a database with --set database=NAME; the cells report {', '.join(seen) or 'none'}",
     )

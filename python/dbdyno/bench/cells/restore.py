@@ -35,19 +35,18 @@ def undo_of(run: Run) -> PlanUndo:
     wire = held.get("undo") if isinstance(held, dict) else None
     if not isinstance(wire, dict) or wire.get("type") != "PlanUndo":
         raise CellsError(
-            "has changed no IORM plan of storage cells: there is nothing to restore",
+            "did not change the IORM plan of a storage cell, so there is nothing to restore",
             where=run.id,
-            next_step="`dbdyno runs` lists the runs; those on cells are of flash-log",
+            next_step="list the runs with `dbdyno runs`, and name one of the study flash-log",
         )
     try:
         cells = tuple(_cell(cell) for cell in wire["cells"])
         reach = dict(wire["reach"])
     except (TypeError, ValueError, KeyError, AttributeError, CellsError, EvidenceError) as error:
         raise CellsError(
-            f"its manifest does not say what was changed: {error}",
+            f"the manifest of the run does not say what was changed: {error}",
             where=run.id,
-            next_step="the file was changed by something else; compare the cells' plans manually: dbdyno cells run"
-            " 'list iormplan detail'",
+            next_step="compare the cells' plans manually with `dbdyno cells run 'list iormplan detail'`",
         ) from error
     return PlanUndo("IORM plans", cells, reach, patience_s=PATIENCE_S, settle_s=0.0)
 
@@ -79,8 +78,8 @@ def way_of(run: Run, undo: PlanUndo, given: Access) -> Access:
         raise CellsError(
             f"connected to its cells with its own options: {words}",
             where=run.id,
-            next_step="options in a run folder are not used to connect: check them, and repeat those that are"
-            " yours on the command line again",
+            next_step="check these options and repeat those you trust on the command line; options from a run "
+            "folder are not used to connect",
         )
     return given
 
@@ -111,15 +110,15 @@ def refuse_cut(folder: Path, found: Mapping[Host, IormPlan]) -> None:
         shared = [host.name for host, state in states.items() if state is not None]
         if shared and run.status == "running":
             raise CellsError(
-                f"run {run.id} is at work there",
+                f"run {run.id} is still running on this cell",
                 where=shared[0],
-                next_step="wait for it, or stop it: it restores the plans",
+                next_step="wait until the run has ended, or stop it; it restores the plans",
             )
         left = [host.name for host, state in states.items() if state == "ours"]
         if left:
             more = f"; so it is on {len(left) - 1} more cell(s)" if len(left) > 1 else ""
             raise CellsError(
-                f"run {run.id} was cut, and its IORM plan is still in effect there{more}",
+                f"run {run.id} was interrupted, and its IORM plan is still in effect on this cell{more}",
                 where=left[0],
-                next_step=f"dbdyno cells restore {run.path}   (restores what that run found)",
+                next_step=f"run `dbdyno cells restore {run.path}` to restore the previous plan",
             )

@@ -67,9 +67,9 @@ def survey(plan: CellsPlan, hosts: Sequence[Host], access: Access) -> Survey:
     for host, own in found.found.items():
         if not own.active:
             raise CellsError(
-                f"its IORM plan is {own.status or 'not shown as active'}: no directive of it is in effect",
+                f"its IORM plan is {own.status or 'not shown as active'}, so its directives are not in effect",
                 where=host.name,
-                next_step="this run changes directives only; to activate it: dbdyno cells run 'alter iormplan active'",
+                next_step="activate the plan with `dbdyno cells run 'alter iormplan active'`",
             )
     refuse_database(plan.databases, found.databases)
     found.arms(plan)
@@ -93,11 +93,11 @@ def refuse_held(plan: CellsPlan, found: Survey) -> None:
             ours = words.get("name", "").lower() in {name.lower() for name in plan.databases}
             if "flashlog" in words and (ours or words["flashlog"].lower() == "off"):
                 raise CellsError(
-                    f"its IORM plan holds flashLog={words['flashlog']} for {words.get('name')} already: another run may"
-                    " be at work on these cells, from here or elsewhere, or was cut",
+                    f"its IORM plan holds flashLog={words['flashlog']} for {words.get('name')} already: another "
+                    f"run on these cells may be active or was interrupted",
                     where=host.name,
-                    next_step="wait for that run, or where it was started: dbdyno cells restore RUN; if the plan is"
-                    " your own: --set held=ours",
+                    next_step="wait for that run, or run `dbdyno cells restore RUN` where it was started; if "
+                    "the plan is your own, add --set held=ours",
                 )
 
 
@@ -112,9 +112,9 @@ def _refuse_twice(facts: Mapping[Host, Mapping[str, str]]) -> None:
         other = seen.setdefault(key, host)
         if key[0] and other is not host:
             raise CellsError(
-                f"is the same cell as {other.name}: both call themselves {key[0]}",
+                f"is the same cell as {other.name}: both have the name {key[0]}",
                 where=host.name,
-                next_step="name it once",
+                next_step="name the cell once",
             )
 
 
@@ -124,9 +124,9 @@ async def _look(hosts: Sequence[Host], access: Access) -> Survey:
         without = [name for name, at in (await times(fleet)).items() if at is None]
         if without:
             raise CellsError(
-                f"shows no {MARK}: no flash log is counted there",
+                f"shows no {MARK}: it has no metrics of a flash log",
                 where=without[0],
-                next_step="dbdyno cells run 'list flashlog detail' shows whether there is one",
+                next_step="check with `dbdyno cells run 'list flashlog detail'` whether there is a flash log",
             )
         facts, named = {}, {}
         for answer in await fleet.run("cellcli -e list cell detail"):

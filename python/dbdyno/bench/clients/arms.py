@@ -28,14 +28,14 @@ def refuse_unfit(plan: Plan, arm: Arm, engine: str = "postgres") -> None:
             raise PlanError(
                 "fetch_size needs an external client: the built-in client reads all rows at once",
                 where=where,
-                next_step='name one: client = "psycopg"',
+                next_step='name an external client, such as client = "psycopg"',
             )
         return
     refuse_other_engine(arm, engine, where)
     locate(arm.client, Path(), where)
     if plan.workload.latency_limit_ns is not None:
         raise PlanError(
-            "an external client begins every transaction that is due, however late",
+            "an external client cannot skip late transactions: it begins every transaction that is due",
             where=where,
             next_step="leave latency_limit out",
         )
@@ -53,7 +53,9 @@ def refuse_other_engine(arm: Arm, engine: str, where: str) -> None:
     if row is not None and engine not in row.engines:
         fit = ", ".join(name for name, own in BUILTIN.items() if engine in own.engines)
         raise PlanError(
-            f"the client {arm.client} has no driver of this engine", where=where, next_step=f"one that has: {fit}"
+            f"the client {arm.client} has no driver for this engine",
+            where=where,
+            next_step=f"name a client that has one: {fit}",
         )
     if row is not None and engine == "mariadb" and arm.fetch_size is not None:
         raise PlanError(

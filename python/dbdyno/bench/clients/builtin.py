@@ -224,11 +224,12 @@ def locate(client: str | Sequence[str], folder: Path, where: str) -> Started:
         raise PlanError(
             f"there is no client {client!r}",
             where=where,
-            next_step=f"one of {', '.join(BUILTIN)}, or a command as a list of words; `dbdyno client list` shows them",
+            next_step=f"use one of {', '.join(BUILTIN)}, or give a command as a list of words; list the clients "
+            f"with `dbdyno client list`",
         )
     if (gone := row.missing()) is not None:
         raise PlanError(
-            f"the client {client} cannot run: {gone}", where=where, next_step=f"install it: {installing(row)}"
+            f"the client {client} cannot run: {gone}", where=where, next_step=f"install it with: {installing(row)}"
         )
     return row.started()
 
@@ -241,5 +242,5 @@ def _program(word: str, folder: Path, where: str) -> str:
     """
     program = folder.absolute() / word if "/" in word else find_program(word)
     if program is None or not os.access(program, os.X_OK) or program.is_dir():
-        raise PlanError(f"there is no program {word!r}", where=where, next_step="install it, or name its path")
+        raise PlanError(f"there is no program {word!r}", where=where, next_step="install the program, or give its path")
     return str(program)

@@ -182,7 +182,7 @@ def counts_rows(own: Examined) -> str:
 def fetches(own: Examined) -> str:
     """Check that a fetch size does not change the rows."""
     if not own.words.fetches:
-        raise NotOfferedError("this server sends all rows of a query at once: no arm of it has a fetch size")
+        raise NotOfferedError("this server sends all rows of a query at once: its arms cannot have a fetch size")
     for size in (1, 100, 250, 1000):
         _same(f"rows with fetch size {size}", own.rows(own.words.rows, fetch_size=size), [250] * 3)
     return "250 rows by 1, 100, 250 and 1,000"
@@ -247,7 +247,9 @@ def keeps_due_times(own: Examined) -> str:
     except ClientError as error:
         if NOT_DUE not in error.message:
             raise
-        raise NotOfferedError(f"no open loop, so arms with rate_per_s end with an error: {error.message}") from error
+        raise NotOfferedError(
+            f"the client does not support an open loop, so arms with rate_per_s end with an error: {error.message}"
+        ) from error
     late = np.sort((ran.records["started_ns"] - ran.intended_ns)[ran.intended_ns >= 0])
     return f"{DUE} due over {DUE_NS / 1e6:g} ms began {late[len(late) // 2] / 1e3:.0f} us late, half of them less"
 

@@ -36,7 +36,7 @@ def attached(dsn: str, job: Job) -> Any:
     """
     if job.session_sql:
         raise CannotGoOnError(
-            "DuckDB's reader resets its connection after each query: no setting of a session would stay"
+            "DuckDB's reader resets its connection after each query, so settings of a session would be lost"
         )
     import duckdb
 
@@ -68,7 +68,7 @@ def extension() -> Path:
     for place in (spec.submodule_search_locations or []) if spec else []:
         for file in sorted(Path(place).glob("extensions/*/postgres_scanner.duckdb_extension")):
             return file
-    raise CannotGoOnError(f"the package {DUCKDB_EXTENSION} has no extension in it")
+    raise CannotGoOnError(f"the package {DUCKDB_EXTENSION} does not contain the extension")
 
 
 def handed(connection: Any) -> Callable[[str], int]:
@@ -88,7 +88,7 @@ def scanned(connection: Any) -> Callable[[str], int]:
         if sql not in seen and len(seen) < MOST_SEEN:
             plan = " ".join(row[1] for row in connection.execute(f"explain {sql}").fetchall())
             if SCANS not in plan:
-                raise CannotGoOnError("DuckDB answers this query alone: it reads no table of the server")
+                raise CannotGoOnError("DuckDB answers this query by itself: the query reads no table of the server")
             seen.add(sql)
         return len(connection.execute(sql).df())
 

@@ -74,7 +74,7 @@ def _connectorx(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetc
     import connectorx
 
     if job.before():
-        raise ValueError("ConnectorX connects for each query: there is no session that settings could be in")
+        raise ValueError("ConnectorX makes a new connection for each query, so settings of a session would be lost")
     place, _, query = dsn.partition("?")
     known = [own for own in query.split("&") if own.partition("=")[0] in _CONNECTORX]
     return lambda sql: len(connectorx.read_sql(f"{place}?{'&'.join(known)}", sql)), lambda: None

@@ -105,7 +105,9 @@ def _address(host: str, port: int) -> str:
     try:
         family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
-        raise TargetError(f"the host {host!r} is not known: {error}", next_step="check its name") from error
+        raise TargetError(
+            f"the host {host!r} cannot be resolved: {error}", next_step="check the name of the host"
+        ) from error
     return f"[{place[0]}]:{port}" if family == socket.AF_INET6 else f"{place[0]}:{port}"
 
 

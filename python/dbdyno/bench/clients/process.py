@@ -176,7 +176,7 @@ class ClientProcess:
                 if time.monotonic() > deadline:
                     raise self.error(
                         f"hangs: it has not answered for {patience_s:g} s",
-                        "run `dbdyno client check` on it; where a statement may take that long, give"
+                        "run `dbdyno client check` with this client; where a statement may take that long, give"
                         " statement_timeout under [load]",
                         ClientHungError,
                     )
@@ -239,7 +239,7 @@ class ClientProcess:
 
     def error(self, message: str, step: str | None = None, kind: type[ClientError] = ClientError) -> ClientError:
         """Return an error of this client."""
-        return kind(f"the client {self.name} {message}", next_step=step or "run `dbdyno client check` on it")
+        return kind(f"the client {self.name} {message}", next_step=step or "run `dbdyno client check` with this client")
 
     def last_words(self) -> str:
         """Return the last line that it wrote to stderr."""

@@ -78,7 +78,7 @@ class Reader:
         kind, length = int(given["kind"]), int(given["length"])
         if int(given["mark"]) != stream.MARK or kind not in stream.KINDS:
             raise StreamError(
-                f"wrote something that is not a record as record {self.read + 1}{_shown(bytes(self.buffer))}",
+                f"wrote an invalid record {self.read + 1}{_shown(bytes(self.buffer))}",
                 next_step=f"write only records of {stream.LENGTH} bytes to stdout, and texts to stderr",
             )
         if length > stream.TEXT_MOST:
@@ -116,12 +116,12 @@ def refuse_lies(records: Records, end: stream.Record, asked: SliceRequest) -> No
         if wrong.any():
             raise StreamError(f"record {int(np.argmax(wrong)) + 1} of the slice {name}")
     if asked.sent_ns > end.started_ns or end.elapsed_ns < 0 or end.started_ns + end.elapsed_ns > asked.heard_ns:
-        raise StreamError("the slice has times outside of the time in which it ran: is its clock CLOCK_MONOTONIC?")
+        raise StreamError("the slice has times outside its own duration: expected times of CLOCK_MONOTONIC")
     count = int((records["kind"] == stream.TRANSACTION).sum())
     if end.rows != count:
-        raise StreamError(f"its end reports {end.rows:,} transactions, and {count:,} were recorded")
+        raise StreamError(f"its end reports {end.rows:,} transactions, but {count:,} were recorded")
     if asked.transactions is not None and count != asked.transactions:
-        raise StreamError(f"has {count:,} transactions where {asked.transactions:,} were asked for")
+        raise StreamError(f"has {count:,} transactions, but {asked.transactions:,} were requested")
     _refuse_outside(records, end)
     _refuse_overlaps(records)
     _refuse_strays(records)

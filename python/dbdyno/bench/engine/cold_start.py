@@ -54,7 +54,7 @@ def chill(target: Owned, start: Callable[[], None] | None = None) -> None:
             forget(file)
     except OSError as error:
         raise TargetError(
-            f"the server's data cannot leave the file system's cache: {error.strerror}",
+            f"the server's data cannot be dropped from the file system's cache: {error.strerror}",
             where=str(target.engine.data_dir),
         ) from error
     finally:

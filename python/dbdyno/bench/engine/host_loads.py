@@ -191,7 +191,7 @@ class HostLoads(Closing):
         """Run slices on all hosts at the same instants and return one report.
 
         Raises:
-            HostLostError: A host was lost, or began no slice in time.
+            HostLostError: A host was lost, or did not start its slice in time.
         """
         self._compare(rounds=8)
         clocks = [self._fit(held) for held in self.held]
@@ -206,7 +206,9 @@ class HostLoads(Closing):
             if self.is_stopped:
                 return merged([report.report for report in whole], beside=True) if whole else _nothing(self.clock)
             behind = next(held.name for held, one in zip(self.held, reports, strict=True) if one is None)
-            raise HostLostError("began no slice in time", where=behind, next_step="check what keeps this host busy")
+            raise HostLostError(
+                "did not start its slice in time", where=behind, next_step="check which processes keep this host busy"
+            )
         self._learn(planned, whole)
         report = merged([report.report for report in whole], beside=True)
         report["started_ns"] = planned[0].started_ns

@@ -110,7 +110,8 @@ class MountedVolumes:
             raise TargetError(
                 f"a device below the server was lost: {error.message}",
                 where=error.where,
-                next_step="check in the kernel's log what ended the process (memory); then run again",
+                next_step="check in the kernel's log why the process ended (such as lack of memory), then run "
+                "the command again",
             ) from error
 
     def records(self) -> list[JsonObject]:

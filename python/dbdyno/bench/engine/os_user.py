@@ -57,7 +57,7 @@ def engine_account() -> Account:
         if entry.pw_uid != 0:
             return Account(entry.pw_uid, entry.pw_gid, name, other=True)
     raise TargetError(
-        "PostgreSQL does not run as root, and there is neither a user 'postgres' nor 'nobody'",
+        "PostgreSQL refuses to run as root, and there is neither a user 'postgres' nor 'nobody'",
         next_step="run dbdyno as an ordinary user, or use a running server: --target postgresql://...",
     )
 
@@ -140,7 +140,7 @@ def within_reach(account: Account, binaries: Binaries) -> Binaries:
         return binaries
     if not can_enter(account, Path("/")):
         raise TargetError(
-            f"PostgreSQL does not run as root, and this process may not become '{account.name}'",
+            f"PostgreSQL refuses to run as root, and this process may not switch to the user '{account.name}'",
             next_step="run dbdyno as an ordinary user, or grant the capabilities SETUID and SETGID",
         )
     cache = Path(os.environ.get("DBDYNO_CACHE") or CACHE)
@@ -150,7 +150,7 @@ def within_reach(account: Account, binaries: Binaries) -> Binaries:
         raise TargetError(
             f"the user '{account.name}' cannot run the server's programs in {binaries.bindir},"
             f" and they cannot be copied: {error}",
-            next_step=f"make room in {cache}, or run dbdyno as an ordinary user",
+            next_step=f"free space in {cache}, or run dbdyno as an ordinary user",
         ) from error
     if not can_run(account, copied):
         raise TargetError(
@@ -174,7 +174,7 @@ def _copy(binaries: Binaries, cache: Path) -> Path:
     if not _trusted(cache):
         raise TargetError(
             f"the cache folder {cache} belongs to another user or can be written by others",
-            next_step=f"remove {cache}, then run again",
+            next_step=f"remove {cache}, then run the command again",
         )
     if _trusted(final):
         return bindir

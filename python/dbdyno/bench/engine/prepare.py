@@ -134,9 +134,9 @@ def check_room(plan: Plan, arms: Sequence[EngineArm], how: Timing, free: Callabl
         room = free(target)
         if room is not None and need[name] + 2 > room:
             raise TargetError(
-                f"{need[name]} sessions are wanted, {max(room - 2, 0)} are free",
+                f"{need[name]} sessions are needed, but only {max(room - 2, 0)} are free",
                 where=name,
-                next_step='fewer sessions, switch = "turns", or a higher max_connections',
+                next_step='use fewer sessions or switch = "turns", or raise max_connections',
             )
 
 

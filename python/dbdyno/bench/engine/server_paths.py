@@ -27,7 +27,7 @@ def base_folder(account: Account, workdir: Path | None) -> Path:
         if not can_enter(account, workdir.resolve()):
             raise TargetError(
                 f"the engine's user '{account.name}' cannot enter {workdir}",
-                next_step="name a folder that all users can enter; no modes are changed for you",
+                next_step="name a folder that all users can enter; dbdyno does not change its mode",
             )
         return workdir.resolve()
     wanted = [Path(os.environ["TMPDIR"])] if os.environ.get("TMPDIR") else []
@@ -35,8 +35,8 @@ def base_folder(account: Account, workdir: Path | None) -> Path:
         if os.access(folder, os.W_OK | os.X_OK) and can_enter(account, folder.resolve()):
             return folder.resolve()
     raise TargetError(
-        "no folder for temporary files that the engine's user can enter",
-        next_step="set TMPDIR to a folder on a disk with room",
+        "the engine's user can enter none of the folders for temporary files",
+        next_step="set TMPDIR to a folder that this user can enter, on a disk with free space",
     )
 
 

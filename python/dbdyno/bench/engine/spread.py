@@ -30,6 +30,6 @@ def refuse_unfit_for_hosts(hosts: int, ready: EngineReady, spec: LoadSpec) -> No
             raise PlanError(
                 f"the load cannot be spread over hosts: {reason}",
                 where=plan.study or plan.title,
-                next_step="leave hosts out, or change the plan; a server is named by --target",
+                next_step="leave hosts out, or change the plan; name the server with --target",
             )
     share_of(spec, hosts, 0)

@@ -231,7 +231,9 @@ class EngineBench(ABC):
         for known, now in zip(run.manifest.arms, self.ready.arms, strict=True):
             refuse_other_befores(run.id, known["was"], now)
         if self.ready.timing.switch != run.manifest.switch:
-            raise PlanError("the server would switch arms in another way than before", where=run.id)
+            raise PlanError(
+                "the server would now switch arms in a different way than at the start of the run", where=run.id
+            )
         how = self.ready.timing
         slice_ns, turn_ns = run.manifest.slice_ns or how.slice_ns, run.manifest.turn_ns or how.turn_ns
         self.ready = self.ready.retimed(replace(how, slice_ns=slice_ns, turn_ns=turn_ns))
@@ -274,7 +276,7 @@ def refuse_other_befores(run: str, was: Mapping[str, str], arm: EngineArm) -> No
                 f"{change.name} was {before} when the run began and is {change.before} now: its blocks before"
                 " and after would not be comparable",
                 where=run,
-                next_step=f"set it to {before} again, or begin a new run",
+                next_step=f"set it to {before} again, or start a new run",
             )
 
 

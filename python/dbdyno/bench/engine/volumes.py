@@ -82,7 +82,7 @@ def target_parts(target: str | None) -> tuple[str | None, dict[str, str]]:
     if engine == target:
         return target, {}
     if not device:
-        raise DeviceError("names no device", where=target, next_step="`dbdyno device list` lists them")
+        raise DeviceError("is not a device", where=target, next_step="list the devices with `dbdyno device list`")
     return engine, on_both(device)
 
 
@@ -97,7 +97,7 @@ def volumes_of(devices: Mapping[str, str]) -> list[Volume]:
     if spare := [name for name in devices if name not in PARTS and not _has_place(name, placed)]:
         near = difflib.get_close_matches(spare[0], PARTS, 1)
         raise DeviceError(
-            f"{spare[0]!r} is the parameter of no device here",
+            f"{spare[0]!r} is not a parameter of a device of this target",
             next_step=f"did you mean {near[0]}?" if near else "name a device: data = ..., wal = ...",
         )
     made = [_volume(devices, part, alone=len(placed) == 1) for part in placed]

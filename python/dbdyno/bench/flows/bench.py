@@ -94,7 +94,11 @@ class FlowBench(QuietBench):
         for arm in plan.arms:
             self._engine(arm)
             if not tables.LEAST <= self._lines(arm) <= tables.MOST:
-                raise PlanError(f"lines must be between {tables.LEAST} and {tables.MOST:,}", where=f"arm {arm.name!r}")
+                raise PlanError(
+                    f"lines must be between {tables.LEAST} and {tables.MOST:,}",
+                    where=f"arm {arm.name!r}",
+                    next_step="choose a number of lines in this range",
+                )
         seed = seed if seed is not None else plan.schedule.seed or secrets.randbits(31)
         how = timing(plan.schedule, "turns")
         reason = "each engine has the machine to itself while it works"
@@ -213,9 +217,9 @@ class FlowBench(QuietBench):
             said = difference(first.setdefault(lines, own), own)
             if said:
                 raise TargetError(
-                    f"two arms answer differently over {lines:,} lines: {said}",
+                    f"two arms give different answers over {lines:,} lines: {said}",
                     where=f"arms {first[lines].engine!r} and {arm.name!r}",
-                    next_step="times of different answers cannot be compared; make the flows return the same rows",
+                    next_step="make the flows return the same rows: times of different answers cannot be compared",
                 )
         titled = {self.engines[name].title: floor for name, floor in self.floors.items()}
         for title, floor in (self.arm_floors if self.floors_by_arm else titled).items():
@@ -252,7 +256,11 @@ class FlowBench(QuietBench):
     def _engine(self, arm: Arm) -> Engine:
         found = self.engines[str(self.plan.parameters_of(arm)["engine"])]
         if (gone := found.missing()) is not None:
-            raise TargetError(f"{found.title} cannot run: {gone}", where=f"arm {arm.name!r}")
+            raise TargetError(
+                f"{found.title} cannot run: {gone}",
+                where=f"arm {arm.name!r}",
+                next_step="install the engine, or remove this arm",
+            )
         return found
 
     def _lines(self, arm: Arm) -> int:

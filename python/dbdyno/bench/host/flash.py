@@ -89,7 +89,7 @@ def flash_path(path: Path, destroy: bool) -> Path:
         raise PlanError(
             "is a folder, and --destroy overwrites one file or device",
             where=str(path),
-            next_step="leave --destroy out: the probe makes a file in the folder",
+            next_step="leave --destroy out; the probe then makes a file in the folder",
         )
     if stat.S_ISBLK(kind) and (user := used_by(real)):
         raise TargetError(f"is in use: {user}", where=str(real), next_step=NEXT)
@@ -169,5 +169,7 @@ def capacity(path: Path) -> int:
             return file.seek(0, os.SEEK_END)
     except OSError as error:
         raise TargetError(
-            f"cannot be opened: {error.strerror}", where=str(path), next_step="name one that you may write to"
+            f"cannot be opened: {error.strerror}",
+            where=str(path),
+            next_step="name a file or device that you may write to",
         ) from error

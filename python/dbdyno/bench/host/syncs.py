@@ -67,7 +67,7 @@ class LogFile:
         found = file_system(folder)
         if found is not None and found.in_memory:
             raise DeviceError(
-                f"is in memory ({found.kind}): a sync costs nothing there",
+                f"is in memory ({found.kind}): a sync takes no time there",
                 where=str(folder),
                 next_step="name a folder on the disk that will hold the database's log",
             )
@@ -82,7 +82,9 @@ class LogFile:
         except OSError as error:
             self.close()
             raise DeviceError(
-                f"cannot be written: {error.strerror}", where=str(folder), next_step="name a folder that you may write"
+                f"cannot be written: {error.strerror}",
+                where=str(folder),
+                next_step="name a folder that you may write to",
             ) from error
 
     def __enter__(self) -> Self:

@@ -81,13 +81,13 @@ def address(dsn: str, failure: type[Error] = TargetError) -> Address:
         parts = urlsplit(dsn)
         port = parts.port
         if parts.fragment or "@" in parts.path + parts.query:
-            raise ValueError("an at sign behind the host")
+            raise ValueError("there is an at sign after the host")
     except ValueError as error:
         # The unreadable part is not quoted: it may be a part of the password.
         message = (
             "the connection string cannot be read: its port is not a number, or a sign of the password is not quoted"
         )
-        raise failure(message, next_step=f"{_EXAMPLE}; the password in MYSQL_PWD") from error
+        raise failure(message, next_step=f"{_EXAMPLE}, and put the password in MYSQL_PWD") from error
     given: JsonObject = {"host": parts.hostname or "localhost", "port": port or PORT}
     if parts.username:
         given["user"] = unquote(parts.username)
@@ -99,7 +99,7 @@ def address(dsn: str, failure: type[Error] = TargetError) -> Address:
     for name, value in parse_qsl(parts.query):
         if name not in OPTIONS:
             raise failure(
-                f"the connection string has an option {name!r}, expected {', '.join(OPTIONS)}",
+                f"the connection string has the unknown option {name!r}, expected {', '.join(OPTIONS)}",
                 next_step=_EXAMPLE,
             )
         given[name] = value
@@ -108,7 +108,9 @@ def address(dsn: str, failure: type[Error] = TargetError) -> Address:
     if verify := given.pop("ssl_verify_identity", None):
         given |= {"ssl_verify_identity": True} if str(verify).lower() not in OFF else {}
     if given.get("ssl_verify_identity") and not given.get("ssl_ca"):
-        raise failure("there is no ssl_ca against which a certificate could be checked", next_step=_EXAMPLE)
+        raise failure(
+            "ssl_ca is missing: there is nothing to check the server's certificate against", next_step=_EXAMPLE
+        )
     return of_parameters(cast("Parameters", given))
 
 
@@ -124,7 +126,11 @@ def _protection_of(path: Path, failure: type[Error]) -> dict[str, object]:
     file = Parser()
     try:
         if path.stat().st_mode & 0o002:
-            raise failure("can be written by everybody, and is not used", where=str(path), next_step="chmod o-w")
+            raise failure(
+                "is not used, because every user can write to it",
+                where=str(path),
+                next_step="run `chmod o-w` on the file",
+            )
         file.read_string(read_given(path), str(path))
         found = dict(file.items("client")) if file.has_section("client") else {}
     except (OSError, UnicodeDecodeError, configparser.Error) as error:
@@ -134,9 +140,9 @@ def _protection_of(path: Path, failure: type[Error]) -> dict[str, object]:
     for name in NOT_IN_FILE:
         if name in told and told[name].lower() not in OFF and not (name == "ssl" and "ssl-ca" in told):
             raise failure(
-                f"the option {name} is not heeded by dbdyno's connections",
+                f"the option {name} is not supported by dbdyno's connections",
                 where=str(path),
-                next_step="ssl-ca protects them, with ssl-verify-server-cert; name another file",
+                next_step="use ssl-ca and ssl-verify-server-cert to protect the connections, or name another file",
             )
     given: dict[str, object] = {here: told[name] for name, here in IN_FILE.items() if told.get(name)}
     return given | ({"ssl_verify_identity": told[VERIFY] or "1"} if VERIFY in told else {})
@@ -160,7 +166,7 @@ def driver(failure: type[Error] = TargetError) -> Any:
     try:
         import pymysql
     except ImportError as error:
-        raise failure("MariaDB needs the driver PyMySQL", next_step="pip install 'dbdyno[mariadb]'") from error
+        raise failure("the driver PyMySQL is not installed", next_step="run `pip install 'dbdyno[mariadb]'`") from error
     return pymysql
 
 

@@ -193,7 +193,7 @@ class MariaDBBench(EngineBench):
             raise OtherValueError(
                 f"a setting is not what the arm {own.arm.name!r} wants: {differing}",
                 where=own.target.safe_dsn,
-                next_step="find out who alters it, or write the value that the server makes of it; then run again",
+                next_step="find out who alters the setting, or write the value as the server shows it, then run again",
             )
 
     @contextlib.contextmanager

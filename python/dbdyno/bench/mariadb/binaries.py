@@ -67,8 +67,9 @@ def programs_in(folder: Path, who: str) -> Programs:
     install = next((path for beside in BESIDE if _is_program(path := (folder / beside / INSTALL).resolve())), None)
     if not _is_program(server) or install is None:
         raise TargetError(
-            f"{who} names {folder}, which contains no MariaDB server: no {SERVER if install else INSTALL} is there",
-            next_step=f"name the folder of {SERVER}; {INSTALL} is looked for there, in ../scripts and in ../bin",
+            f"{who} names {folder}, which does not contain a MariaDB server: {SERVER if install else INSTALL} "
+            f"is missing",
+            next_step=f"name the folder that contains {SERVER}, with {INSTALL} in it, in ../scripts or in ../bin",
         )
     return Programs(server, install, folder.parent)
 
@@ -90,8 +91,8 @@ def _installed(name: str) -> Path:
     found = find_program(name, os.environ.get("PATH", os.defpath) + os.pathsep + PLACES)
     if found is None:
         raise TargetError(
-            f"no {name} was found: an embedded MariaDB needs an installed server's programs",
-            next_step="install Debian's mariadb-server-core, or use a server that runs: --target mariadb://user@host/db",
+            f"{name} was not found: an embedded MariaDB needs the programs of an installed server",
+            next_step="install Debian's mariadb-server-core, or use a running server: --target mariadb://user@host/db",
         )
     return found
 

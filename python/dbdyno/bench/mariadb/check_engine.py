@@ -20,13 +20,13 @@ _SAFE = "@@innodb_flush_log_at_trx_commit, @@innodb_doublewrite, @@log_bin, @@sy
 def version(_target: MariaDB, connection: Any) -> Check:
     """Check which version the server has."""
     found = f"MariaDB {row(connection, 'select @@version')[0]}"
-    return Check("version", True, found, "known to dbdyno", "")
+    return Check("version", True, found, "supported by dbdyno", "")
 
 
 def user(_target: MariaDB, connection: Any) -> Check:
     """Check which user is connected."""
     name = row(connection, "select current_user()")[0]
-    return Check("user", True, str(name), "the load works with what this user may do", "")
+    return Check("user", True, str(name), "the load runs with the rights of this user", "")
 
 
 def replica(_target: MariaDB, connection: Any) -> Check:

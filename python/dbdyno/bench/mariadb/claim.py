@@ -74,5 +74,5 @@ def _taken(holders: list[tuple[Any, ...]], host: str) -> TargetError:
     return TargetError(
         f"another dbdyno run alters settings of this server ({who})",
         where=host,
-        next_step="wait until it has ended, or stop it with Ctrl-C: it restores what it changed; then run again",
+        next_step="wait until that run has ended, or stop it with Ctrl-C (it restores what it changed), then run again",
     )

@@ -108,13 +108,13 @@ def environment_of(connection: Any, where: str) -> dict[str, str]:
     host = str(connection["host"])
     if host.startswith("/"):
         raise PlanError(
-            "an external client connects by TCP, and the connection string names a Unix socket",
+            "an external client connects by TCP, but the connection string names a Unix socket",
             where=where,
             next_step="give host and port: mariadb://user@127.0.0.1:3306/database",
         )
     if connection.get("sslmode") == "verify-full":
         raise PlanError(
-            "an external client must check the server's certificate, but not its name (ssl_verify_identity)",
+            "an external client cannot check the name in the server's certificate (ssl_verify_identity)",
             where=where,
             next_step="use dbdyno's own client, or leave ssl_verify_identity out",
         )

@@ -42,7 +42,7 @@ def may_alter(target: MariaDB, changes: Sequence[SettingChange], *, allowed: boo
         raise TargetError(
             f"{names}: SET GLOBAL alters the server for everybody, and the plan does not allow it",
             where=target.safe_dsn,
-            next_step="set alter_system = true under [target]: the values are always restored",
+            next_step="set alter_system = true under [target]: dbdyno always restores the values",
         )
     with contextlib.closing(target.connect()) as connection:
         grants = [str(row[0]).upper() for row in rows(connection, "show grants")]
@@ -51,7 +51,7 @@ def may_alter(target: MariaDB, changes: Sequence[SettingChange], *, allowed: boo
         raise TargetError(
             f"the user may not SET GLOBAL {names}",
             where=target.safe_dsn,
-            next_step="have it granted: GRANT SUPER ON *.* TO the user (or the ADMIN right of that setting)",
+            next_step="ask for GRANT SUPER ON *.* TO the user, or for the ADMIN right of that setting",
         )
 
 
@@ -89,7 +89,7 @@ def in_effect(target: MariaDB, changes: Sequence[SettingChange], guardian: Guard
             for change in todo:
                 _set(connection, change)
         if wrong := other_values(target, {change.name: change.value for change in todo}):
-            raise TargetError(f"not in effect in a new session: {wrong}", where=target.safe_dsn)
+            raise TargetError(f"the value is not in effect in a new session: {wrong}", where=target.safe_dsn)
         yield
     finally:
         if problems := undo.carry_out():
@@ -115,7 +115,11 @@ def _set(connection: object, change: SettingChange) -> None:
     try:
         rows(connection, f"set global {change.name} = {change.literal}")
     except driver().Error as error:
-        raise TargetError(f"the server refuses it: {said(error)}", where=f"setting {change.name}") from error
+        raise TargetError(
+            f"the server refuses the value: {said(error)}",
+            where=f"setting {change.name}",
+            next_step="choose another value, or remove the setting from the arm",
+        ) from error
 
 
 def _undo(target: MariaDB, changes: Sequence[SettingChange]) -> MariaUndo:

@@ -59,7 +59,7 @@ class UnrestoredMariaDB:
             return f"SET GLOBAL {one.name} = {literal(self.facts[one.name], one.kept.was)}"
         except ValueError as error:
             raise TargetError(
-                f"{one.kept.was!r:.80} cannot be put back: {error}", where=f"setting {one.name}"
+                f"{one.kept.was!r:.80} cannot be restored: {error}", where=f"setting {one.name}"
             ) from error
 
     def put_back(self, left: Sequence[Finding]) -> None:
@@ -93,7 +93,7 @@ def opened(target: str) -> Iterator[UnrestoredMariaDB]:
         raise TargetError(
             "an embedded server ends with its run: there are no settings to restore",
             where=target,
-            next_step="name a server: --target mariadb://user@host/db",
+            next_step="name a running server: --target mariadb://user@host/db",
         )
     yield UnrestoredMariaDB(MariaDB.open(target))
 

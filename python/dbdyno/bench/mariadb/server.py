@@ -209,9 +209,9 @@ class MariaDB:
         version = str(connection.get_server_info())
         if "mariadb" not in version.lower():
             raise TargetError(
-                f"this is MySQL {version}; only MariaDB is known",
+                f"this is MySQL {version}; expected a MariaDB server",
                 where=self.safe_dsn,
-                next_step="give a MariaDB server",
+                next_step="give the address of a MariaDB server",
             )
         numbers = version.removeprefix("5.5.5-").split("-")[0].split(".")
         if tuple(int(number) for number in numbers[:2]) < OLDEST:
@@ -239,9 +239,9 @@ class MariaDB:
         kept = cast("Parameters", {name: value for name, value in given.items() if name in KEPT})
         if kept.keys() & {"ssl_cert", "ssl_key"}:
             raise TargetError(
-                "the load does not log in with a certificate of its own (ssl_cert, ssl_key)",
+                "the load cannot log in with a client certificate (ssl_cert, ssl_key)",
                 where=self.safe_dsn,
-                next_step="give ssl_ca alone, and a user with a password",
+                next_step="give only ssl_ca, and a user with a password",
             )
         self._where = of_parameters({**found, **kept})
 
@@ -250,7 +250,7 @@ class MariaDB:
             return TargetError(
                 f"the embedded server has ended; the last lines of its log:{self.engine.log_tail()}",
                 where=self.safe_dsn,
-                next_step="check in the kernel's log what ended it (memory, disk)",
+                next_step="check in the kernel's log why it ended (such as lack of memory or disk space)",
             )
         secret = self._where.parameters.get("password")
         text = said(error).replace(secret, "...") if secret else said(error)

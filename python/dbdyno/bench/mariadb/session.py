@@ -78,7 +78,7 @@ def row(connection: Any, sql: str, values: Sequence[Any] | None = None) -> tuple
     """
     found = rows(connection, sql, values)
     if not found or not found[0]:
-        raise driver().OperationalError(2027, f"the server answers nothing to: {sql}")
+        raise driver().OperationalError(2027, f"the server did not answer: {sql}")
     return found[0]
 
 

@@ -142,7 +142,7 @@ def literal(fact: Fact, value: str) -> str:
         number = _whole(value)
         low, high = int(fact.low or -(2**63)), int(fact.high or 2**64)
         if not low <= number <= high:
-            raise ValueError(f"outside of {low:,} to {high:,}")
+            raise ValueError(f"outside {low:,} to {high:,}")
         return str(number)
     if fact.type == "DOUBLE":
         return repr(float(value))
@@ -155,7 +155,7 @@ def literal(fact: Fact, value: str) -> str:
             raise ValueError(f"expected one of {', '.join(choices)}")
         return f"'{found}'"
     if not _TEXT.fullmatch(value):
-        raise ValueError("a value with a quote, a backslash or a control character is not sent")
+        raise ValueError("a value cannot contain a quote, a backslash or a control character")
     return f"'{value}'"
 
 
@@ -182,20 +182,28 @@ def _parts(text: str) -> set[str]:
 def _whole(text: str) -> int:
     found = _WHOLE.fullmatch(text)
     if found is None:
-        raise ValueError("expected a whole number, as 64M")
+        raise ValueError("expected a whole number, such as 64M")
     return int(int(found[1]) * 1024 ** _UNITS[found[2].lower()])
 
 
 def _change(fact: Fact, value: str, target: MariaDB) -> SettingChange:
     place = f"setting {fact.name}"
     if fact.name in NOT_OURS:
-        raise TargetError(f"it cannot be varied by an arm: {NOT_OURS[fact.name]}", where=place)
+        raise TargetError(
+            f"an arm cannot vary this setting: {NOT_OURS[fact.name]}",
+            where=place,
+            next_step="remove the setting from the arm",
+        )
     how = fact.how
     if how is None:
-        raise TargetError("it shows how the server was built and cannot be set", where=place)
+        raise TargetError(
+            "the setting shows how the server was built and cannot be changed",
+            where=place,
+            next_step="remove the setting from the arm",
+        )
     if how == "restart" and not target.owned:
         raise TargetError(
-            "it takes effect with a restart, and dbdyno restarts only servers that it started",
+            "the setting takes effect only with a restart, and dbdyno restarts only servers that it started",
             where=place,
             next_step="use the embedded server: --target mariadb",
         )
@@ -203,14 +211,18 @@ def _change(fact: Fact, value: str, target: MariaDB) -> SettingChange:
         own = literal(fact, value)
     except ValueError as error:
         raise TargetError(
-            f"{value!r:.80} does not fit: {error}",
+            f"{value!r:.80} is not a valid value: {error}",
             where=place,
             next_step=f"choose another value (in effect now: {fact.value})",
         ) from error
     try:
         before = literal(fact, fact.value) if how == "global" else ""
     except ValueError as error:
-        raise TargetError(f"its present value could not be restored: {error}", where=place) from error
+        raise TargetError(
+            f"the present value of the setting could not be restored later: {error}",
+            where=place,
+            next_step="remove the setting from the arm",
+        ) from error
     return SettingChange(fact.name, value, how, fact.value, own, before)
 
 
@@ -222,7 +234,9 @@ def _try_in_session(connection: Any, facts: Mapping[str, Fact], changes: Sequenc
             found = str(row(connection, f"select @@session.{change.name}")[0])
         except driver().Error as error:
             raise TargetError(
-                f"the server refuses {change.value!r:.80}: {said(error)}", where=f"setting {change.name}"
+                f"the server refuses {change.value!r:.80}: {said(error)}",
+                where=f"setting {change.name}",
+                next_step="choose another value",
             ) from error
         wanted, fact = change.value, facts[change.name]
         if fact.type not in ("BOOLEAN", "ENUM") and not same_value(fact, wanted, found):

@@ -49,11 +49,13 @@ class Script:
                 raise PlanError(
                     f"a mock has no parameter {name!r}",
                     where=f"workload.parameters.{name}",
-                    next_step=f"its parameters: {', '.join(sorted(known))}",
+                    next_step=f"use only the parameters {', '.join(sorted(known))}",
                 )
         script = cls(**parameters)
         if script.shape not in SHAPES:
-            raise PlanError(f"{script.shape!r} is not a shape", next_step=f"one of {', '.join(SHAPES)}")
+            raise PlanError(
+                f"{script.shape!r} is not a shape of a mock script", next_step=f"use one of {', '.join(SHAPES)}"
+            )
         return script
 
     def elapsed_ns(self, dice: random.Random, progress: float) -> int:

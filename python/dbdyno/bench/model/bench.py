@@ -49,7 +49,9 @@ class ModelBench(QuietBench):
         schedule = replace(plan.schedule, warmup_blocks=0)
         self.plan = replace(plan, schedule=schedule, watch=replace(plan.watch, overhead_blocks=0))
         if around.cut is not None and around.target:
-            raise PlanError("is resumed with its own machine; leave --target out", where=around.cut.id)
+            raise PlanError(
+                "is resumed with the machine it was started with", where=around.cut.id, next_step="leave --target out"
+            )
 
     def can(self, plan: Plan) -> str | None:
         """Return None if the workload is a typed one in a closed loop, otherwise the reason."""
@@ -139,7 +141,10 @@ def check_on_model(plan: Plan, machine: Machine) -> None:
         ModelError: The machine or an arm is invalid.
     """
     if refusal(plan):
-        raise PlanError("a modelled machine cannot run this")
+        raise PlanError(
+            "a modelled machine cannot run this workload",
+            next_step="leave --target out, or choose a workload of the model",
+        )
     core_run(plan, machine, 0)
 
 

@@ -213,9 +213,9 @@ def _entry_by_source(fact: SettingFact) -> str | None:
         return None
     if fact.source_file is None:
         raise TargetError(
-            "this role cannot see whether ALTER SYSTEM set it before, so it could not be restored exactly",
+            "this role cannot see whether ALTER SYSTEM set the setting before, so it could not be restored exactly",
             where=f"setting {fact.name}",
-            next_step="have a superuser grant pg_read_all_settings to the role",
+            next_step="ask a superuser to grant pg_read_all_settings to the role",
         )
     if PurePath(fact.source_file).name != AUTO_CONF:
         return None
@@ -226,9 +226,9 @@ def _compare_entries(wanted: dict[str, str | None], found: dict[str, str | None]
     differing = [name for name in wanted if wanted[name] != found[name]]
     if differing:
         raise TargetError(
-            f"{AUTO_CONF} does not hold what it held before for {', '.join(differing)};"
-            " somebody else changes settings at the same time",
-            next_step="check pg_file_settings, and correct the errors",
+            f"{AUTO_CONF} does not contain the previous values of {', '.join(differing)}; another user is "
+            f"changing settings at the same time",
+            next_step="check pg_file_settings and correct the errors",
         )
 
 
@@ -257,7 +257,7 @@ def await_in_force(target: Postgres, wanted: dict[str, str]) -> None:
             if time.monotonic() > deadline:
                 reason = "; ".join(_why_not_in_force(fact, wanted[fact.name]) for fact in late)
                 raise TargetError(
-                    f"not in effect in a new session after {IN_FORCE_S:.0f} s: {reason}",
+                    f"the values are not in effect in a new session after {IN_FORCE_S:.0f} s: {reason}",
                     next_step="check pg_file_settings.error and ALTER ROLE/DATABASE ... SET",
                 )
         time.sleep(0.05)
@@ -279,4 +279,8 @@ def _alter(conn: Connection, name: str, value: str) -> None:
     try:
         execute(conn, alter_system_sql(name, value))
     except (psycopg.Error, UnicodeError) as error:
-        raise TargetError(f"the engine refuses it: {str(error).splitlines()[0]}", where=f"setting {name}") from error
+        raise TargetError(
+            f"the engine refuses the setting: {str(error).splitlines()[0]}",
+            where=f"setting {name}",
+            next_step="choose another value, or remove the setting from the arm",
+        ) from error

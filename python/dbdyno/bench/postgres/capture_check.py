@@ -36,16 +36,25 @@ def with_capture(plan: Plan) -> Plan:
     run = captured(Path(folder))
     if is_encrypted(run.path):
         raise PlanError(
-            "its messages are encrypted, and a plan names no key",
+            "the messages of the capture are encrypted, and a plan cannot name a key",
             where=folder,
-            next_step="capture without --key-file for plans; trace replay and rehearse take --key-file",
+            next_step="capture without --key-file for plans, or use `dbdyno trace replay` or `rehearse`, which "
+            "take --key-file",
         )
     told = json.loads(_core.captured(run.path))
     sessions = told["at_once"]
     if sessions > SESSIONS_MOST:
-        raise PlanError(f"{sessions:,} sessions at once; a plan has at most {SESSIONS_MOST:,}", where=folder)
+        raise PlanError(
+            f"{sessions:,} sessions at once in the capture; expected at most {SESSIONS_MOST:,}",
+            where=folder,
+            next_step="capture fewer sessions at once",
+        )
     if not told["transactions"]:
-        raise PlanError("no round trip of the capture was answered: there is nothing to time", where=folder)
+        raise PlanError(
+            "the capture has no round trip with an answer, so there is nothing to time",
+            where=folder,
+            next_step="capture again while the load runs",
+        )
     if plan.workload.template is None and not plan.workload.setup:
         _refuse_writes(folder, told)
     return replace(
@@ -64,10 +73,10 @@ def _refuse_writes(folder: str, told: Mapping[str, Any]) -> None:
         f"writes in {told['writes']:,} of {told['turns']:,} round trips" if told["writes"] else "lifts read-only mode"
     )
     raise PlanError(
-        f"the capture {does}, and the plan names no database that it may write to: these would fail (25006)",
+        f"the capture {does}, but the plan does not name a database to write to, so these would fail (25006)",
         where=folder,
-        next_step='add to [workload]: template = "NAME OF A DATABASE"  # as it was when the capture began; each turn'
-        " writes to a copy of it",
+        next_step='add to [workload]: template = "NAME OF A DATABASE"  # in its state when the capture began;'
+        " each turn writes to a copy",
     )
 
 
@@ -83,9 +92,9 @@ def notes(plan: Plan, targets: Sequence[Postgres]) -> tuple[str, ...]:
     for target in targets:
         if target.pooled:
             raise TargetError(
-                "a captured run needs its own server sessions, and there is a pooler in between",
+                "a run of a capture needs its own server sessions, but there is a pooler in between",
                 where=target.safe_dsn,
-                next_step="connect to the server itself, past the pooler",
+                next_step="connect to the server directly, not through the pooler",
             )
     pace = "without think times" if work.speed == FASTEST else f"at {work.speed} times its speed"
     said = (

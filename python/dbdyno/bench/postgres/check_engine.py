@@ -54,7 +54,7 @@ def other_sessions(_target: Postgres, conn: Connection) -> Check:
         False,
         "no pg_read_all_stats",
         "waits of your own sessions are sampled, those of the WAL writer and checkpointer are not",
-        "have a superuser run: GRANT pg_monitor TO your role",
+        "ask a superuser to run: GRANT pg_monitor TO your role",
     )
 
 
@@ -233,7 +233,7 @@ def pooler(target: Postgres, _conn: Connection) -> Check:
         return Check(
             "direct connection",
             False,
-            "a pooler (such as pgbouncer) seems to stand between",
+            "a pooler (such as pgbouncer) seems to be in between",
             "session settings may reach other sessions; the latencies are the pooler's",
             "connect to the server itself",
         )
@@ -250,7 +250,7 @@ def durability(_target: Postgres, conn: Connection) -> Check:
             "durability",
             False,
             found,
-            "commits are faster than a server may be that must not lose data",
+            "commits are faster than on a server that must not lose data",
             "turn them on for any result that is meant for production",
         )
     return Check("durability", True, found, "commits wait for the disk as in production", "")

@@ -96,7 +96,8 @@ def _take(session: Session) -> None:
         raise TargetError(
             f"another dbdyno run alters settings of this server: {_named(others)}",
             where=session.info.host,
-            next_step="wait until it has ended, or stop it with Ctrl-C: it restores what it changed; then run again",
+            next_step="wait until that run has ended, or stop it with Ctrl-C (it restores what it changed), "
+            "then run again",
         )
 
 

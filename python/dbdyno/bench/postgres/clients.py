@@ -80,13 +80,14 @@ def _line(ready: ReadyArm, arm: LoadArm, parameters: Mapping[str, str]) -> Clien
         raise PlanError(
             "an arm with a network and an external client needs one TCP host and port",
             where=where,
-            next_step="give both in the connection string, or leave network out",
+            next_step="give host and port in the connection string, or leave network out",
         )
     row = BUILTIN.get(ready.arm.client) if isinstance(ready.arm.client, str) else None
     named_host = row.libpq if row is not None else parameters.get("sslmode") == "verify-full"
     if not named_host and parameters.get("sslmode") == "verify-full":
         raise PlanError(
-            f"the client {named(ready.arm)} would check the certificate against 127.0.0.1, where the line begins",
+            f"the client {named(ready.arm)} would check the certificate against 127.0.0.1, where the network "
+            f"line begins",
             where=where,
             next_step="use a client of libpq (psycopg, pandas, adbc, polars), sslmode=verify-ca, or leave network out",
         )
@@ -136,7 +137,7 @@ def refuse_laxer(client: str | list[str], parameters: Mapping[str, str], where: 
     for name in PROTECTION:
         if parameters.get(name, "") not in ("", "prefer", "postgres"):
             raise PlanError(
-                f"the client {client} cannot honour {name}",
+                f"the client {client} does not support {name}",
                 where=where,
                 next_step="leave the option out, or use a client of libpq: psycopg, pandas, adbc, polars",
             )

@@ -260,6 +260,6 @@ class EmbeddedPostgres(OwnServer):
         return TargetError(
             f"{message}; the last lines of its log:{self.log_tail()}",
             where=str(self.binaries.bindir),
-            next_step="correct the setting that the log names; or choose another server with"
-            " DBDYNO_PG_BIN, another disk with TMPDIR",
+            next_step="correct the setting that the log names, or choose another server with DBDYNO_PG_BIN or "
+            "another disk with TMPDIR",
         )

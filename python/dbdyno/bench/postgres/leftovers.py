@@ -159,15 +159,15 @@ def _left(target: Postgres, left: list[Finding]) -> TargetError:
     said = ", ".join(one.sentence for one in left)
     if record.state == "retrying":
         return TargetError(
-            f"run {_name(record)} was killed and left {said}; its guardian (process {record.guardian['pid']}) is"
-            " putting it back",
+            f"run {_name(record)} was killed and left {said}; its guardian (process {record.guardian['pid']}) "
+            f"is restoring it",
             where=target.safe_dsn,
-            next_step="wait until it is done: `dbdyno doctor --target DSN` shows it; then run again",
+            next_step="wait until `dbdyno doctor --target DSN` shows that the settings are restored, then run again",
         )
     return TargetError(
         f"run {_name(record)} was killed together with its guardian, and left {said}",
         where=target.safe_dsn,
-        next_step=f"{restore_command(record)}   (shows what it would restore, and asks)",
+        next_step=f"{restore_command(record)}   (it shows what it would restore, and asks first)",
     )
 
 

@@ -81,9 +81,9 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
         connection = self._connection(target)
         if target.pooled or not target.is_here(connection):
             raise TargetError(
-                f"{self.watch_plan.waits} waits need a server on this machine, and a way to it without a pooler",
+                f"{self.watch_plan.waits} waits need a server on this machine and a connection without a pooler",
                 where=target.safe_dsn,
-                next_step="run dbdyno where the server runs, or leave out waits under [watch]",
+                next_step="run dbdyno on the server's machine, or leave out waits under [watch]",
             )
         return connection
 

@@ -38,7 +38,7 @@ def refusal(
     ]
     if fixed:
         return TargetError(
-            f"{', '.join(fixed)}: given on the server's command line, which outranks ALTER SYSTEM",
+            f"{', '.join(fixed)}: set on the server's command line, which has priority over ALTER SYSTEM",
             next_step="start the server without that option",
         )
     if target.owned:
@@ -48,15 +48,15 @@ def refusal(
     if restart:
         return TargetError(
             f"{', '.join(restart)}: needs a restart, and dbdyno restarts only its own engines",
-            next_step=f"run the study on the embedded engine, or have a DBA run: {commands};"
-            " then restart the server, once per arm",
+            next_step=f"run the study on the embedded engine, or ask a DBA to run {commands} and restart the "
+            f"server, once per arm",
         )
     if not allow_alter_system:
         return TargetError(
-            f"{', '.join(change.name for change in server)}: needs ALTER SYSTEM and a reload, which"
-            " would be seen by every user of this server",
-            next_step=f"allow it if that is acceptable (it runs: {commands}; select"
-            " pg_reload_conf(); and puts the old values back)",
+            f"{', '.join(change.name for change in server)}: needs ALTER SYSTEM and a reload, which affects "
+            f"every user of this server",
+            next_step=f"allow this if it is acceptable (dbdyno runs:  {commands}; select"
+            " pg_reload_conf(); and restores the old values)",
         )
     return _missing_right(conn, server) or _others_in_waiting(conn)
 
@@ -73,7 +73,7 @@ def _missing_right(conn: Connection, changes: Sequence[SettingChange]) -> Target
     if allowed == "off":
         return TargetError(
             f"{names}: this server forbids ALTER SYSTEM (allow_alter_system = off)",
-            next_step="vary it on the embedded engine, or with the tool that manages this server",
+            next_step="vary the setting on the embedded engine, or with the tool that manages this server",
         )
     if superuser:
         return None
@@ -86,8 +86,8 @@ def _missing_right(conn: Connection, changes: Sequence[SettingChange]) -> Target
         if not may_reload:
             grants.append(f'GRANT EXECUTE ON FUNCTION pg_reload_conf() TO "{role}"')
         return TargetError(
-            f"{names}: the role '{role}' may not change it for the server",
-            next_step=f"have a superuser run: {'; '.join(grants)}"
+            f"{names}: the role '{role}' may not change this setting for the server",
+            next_step=f"ask a superuser to run: {'; '.join(grants)}"
             if version_num >= 150000
             else "connect as a superuser",
         )
@@ -111,7 +111,7 @@ def _others_in_waiting(conn: Connection) -> TargetError | None:
     if broken:
         return TargetError(
             f"the server's configuration files have an error, so that a reload changes nothing: {broken[0]}",
-            next_step="correct it (see pg_file_settings), then run again",
+            next_step="correct the error (see pg_file_settings), then run again",
         )
     in_files = {name.lower(): setting for name, setting, _ in rows}
     loaded = conn.execute("select name from pg_settings where source = 'configuration file'")
@@ -121,7 +121,7 @@ def _others_in_waiting(conn: Connection) -> TargetError | None:
     if waiting:
         return TargetError(
             f"a reload would also bring other, waiting edits into effect: {', '.join(waiting)}",
-            next_step="have a DBA reload the server first, or take those edits back",
+            next_step="ask a DBA to reload the server first, or undo those edits",
         )
     return None
 

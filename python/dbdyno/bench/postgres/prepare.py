@@ -214,13 +214,15 @@ def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
                 next_step=error.next_step,
             ) from error
     if arm.cold and (reason := cold_start.refusal(target)):
-        raise TargetError(reason, where=f"arm {arm.name!r} on {target.safe_dsn}", next_step="leave the target out")
+        raise TargetError(
+            reason, where=f"arm {arm.name!r} on {target.safe_dsn}", next_step="leave the target of the arm out"
+        )
     if target.pooled and any(change.how in ("session", "reload") for change in changes):
         raise TargetError(
-            "there is a connection pooler in between: session settings would reach other sessions, and any session "
-            "could get the lock on server settings",
+            "there is a connection pooler in between: session settings would reach other sessions, and the lock "
+            "on server settings could belong to any session",
             where=f"arm {arm.name!r} on {target.safe_dsn}",
-            next_step="connect to the server itself, past the pooler",
+            next_step="connect to the server directly, not through the pooler",
         )
     if refused is not None:
         step = refused.next_step

@@ -196,7 +196,7 @@ class Replays(Part):
         count = len(columns["session"])
         if not count and not told["stopped"]:
             said = (told["told"] or ["no session came to its first answer"])[0]
-            raise TargetError(f"no part of the capture could be replayed: {said}", where=self._name(arm))
+            raise TargetError(f"the capture could not be replayed: {said}", where=self._name(arm))
         self._keep(block, arm, number, columns, failures)
         self.count += count
         unexpected = {at + 1 for at, (_, known) in enumerate(failures) if not known}
@@ -268,5 +268,5 @@ def _server_errors(target: Postgres, what: str) -> Iterator[None]:
         raise TargetError(
             f"the server refuses {what}: {str(error).splitlines()[0]}",
             where=target.safe_dsn,
-            next_step=steps.get(error.sqlstate or "", "run it manually, then correct the plan"),
+            next_step=steps.get(error.sqlstate or "", "run the statement manually, then correct the plan"),
         ) from error

@@ -124,8 +124,8 @@ class Postgres:
         if scheme and scheme[1].lower() not in ("postgres", "postgresql"):
             raise TargetError(
                 f"expected a PostgreSQL URL, found {scheme[1]}://",
-                next_step="write postgresql://user@host:port/database; `dbdyno run` takes mariadb:// as well,"
-                " `dbdyno snap take` reads other engines",
+                next_step="write postgresql://user@host:port/database; use mariadb:// only with `dbdyno run`, "
+                "and other engines only with `dbdyno snap take`",
             )
         try:
             given = conninfo_to_dict(dsn)
@@ -326,7 +326,7 @@ class Postgres:
             raise TargetError(
                 f"PostgreSQL {info.parameter_status('server_version')} is too old",
                 where=info.host,
-                next_step="use PostgreSQL 10 or later",
+                next_step="use PostgreSQL 10 or newer",
             )
         # Values from the environment or a service file hold for all later connections, the guardian's included.
         self._options = {o.keyword.decode(): o.val.decode() for o in conn.pgconn.info if o.val is not None}
@@ -354,7 +354,7 @@ class Postgres:
             return TargetError(
                 f"the embedded server has ended; the last lines of its log:{self.engine.log_tail()}",
                 where=self.safe_dsn,
-                next_step="check in the kernel's log what ended it (memory, disk)",
+                next_step="check in the kernel's log why it ended (such as lack of memory or disk space)",
             )
         secrets = [self._parameters.get(name) for name in ("password", "sslpassword")]
         failed = login_failed(error, self.safe_dsn or "target", [secret for secret in secrets if secret])

@@ -113,9 +113,9 @@ def read_back(ready: Prepared, number: int) -> None:
     differing = other_values(arm.target, wanted) if wanted else ""
     if differing:
         raise OtherValueError(
-            f"a setting was changed by somebody else while the arm {arm.arm.name!r} ran: {differing}",
+            f"another user changed a setting while the arm {arm.arm.name!r} ran: {differing}",
             where=arm.target.safe_dsn,
-            next_step="find out who alters it (pg_file_settings, the server's log), then run again",
+            next_step="find out who alters the setting (see pg_file_settings and the server's log), then run again",
         )
 
 

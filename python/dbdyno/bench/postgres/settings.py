@@ -107,7 +107,7 @@ def classify(conn: Connection, settings: Mapping[str, SettingValue]) -> list[Set
         problem = problem_with(fact, text)
         if problem:
             raise TargetError(
-                f"'{_shown(text)}' does not fit: {problem}",
+                f"'{_shown(text)}' is not a valid value: {problem}",
                 where=f"setting {fact.name}",
                 next_step=f"choose another value (in effect now: {before})",
             )
@@ -205,18 +205,18 @@ def _refuse_impossible(fact: SettingFact) -> None:
     place = f"setting {fact.name}"
     if fact.context not in HOW:
         raise TargetError(
-            "it is fixed when the server is built or its data folder is made",
+            "the setting is fixed when the server is built or its data folder is made",
             where=place,
-            next_step="compare two servers by their DSNs instead",
+            next_step="compare two servers instead, with an arm for each DSN",
         )
     if fact.name in TRANSACTION_ONLY:
         lasting = TRANSACTION_ONLY[fact.name]
-        raise TargetError("it lasts for one transaction only", where=place, next_step=f"use {lasting}")
+        raise TargetError("the setting lasts for one transaction only", where=place, next_step=f"use {lasting}")
     if fact.name in NOT_OURS:
         raise TargetError(
-            f"it cannot be varied by an arm: {NOT_OURS[fact.name]}",
+            f"an arm cannot vary this setting: {NOT_OURS[fact.name]}",
             where=place,
-            next_step="take it out of the arm's settings",
+            next_step="remove the setting from the arm",
         )
 
 
@@ -229,7 +229,7 @@ def _refuse_without_right(fact: SettingFact, rights: _Rights) -> None:
         else "connect as a superuser"
     )
     raise TargetError(
-        f"the role '{rights.role}' may not set it (context: {fact.context})",
+        f"the role '{rights.role}' may not change this setting (context: {fact.context})",
         where=f"setting {fact.name}",
         next_step=grant,
     )
@@ -242,15 +242,15 @@ def _unknown(conn: Connection, name: str) -> TargetError:
     try:
         conn.execute("select current_setting(%s)", [name.replace("\0", "")])
         return TargetError(
-            "the engine does not list it among its settings",
+            "the engine does not list this name among its settings",
             where=place,
-            next_step="set it in the arm's SQL",
+            next_step="set the value in the arm's SQL",
         )
     except psycopg.errors.InsufficientPrivilege:
         return TargetError(
-            "this role may not see it",
+            "this role may not see the setting",
             where=place,
-            next_step="have a superuser grant pg_read_all_settings to the role",
+            next_step="ask a superuser to grant pg_read_all_settings to the role",
         )
     except (psycopg.Error, UnicodeError):
         pass

@@ -61,8 +61,8 @@ def preloaded() -> dict[str, str]:
     home = found.bindir.resolve().parent
     if not any(home.glob(f"lib/**/{SOURCE}.*")):
         raise TargetError(
-            f"the PostgreSQL {found.version} ({found.source}) that would be started comes without "
-            f"the extension {SOURCE}",
+            f"the PostgreSQL {found.version} ({found.source}) that dbdyno would start does not have the "
+            f"extension {SOURCE}",
             where="embedded",
             next_step="install a PostgreSQL server with its contrib modules, or name a server that "
             "has the extension: --target postgresql://...",

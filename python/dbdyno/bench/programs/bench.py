@@ -163,7 +163,7 @@ class ProgramBench(QuietBench):
             raise TargetError(
                 f"the files of the workload cannot be made: {error.strerror}",
                 where=str(self.folder),
-                next_step="make room there, or name another folder with TMPDIR",
+                next_step="free space there, or name another folder with TMPDIR",
             ) from error
 
     def retime(self, ready: Ready) -> None:
@@ -241,6 +241,7 @@ class ProgramBench(QuietBench):
                         raise TargetError(
                             f"the command that runs before each command failed with {_ending(code, said)}",
                             where=f"arm {self.plan.arms[turn.arm].name!r}: {' '.join(before)}",
+                            next_step="run this command manually, and correct it in the plan",
                         )
                 began_ns = time.time_ns()
                 elapsed_ns, code, costs = self._started(words, said)
@@ -278,7 +279,10 @@ class ProgramBench(QuietBench):
                 start_new_session=True,
             )
         except OSError as error:
-            raise TargetError(f"{words[0]} cannot be started: {error.strerror}") from error
+            raise TargetError(
+                f"{words[0]} cannot be started: {error.strerror}",
+                next_step="check that the program exists and may be executed",
+            ) from error
         with self.lock:
             self.live.add(running)
         with _ended_after(running, timeout, late):
@@ -361,7 +365,10 @@ def _start_ns() -> float:
     """Return the median time in ns to start a program that does nothing and to wait for it."""
     program = find_program("true")
     if program is None:
-        raise PlanError("there is no program `true`, by which the cost of a start is measured")
+        raise PlanError(
+            "the program `true`, with which the cost of a start is measured, was not found",
+            next_step="add the folder of `true` to PATH",
+        )
     times = []
     for _ in range(STARTS):
         began = time.monotonic_ns()

@@ -25,7 +25,7 @@ def words_of(command: str, variables: Mapping[str, str], where: str) -> list[str
     program = words[0] if "/" in words[0] else find_program(words[0])
     if program is None:
         raise PlanError(
-            f"there is no program {words[0]!r} on PATH", where=where, next_step="install it, or name its path"
+            f"there is no program {words[0]!r} on PATH", where=where, next_step="install the program, or give its path"
         )
     return [str(program), *words[1:]]
 
@@ -39,9 +39,11 @@ def filled_in(command: str, variables: Mapping[str, str], where: str) -> list[st
     try:
         given = shlex.split(command)
     except ValueError as error:
-        raise PlanError(f"{command!r} cannot be split into words: {error}", where=where) from error
+        raise PlanError(
+            f"{command!r} cannot be split into words: {error}", where=where, next_step="check the quotes of the command"
+        ) from error
     if not given:
-        raise PlanError("the command is empty", where=where)
+        raise PlanError("the command is empty", where=where, next_step="write the program and its arguments")
 
     def value(match: re.Match[str]) -> str:
         if match[1] is None:
@@ -49,9 +51,10 @@ def filled_in(command: str, variables: Mapping[str, str], where: str) -> list[st
         if match[1] not in variables:
             known = ", ".join(sorted(variables)) or "none"
             raise PlanError(
-                f"{{{match[1]}}} is not a variable",
+                f"{{{match[1]}}} is not a variable of the plan",
                 where=where,
-                next_step=f"known: {known}; set it under [workload] variables, in an arm, or as a [[factor]]",
+                next_step=f"use one of {known}, or set the variable under [workload] variables, in an arm, or "
+                f"as a [[factor]]",
             )
         return variables[match[1]]
 

@@ -58,7 +58,9 @@ class BuildCache:
             descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise PlanError(
-                f"cannot be made: {error.strerror}", where=str(self.folder), next_step="name another one with --cache"
+                f"cannot be made: {error.strerror}",
+                where=str(self.folder),
+                next_step="name another folder with --cache",
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -67,7 +69,7 @@ class BuildCache:
             raise PlanError(
                 "is in use by another search",
                 where=str(self.folder),
-                next_step="wait for it, or name another folder with --cache",
+                next_step="wait until the other search has ended, or name another folder with --cache",
             ) from error
         finally:
             os.close(descriptor)

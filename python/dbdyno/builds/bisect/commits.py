@@ -36,7 +36,7 @@ def git(repository: Path, *words: str, given: bytes | None = None, environment: 
     """Run git in a repository and return what it prints as text, without the last line break.
 
     Raises:
-        GitError: git is missing, fails, or takes longer than ten minutes.
+        GitError: git is missing, fails, or did not finish within ten minutes.
     """
     printed = git_bytes(repository, *words, given=given, environment=environment)
     return printed.decode(errors="replace").removesuffix("\n")
@@ -48,11 +48,11 @@ def git_bytes(
     """Run git in a repository and return what it prints.
 
     Raises:
-        GitError: git is missing, fails, or takes longer than ten minutes.
+        GitError: git is missing, fails, or did not finish within ten minutes.
     """
     program = find_program("git")
     if program is None:
-        raise GitError("git is not installed", next_step="install it, on Debian: apt-get install git")
+        raise GitError("git is not installed", next_step="install git; on Debian: apt-get install git")
     try:
         done = subprocess.run(
             [str(program), "-C", str(repository), *words],
@@ -63,7 +63,7 @@ def git_bytes(
             env={**_environment(), **(environment or {})},
         )
     except subprocess.TimeoutExpired as late:
-        raise GitError(f"git {words[0]} takes longer than ten minutes", where=str(repository)) from late
+        raise GitError(f"git {words[0]} did not finish within ten minutes", where=str(repository)) from late
     if done.returncode:
         said = (done.stderr.decode(errors="replace").strip().splitlines() or [f"exit {done.returncode}"])[-1]
         raise GitError(f"git {words[0]} failed: {said[:300]}", where=str(repository))
@@ -86,7 +86,7 @@ def commit_of(repository: Path, name: str) -> str:
         return git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     except GitError as error:
         raise GitError(
-            f"{name!r} names no commit", where=str(repository), next_step="`git log --oneline` lists the commits"
+            f"{name!r} is not a commit", where=str(repository), next_step="list the commits with `git log --oneline`"
         ) from error
 
 
@@ -99,7 +99,11 @@ def line_of(repository: Path, good: str, bad: str) -> list[Commit]:
     """
     first, last = commit_of(repository, good), commit_of(repository, bad)
     if first == last:
-        raise PlanError(f"{good} and {bad} are the same commit", where=str(repository))
+        raise PlanError(
+            f"{good} and {bad} are the same commit",
+            where=str(repository),
+            next_step="name two different commits with --good and --bad",
+        )
     text = git(repository, "log", "--first-parent", "--reverse", "--format=%H%x00%s", f"{first}..{last}")
     rows = [line.split("\0", 1) for line in text.split("\n") if line]
     begin = git(repository, "log", "-1", "--format=%s", first)
@@ -109,6 +113,6 @@ def line_of(repository: Path, good: str, bad: str) -> list[Commit]:
         raise PlanError(
             f"{good} is not on the line of first parents of {bad}",
             where=str(repository),
-            next_step=f"give --good {base[:12]}, from which both come, or a commit of that line",
+            next_step=f"give --good {base[:12]}, the common ancestor of both, or a commit of that line",
         )
     return [Commit(first, begin), *(Commit(name, subject) for name, subject in rows)]

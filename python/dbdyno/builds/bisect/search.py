@@ -71,9 +71,9 @@ class CommitSearch:
         place = self.cache.build(commit)
         if place is None:
             raise PlanError(
-                f"does not build: {self.cache.failed[commit.name]}",
+                f"cannot be built: {self.cache.failed[commit.name]}",
                 where=commit.short,
-                next_step=f"check {self.cache.place(commit)}.log; correct --build, or name another commit",
+                next_step=f"see {self.cache.place(commit)}.log, then correct --build or name another commit",
             )
         return place
 

@@ -42,13 +42,22 @@ class WorkflowRequest:
         """
         for name, value in (("PLAN", self.plan), ("--build", self.build), ("--package", self.package)):
             if not value.replace("\n", "").replace("\t", "").isprintable():
-                raise PlanError("holds a character that cannot be in a workflow", where=name)
+                raise PlanError(
+                    "contains a character that is not allowed in a workflow",
+                    where=name,
+                    next_step="use only printable characters",
+                )
         if self.plan.startswith(("/", "~")) or ".." in self.plan.split("/"):
             raise PlanError(
-                f"{self.plan} is outside of the repository", next_step="run it at the top, and name a plan below it"
+                f"{self.plan} is outside the repository",
+                next_step="run the command at the top of the repository, and name a plan inside it",
             )
         if self.results is not None and not NAME.fullmatch(self.results):
-            raise PlanError(f"{self.results!r} is not the name of a branch or folder", where="--results")
+            raise PlanError(
+                f"{self.results!r} is not the name of a branch or folder",
+                where="--results",
+                next_step="write branch:NAME or the path of a folder",
+            )
 
     def install(self) -> str:
         """Return the command that installs dbdyno."""

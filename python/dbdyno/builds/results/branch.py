@@ -51,7 +51,7 @@ class ResultBranch:
             GitError: git refuses, or the remote does five times.
         """
         if self._is_checked_out():
-            raise EvidenceError("is checked out", where=self.name, next_step="check another branch out, then push")
+            raise EvidenceError("is checked out", where=self.name, next_step="check out another branch, then push")
         for attempt in range(TRIES):
             base, own = self._fetched() or self._tip(), self._tip()
             known = self._blobs(base) if base else {}

@@ -17,7 +17,7 @@ def this_machine(name: str | None = None) -> dict[str, object]:
     a CI service are new each time.
 
     Raises:
-        PlanError: The given name is not 1 to 40 letters, digits and -_. alone.
+        PlanError: The given name is not 1 to 40 letters, digits, -, _ or dots.
     """
     facts = {"cpu": _cpu(), "cpus": os.cpu_count() or 1, "memory_gib": _memory_gib(), "system": platform.system()}
     if name is None:
@@ -26,7 +26,7 @@ def this_machine(name: str | None = None) -> dict[str, object]:
         raise PlanError(
             f"{name!r} is not the name of a machine",
             where="--ran-on",
-            next_step="give 1 to 40 letters, digits and -_. alone",
+            next_step="give 1 to 40 letters, digits, -, _ or dots",
         )
     return {"name": name, **facts}
 

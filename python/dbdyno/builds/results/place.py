@@ -58,7 +58,11 @@ class ResultFolder:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(path, content, durable=True)
             except OSError as error:
-                raise EvidenceError(f"cannot be written: {error.strerror}", where=str(path)) from error
+                raise EvidenceError(
+                    f"cannot be written: {error.strerror}",
+                    where=str(path),
+                    next_step="free space or check permissions there",
+                ) from error
             added.append(name)
         return added
 
@@ -72,7 +76,7 @@ def place_of(text: str, remote: str | None = None) -> Place:
     if text.startswith(BRANCH):
         return ResultBranch(Path(), text.removeprefix(BRANCH), remote)
     if remote is not None:
-        raise EvidenceError("is a folder, which has no remote", where=text, next_step=f"write {BRANCH}NAME")
+        raise EvidenceError("is a folder, so it has no remote", where=text, next_step=f"write {BRANCH}NAME")
     return ResultFolder(Path(text))
 
 

@@ -131,7 +131,7 @@ def command(
         prove(_text(Path(advice)), advice, target, folder, yes, form, output)
         return
     if on is None:
-        raise click.UsageError("name what to judge: a server, snapshots, a run")
+        raise click.UsageError("name what to judge: a server, snapshots or a run")
     facts = _with_device(_facts(on, folder, store, None if advice else target), on, fast_gb)
     facts = _with_machine(facts, machine, sessions, load)
     model = _judged(facts, asked, on if only else "")
@@ -162,9 +162,9 @@ def _with_device(facts: Facts, on: str, fast_gb: float | None) -> Facts:
         return without_device(facts)
     if facts.kind != "snapshots" and facts.engine != "mariadb":
         raise AdviceError(
-            "--fast-gb is for snapshots, and for a MariaDB",
+            "--fast-gb works only with snapshots or a MariaDB server",
             where=on,
-            next_step="dbdyno advise snap:1..12 --fast-gb 100",
+            next_step="run for example `dbdyno advise snap:1..12 --fast-gb 100`",
         )
     return replace(facts, rows={**facts.rows, FastDevice: [FastDevice(round(fast_gb * 1024**3))]})
 
@@ -176,7 +176,7 @@ def _with_machine(facts: Facts, machine: Path | None, sessions: int | None, load
     if machine is not None:
         return with_machine(facts, machine, sessions, load)
     if sessions is not None:
-        raise click.UsageError("--sessions is for --machine")
+        raise click.UsageError("--sessions works only with --machine")
     return without_machine(facts)
 
 
@@ -187,9 +187,9 @@ def _refuse(on: str | None, advice: str | None, target: str | None, plans: Path 
     if target is None:
         raise click.UsageError("--prove changes settings and runs load: name the server with --target")
     if plans is not None:
-        raise click.UsageError("--plan writes plans, --prove runs one: give one of them")
+        raise click.UsageError("--plan and --prove exclude each other: give one of the two")
     if _is_file(advice) and on is not None:
-        raise click.UsageError(f"a plan file says what it tests: leave {on} out")
+        raise click.UsageError(f"a plan file names what it tests: leave {on} out")
 
 
 def _is_file(advice: str) -> bool:
@@ -202,7 +202,7 @@ def _text(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else f"it is not UTF-8 text at byte {error.start}"
         raise AdviceError(
-            f"cannot be read: {said}", where=str(path), next_step="`dbdyno advise DSN --plan DIR` writes plans"
+            f"cannot be read: {said}", where=str(path), next_step="write plans with `dbdyno advise DSN --plan DIR`"
         ) from error
 
 
@@ -217,9 +217,9 @@ def _judged(facts: Facts, asked: tuple[Rule, ...], named_on: str) -> JsonObject:
 
     if named_on and not concerned(facts, asked):
         raise AdviceError(
-            f"no rule of those named is for {_ARTICLE.get(facts.kind, 'a database')}",
+            f"none of the named rules is for {_ARTICLE.get(facts.kind, 'a database')}",
             where=named_on,
-            next_step="`dbdyno advise rules --format csv` has what each reads",
+            next_step="see what each rule reads with `dbdyno advise rules --format csv`",
         )
     return judge(facts, asked, kept())
 
@@ -228,7 +228,9 @@ def _show_rules(asked: tuple[Rule, ...], form: str | None, output: Path | None) 
     from dbdyno.advise.judge import listed
 
     if form in ("html", "markdown"):
-        raise click.UsageError("the rules are a table; --format table, csv, json, jsonl or arrow")
+        raise click.UsageError(
+            "the rules can be written only as a table: give --format table, csv, json, jsonl or arrow"
+        )
     rows = list(listed(asked))
     if form in (None, "table") and output is None:
         rows = [{name: row[name] for name in ("rule", "family", "title", "versions")} for row in rows]

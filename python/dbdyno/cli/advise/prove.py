@@ -71,7 +71,7 @@ def write_plans(model: Mapping[str, Any], folder: Path, load: Load | None, force
         parse_plan(texts[path], path)
     if not force and (there := [path for path in texts if path.exists() or path.is_symlink()]):
         raise AdviceError(
-            "exists already; no plan was written", where=str(there[0]), next_step="another DIR, or --force"
+            "exists already; no plan was written", where=str(there[0]), next_step="name another DIR, or add --force"
         )
     for path, text in texts.items():
         write_text(path, text)
@@ -121,7 +121,7 @@ def plan_of(model: Mapping[str, Any], named: str, load: Load | None) -> str:
     if len(found) != 1:
         shown = ", ".join(f"{one['number']} {one['rule']}" for one in model["findings"]) or "none"
         raise AdviceError(
-            f"{len(found) or 'no'} findings are of {named!r}",
+            f"{len(found) or 'no'} findings match {named!r}",
             where="--prove",
             next_step=f"name a plan file, or one finding by its number: {visible.line(shown, 400)}",
         )

@@ -41,7 +41,9 @@ def command(last: float, out: Path, **reach: Any) -> None:
 
     if not 60 <= last <= WEEK_S:
         raise CellsError(
-            f"{last:g} s is not a valid time to look back", where="--last", next_step="choose 1min to 7d: --last 2h"
+            f"{last:g} s is not a valid time to look back",
+            where="--last",
+            next_step="choose a time from 1min to 7d, such as --last 2h",
         )
 
     def on_values(minutes: int, values: int) -> None:

@@ -41,9 +41,9 @@ def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> N
     undo = undo_of(run)
     if run.status == "running":
         raise CellsError(
-            "is still running, and puts the plans back itself",
+            "is still running, and restores the plans when it ends",
             where=run.id,
-            next_step="wait for it, or stop it with Ctrl-C",
+            next_step="wait until the run has ended, or stop it with Ctrl-C",
         )
     undo = undo.reached(way_of(run, undo, access_of(ways)), ways["user"])
     looks = undo.look()

@@ -90,7 +90,9 @@ def _remove(hosts: Sequence[Host], key: Path, dry_run: bool, yes: bool, reach: d
     public = Path(f"{key}.pub")
     if not public.is_file():
         raise CellsError(
-            "does not exist, so the key to remove is not known", where=str(public), next_step="name it with --new-key"
+            "does not exist, so the key to remove is not known",
+            where=str(public),
+            next_step="name the key with --new-key",
         )
     text = remove_command(public.read_text(encoding="utf-8"))
     click.echo(f"on each of {', '.join(host.name for host in hosts)}: {text}", err=True)

@@ -111,7 +111,7 @@ def _columns(page: ShowPage, by: str, per_cell: bool, chosen: str | None, output
         for name in wanted:
             if name not in names:
                 raise CellsError(
-                    f"{name!r} is not one of the cells", where="--cell", next_step=f"they are {', '.join(names)}"
+                    f"{name!r} is not one of the cells", where="--cell", next_step=f"name one of {', '.join(names)}"
                 )
         return wanted
     if by == "object" or per_cell:

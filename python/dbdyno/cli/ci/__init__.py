@@ -47,7 +47,7 @@ def _service(name: str, help_text: str) -> click.Command:
             echo_own(text)
             return
         if output.exists() and not force:
-            raise PlanError("exists already", where=str(output), next_step="another name, or --force")
+            raise PlanError("exists already", where=str(output), next_step="choose another name, or add --force")
         write_text(output, text)
         click.echo(f"wrote {output}; next: commit it with {plan}", err=True)
 

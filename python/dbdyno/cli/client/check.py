@@ -50,7 +50,9 @@ def command(
     from dbdyno.bench.clients.conformance_run import verdicts
 
     if patience_ns < PATIENCE_LEAST_NS:
-        raise PlanError("is shorter than the measurement takes", where="--patience", next_step="give 1s or more")
+        raise PlanError(
+            "is shorter than the measurement takes", where="--patience", next_step="give a time of 1s or more"
+        )
     lines = []
     for verdict in verdicts(client, dsn, patience_ns / 1e9):
         lines.append(verdict)

@@ -27,7 +27,7 @@ def command(query: Path, engines: str, pig: Path | None, tables: tuple[str, ...]
     chosen = [one.strip() for one in engines.split(",") if one.strip()]
     odd = next((one for one in chosen if one not in ENGINES), None)
     if odd is not None:
-        raise click.UsageError(f"--engine {odd}: expected some of {', '.join(ENGINES)}")
+        raise click.UsageError(f"--engine {odd}: expected one or several of {', '.join(ENGINES)}")
     if pig is not None and "pig" not in chosen:
         chosen.append("pig")
     found = list(answers(text_of(query).rstrip(";"), pig, chosen, input_tables(tables)))

@@ -38,5 +38,9 @@ def command(machine: str, sessions: str, form: str | None, output: Path | None) 
     given = Calibrated.of(machine_of(machine))
     (axis,) = axes_of([f"sessions={sessions}"])
     if not all(level.isdigit() and 0 < int(level) <= 65_535 for level in axis.levels):
-        raise ModelError("sessions are whole numbers from 1 to 65535", where=f"--sessions {sessions}")
+        raise ModelError(
+            "sessions must be whole numbers from 1 to 65535",
+            where=f"--sessions {sessions}",
+            next_step="write for example --sessions 1,2,4",
+        )
     show_page(analyse(given, [int(level) for level in axis.levels]), form, output)

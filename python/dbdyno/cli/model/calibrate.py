@@ -90,16 +90,14 @@ def command(
     if operand is None:
         raise click.UsageError("name a RUN or a FILE, or add --host for a machine without a database")
     if names := [word for word, one in (("--folder", place), ("--for", length_ns), ("--scale", scale)) if one]:
-        raise click.UsageError(f"{names[0]} is for --host")
+        raise click.UsageError(f"{names[0]} works only with --host")
     if event and kind:
         raise ModelError("--event and --calls exclude each other", next_step="give --event or --calls, not both")
     if not (event or kind) and stats_source.is_run(operand, folder):
         show_page(_machine(operand, folder, arm), form, output)
         return
     if arm is not None and not (event or kind):
-        raise ModelError(
-            "--arm chooses among the arms of a run", where=operand, next_step="name a run, or leave it out"
-        )
+        raise ModelError("--arm works only with a run", where=operand, next_step="name a run, or leave --arm out")
     if event or kind:
         conditions = [f"event = {_quoted(event)}" if event else f"kind = {_quoted(str(kind))}"]
         conditions += [f"arm = {_quoted(arm)}"] if arm is not None else []
@@ -123,7 +121,7 @@ def command(
 def _refuse_beside_host(given: dict[str, str | None]) -> None:
     """Raise `click.UsageError` for what belongs to a run or a file."""
     if names := [name for name, value in given.items() if value is not None]:
-        raise click.UsageError(f"--host measures this host: leave {names[0]} out")
+        raise click.UsageError(f"--host measures this host itself: leave {names[0]} out")
 
 
 def _host(place: Path | None, length_ns: int | None, scale: int | None) -> dict[str, object]:
@@ -158,14 +156,14 @@ def _machine(operand: str, folder: Path, arm: str | None) -> dict[str, object]:
         raise ModelError(
             "the run has several kinds of latencies: choose one",
             where=run.id,
-            next_step="add --event 'NAME' or --calls commit; a whole machine is fitted to a run on PostgreSQL",
+            next_step="add --event 'NAME' or --calls commit; to fit a whole machine, name a run on PostgreSQL",
         )
     names = [str(about["name"]) for about in run.manifest.arms]
     if arm is None and len(names) > 1:
         raise ModelError(
-            f"a machine is fitted to one arm, and the run has {len(names)}: {', '.join(names[:6])}",
+            f"a machine is fitted to one arm, but the run has {len(names)}: {', '.join(names[:6])}",
             where=run.id,
-            next_step=f"add --arm {names[0]!r}; for a device alone --event 'NAME' or --calls commit",
+            next_step=f"add --arm {names[0]!r}, or fit only a device with --event 'NAME' or --calls commit",
         )
     seen = timed(observe(run, measure(run), arm if arm is not None else names[0]))
     with progress() as tell:
@@ -198,13 +196,13 @@ def _refuse_mixtures(source: Source, where: str | None) -> None:
     found = dict(zip(words, (names for _, names in taken.words), strict=True)) if taken else {}
     if sampled := [name for name in found.get("fidelity", []) if name != "exact"]:
         raise ModelError(
-            f"these waits are {sampled[0]}: each appears as long as the time between two samples",
+            f"these waits are {sampled[0]}: each of them seems to last as long as the time between two samples",
             where=source.label,
             next_step="fit calls, which are timed one by one (--calls commit), or waits of a trace",
         )
     if source.run is not None and len(arms := found.get("arm", [])) > 1:
         raise ModelError(
-            f"{len(arms)} arms are more than one device: {', '.join(arms[:6])}",
+            f"{len(arms)} arms are too many, because a device is fitted to one: {', '.join(arms[:6])}",
             where=source.label,
             next_step=f"add --arm {arms[0]!r}",
         )

@@ -25,7 +25,9 @@ def command(path: Path, like: str) -> None:
 
     if path.suffix != ".toml":
         raise ModelError(
-            "is not a name for a machine file", where=str(path), next_step=f"call it {path.stem or 'my'}.toml"
+            "is not a valid name of a machine file",
+            where=str(path),
+            next_step=f"name the file {path.stem or 'my'}.toml",
         )
     if path.exists():
         raise ModelError("already exists", where=str(path), next_step="choose another name")

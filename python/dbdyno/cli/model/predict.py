@@ -41,7 +41,9 @@ def command(
     given = Calibrated.of(machine_of(machine))
     names = [str(about["name"]) for about in run.manifest.arms]
     if missing := [name for name in arm if name not in names]:
-        raise ModelError(f"has no arm {missing[0]!r}", where=run.id, next_step=f"its arms are {', '.join(names)}")
+        raise ModelError(
+            f"has no arm {missing[0]!r}", where=run.id, next_step=f"name one of its arms: {', '.join(names)}"
+        )
     with progress() as tell:
         page = predict(run, measure(run), given, only=arm, on_progress=tell)
     show_page(page, form, output)

@@ -21,7 +21,11 @@ def command(job: Path) -> None:
     ledger = Ledger.open(job)
     ledger.refuse_foreign()
     if ledger.manifest["status"] == "complete":
-        raise MoveError("the job is complete", where=str(job), next_step="remove the folder if you do not want it")
+        raise MoveError(
+            "the job is complete, so it cannot be aborted",
+            where=str(job),
+            next_step="remove its folder if you do not need it any more",
+        )
     with ledger.held():
         ledger.sweep()
         ledger.forget()

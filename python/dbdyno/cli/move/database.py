@@ -75,9 +75,9 @@ def _refuse_other_masks(begun: Ledger, masks: Sequence[Mask]) -> None:
     known = list(begun.plan["database"].get("masks", ()))
     if masks and [one.words for one in masks] != known:
         raise MoveError(
-            f"the job began with {'; '.join(known) or 'no mask'}",
+            f"the job was started with {'; '.join(known) or 'no mask'}",
             where="--mask",
-            next_step="go on with the same masks, or begin a new job in an empty database",
+            next_step="use the same masks, or start a new job in an empty database",
         )
 
 
@@ -87,7 +87,9 @@ def level_of(level: str) -> str:
     if chosen is ParameterSource.DEFAULT:
         return "target"
     if level not in LEVELS:
-        raise click.UsageError("--verify counts or target: the rows of a database go into the target's own tables")
+        raise click.UsageError(
+            "expected --verify counts or target: the rows of a database are loaded straight into the target's tables"
+        )
     return level
 
 
@@ -167,9 +169,9 @@ def refuse_elsewhere(rest: Mapping[str, Any]) -> None:
     """Raise `click.UsageError` for --format or a mask without --database."""
     for name, option in (("masks", "--mask"), ("mask_key_file", "--mask-key-file")):
         if rest.get(name):
-            raise click.UsageError(f"{option} is for --database")
+            raise click.UsageError(f"{option} works only with --database")
     if rest["form"] is not None:
-        raise click.UsageError("--format is for --database; `dbdyno move status JOB` has other forms")
+        raise click.UsageError("--format works only with --database: use `dbdyno move status JOB` for other formats")
 
 
 def refuse_servers(source: str, to: str) -> None:
@@ -182,7 +184,7 @@ def refuse_servers(source: str, to: str) -> None:
         scheme = name.partition("://")[0].lower() if "://" in name else None
         if scheme not in (None, "postgres", "postgresql") or (scheme is None and "=" not in name):
             raise MoveError(
-                "--database moves a PostgreSQL database into another one",
+                "--database moves a PostgreSQL database into another PostgreSQL database",
                 where=name,
                 next_step="write postgresql://user@host/database for both",
             )

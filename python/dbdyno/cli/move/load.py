@@ -39,7 +39,7 @@ def bring_in(source: str, to: str, level: str, how: JobOptions, rest: Mapping[st
 
     refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
     if len(rest["tables"]) != 1:
-        raise click.UsageError("name the table to load: --table, once")
+        raise click.UsageError("name the table to load with one --table")
     goal = load_request(rest["tables"][0], rest)
     again, compare = level in ("source", "target"), level == "target"
     if rest["job"] is not None:
@@ -69,7 +69,9 @@ def _as_job(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str
 def refuse_as_job(source: str, rest: Mapping[str, Any]) -> None:
     """Raise `click.UsageError` for options that cannot be combined with --job."""
     if source == "-":
-        raise click.UsageError("--job goes on from files, and stdin comes once: write it into a file first")
+        raise click.UsageError(
+            "--job needs files, because stdin can be read only once: write the rows into a file first"
+        )
     refuse(rest, ("dry_run",), "shows a load without --job, which loads the same")
 
 
@@ -80,7 +82,7 @@ def given_file(source: str) -> contextlib.AbstractContextManager[Path]:
     if source != "-":
         return contextlib.nullcontext(Path(source))
     if sys.stdin.isatty():
-        raise click.UsageError("- reads Arrow IPC from stdin, which is a terminal here")
+        raise click.UsageError("- - reads Arrow IPC from stdin, but stdin is a terminal")
     return spooled(sys.stdin.buffer)
 
 
@@ -90,15 +92,19 @@ def load_request(table: str, rest: Mapping[str, Any]) -> LoadRequest:
 
     mode, key = rest["mode"] or "insert", rest["key"]
     if (mode in ("update", "merge")) != (key is not None):
-        raise click.UsageError("--mode update and --mode merge need a --key, and the others take none")
+        raise click.UsageError("--mode update and --mode merge need a --key, and the other modes do not accept one")
     if rest["create"] and mode != "insert":
-        raise click.UsageError("--create makes a new table: there is nothing in it for another --mode than insert")
+        raise click.UsageError("--create makes a new, empty table: leave --mode out")
     if rest["max_rejects"] is not None and rest["rejects"] is None:
-        raise click.UsageError("--max-rejects needs --rejects FILE, where such rows go")
+        raise click.UsageError("--max-rejects needs --rejects FILE, to which such rows are written")
     if rest["defer_indexes"] and mode in ("update", "merge"):
-        raise click.UsageError("--defer-indexes is for insert and replace: update and merge need the index of the key")
+        raise click.UsageError(
+            "--defer-indexes works only with insert and replace: update and merge need the index of the key"
+        )
     if rest["defer_indexes"] and mode == PARTITIONS:
-        raise click.UsageError("--defer-indexes: new partitions get their indexes after their rows in any case")
+        raise click.UsageError(
+            "--defer-indexes: leave it out, because new partitions always get their indexes after their rows"
+        )
     most = rest["max_rejects"] or REJECTS_MOST
     return LoadRequest(table, mode, names(key), rest["create"], rest["defer_indexes"], rest["rejects"], most)
 

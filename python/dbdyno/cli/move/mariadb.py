@@ -79,7 +79,9 @@ def write(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, 
 
     refuse(rest, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
     if level == "source":
-        raise click.UsageError("--verify source is for jobs with a folder; --verify files reads the file again")
+        raise click.UsageError(
+            "--verify source works only with jobs that have a folder: use --verify files to read the file again"
+        )
     request = _request(rest)
     for line in write_one(MariaDB.open(source), request, to, how, shared.say, read_again=level == "files").sentences():
         click.echo(line, err=to == "-")
@@ -94,7 +96,7 @@ def bring_in(source: str, to: str, level: str, how: JobOptions, rest: Mapping[st
 
     refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
     if len(rest["tables"]) != 1:
-        raise click.UsageError("name the table to load: --table, once")
+        raise click.UsageError("name the table to load with one --table")
     _refuse_into(rest)
     goal = load_request(rest["tables"][0], rest)
     again, compare = level in ("source", "target"), level == "target"
@@ -131,10 +133,10 @@ def _refuse_into(rest: Mapping[str, Any]) -> None:
     from dbdyno.move.loading.request import PARTITIONS
 
     why = "a MariaDB commits at each change of an index: a load that fails could not bring them back"
-    refuse(rest, NOT_INTO, f"is for the way into a PostgreSQL; {why}")
+    refuse(rest, NOT_INTO, f"works only if the target is PostgreSQL; {why}")
     if rest["mode"] == PARTITIONS:
         why = "a MariaDB exchanges one partition at a time, each with a commit of its own"
-        raise click.UsageError(f"--mode {PARTITIONS} is for the way into a PostgreSQL; {why}")
+        raise click.UsageError(f"--mode {PARTITIONS} works only if the target is PostgreSQL; {why}")
 
 
 def go_on(
@@ -158,7 +160,7 @@ def go_on(
     with shared.goes_on(job):
         if ledger.plan.get("into"):
             if to is None:
-                raise click.UsageError("the job goes from server to server: name the target by --target")
+                raise click.UsageError("the job loads rows into another server: name the target with --target")
             loaded = hand_on_again(
                 server(source), server(to), ledger, how, shared.say, restart=restart, as_of_now=as_of_now, level=level
             )

@@ -27,7 +27,9 @@ def take(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, A
     from dbdyno.move.engines.postgres.source import Request
 
     if "://" in to or to == "-" or Path(to).suffix in (".arrow", ".csv"):
-        raise click.UsageError("an Oracle is moved into a folder of Parquet files; from there into a server")
+        raise click.UsageError(
+            "a move from Oracle writes a folder of Parquet files: name a folder, and load it into a server afterwards"
+        )
     refuse(rest, NOT_HERE, "is not for an Oracle")
     _refuse_level(level, rest["engine"])
     request, address = Request(tables=rest["tables"], columns=names(rest["columns"])), Address.of(source)
@@ -46,7 +48,7 @@ def go_on(
     from dbdyno.move.reading.resume import refuse_ended
 
     if restart or as_of_now:
-        raise click.UsageError("a job of an Oracle goes on as of its SCN; to read another instant, begin a new one")
+        raise click.UsageError("a job from Oracle continues as of its SCN: start a new job to read another instant")
     _refuse_level(level, "here")
     ledger.refuse_foreign()
     refuse_ended(ledger)
@@ -58,4 +60,4 @@ def go_on(
 
 def _refuse_level(level: str, engine: str) -> None:
     if level in ("source", "target") or engine != "here":
-        raise click.UsageError("an Oracle is read here, once: --verify files reads the files again")
+        raise click.UsageError("Oracle is read only once: use --verify files to read the files again")

@@ -151,10 +151,10 @@ def _refuse(source: str, to: str, rest: Mapping[str, Any]) -> None:
         )
     spark = rest["engine"] == "spark"
     if spark != (rest["master"] is not None):
-        raise click.UsageError("--engine spark needs --master, the cluster; and --master is for it alone")
+        raise click.UsageError("--engine spark and --master need each other: --master names the cluster")
     served = _SERVER.match(to) and not is_place(to)
     if spark and (source == "-" or Path(source).exists() or served or mariadb.is_mariadb(source)):
-        raise click.UsageError("--engine spark moves tables of a PostgreSQL into a folder of Parquet files")
+        raise click.UsageError("--engine spark moves only tables of PostgreSQL into a folder of Parquet files")
 
 
 def _elsewhere(source: str, to: str, level: str, how: JobOptions, rest: dict[str, Any]) -> bool:
@@ -182,7 +182,9 @@ def _write(source: str, to: str, level: str, how: JobOptions, rest: dict[str, An
 
     refuse(rest, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
     if level == "source":
-        raise click.UsageError("--verify source is for jobs with a folder; --verify files reads the file again")
+        raise click.UsageError(
+            "--verify source works only with jobs that have a folder: use --verify files to read the file again"
+        )
     columns, as_text = names(rest["columns"]), names(rest["as_text"])
     request = Request(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text)
     refuse_request(request)
@@ -195,7 +197,7 @@ def _take_away(source: str, to: str, level: str, how: JobOptions, rest: dict[str
     """Copy to a folder on a Hadoop file system; the ledger is in --job."""
     refuse(rest, (*IN_ONLY, "into"), "is not for the way to a Hadoop file system")
     if Path(source).exists() or source == "-" or mariadb.is_mariadb(source):
-        raise click.UsageError("to a Hadoop file system go tables of a PostgreSQL")
+        raise click.UsageError("only tables of PostgreSQL can be moved to a Hadoop file system")
     if level == "target":
         raise click.UsageError(_NO_TARGET)
     if rest["engine"] != "spark" and not rest["dry_run"]:

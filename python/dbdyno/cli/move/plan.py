@@ -34,7 +34,11 @@ def show_plan(
         for place, table in enumerate(plan.tables):
             chunks = [chunk for chunk in plan.chunks if chunk.table == place]
             if not chunks:
-                raise MoveError("has no relation with rows of its own", where=f"{table.schema}.{table.name}")
+                raise MoveError(
+                    "has no table with rows of its own",
+                    where=f"{table.schema}.{table.name}",
+                    next_step="name a table, or a partitioned table that has partitions",
+                )
             name = f"{table.schema}.{table.name}" if table.schema else "the query"
             size = sum(chunk.bytes for chunk in chunks)
             click.echo(f"{name}: {table.kind}, {size / 1e6:,.1f} MB, {counted(len(chunks), 'chunk')}")

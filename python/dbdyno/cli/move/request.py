@@ -15,6 +15,8 @@ def refuse_request(request: Request) -> None:
     if request.query is None and not request.tables and not request.patterns:
         raise click.UsageError("name what to move: --table, --tables or --query")
     if request.query is not None and (request.tables or request.patterns or request.where is not None):
-        raise click.UsageError("--query stands alone: put tables and conditions into it")
+        raise click.UsageError(
+            "--query excludes --table, --tables, --where and --columns: write tables and conditions into the query"
+        )
     if (len(request.tables) > 1 or request.patterns) and (request.where is not None or request.columns):
-        raise click.UsageError("--where and --columns are for one table: move it by itself")
+        raise click.UsageError("--where and --columns work with one table only: move that table in a job of its own")

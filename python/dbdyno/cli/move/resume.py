@@ -70,7 +70,7 @@ def command(
     database.refuse_elsewhere({"form": form})
     if ledger.plan.get("files"):
         if source is not None or as_of_now:
-            raise click.UsageError("the job loads files, which it knows: --source and --as-of-now are not for it")
+            raise click.UsageError("the job loads files, whose names it has stored: leave --source and --as-of-now out")
         _files(to, ledger, how, level, restart=restart)
         return
     source = _given(source)
@@ -85,7 +85,7 @@ def command(
         _across(target, to, ledger, how, level, restart=restart, as_of_now=as_of_now)
         return
     if to is not None or level == "target":
-        raise click.UsageError("--target and --verify target are for jobs from server to server")
+        raise click.UsageError("--target and --verify target work only with jobs from server to server")
     with (
         shared.goes_on(job),
         made_away(ledger) as make,
@@ -108,22 +108,24 @@ def _database(
     as_of_now: bool,
 ) -> None:
     if as_of_now:
-        raise click.UsageError("--as-of-now is not for a database: schema and rows are of one instant")
+        raise click.UsageError(
+            "--as-of-now does not work with a database, whose schema and rows must be of one instant"
+        )
     if to is None:
-        raise click.UsageError("the job goes from server to server: --target, the connection string of the target")
+        raise click.UsageError("the job loads rows into another server: name the target with --target")
     with shared.goes_on(ledger.folder):
         database.go_on(ledger, _given(source), to, how, database.level_of(level), form, restart=restart)
 
 
 def _given(source: str | None) -> str:
     if source is None:
-        raise click.UsageError("the job reads a server: --source, its connection string")
+        raise click.UsageError("the job reads from a server: name it with --source")
     return source
 
 
 def _files(to: str | None, ledger: Ledger, how: JobOptions, level: str, *, restart: bool) -> None:
     if to is None:
-        raise click.UsageError("the job goes into a server: --target, the connection string of the target")
+        raise click.UsageError("the job loads rows into a server: name it with --target")
     with shared.goes_on(ledger.folder):
         if is_mariadb(to):
             from dbdyno.bench.mariadb.server import MariaDB
@@ -144,7 +146,7 @@ def _across(
     from dbdyno.move.loading.transfer import go_on
 
     if to is None:
-        raise click.UsageError("the job goes from server to server: --target, the connection string of the target")
+        raise click.UsageError("the job loads rows into another server: name the target with --target")
     loaded = go_on(
         source,
         Postgres.open(to, keep_first=True),

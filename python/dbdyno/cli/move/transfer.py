@@ -27,7 +27,7 @@ def hand_on(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str
 
     refuse(rest, NOT_HERE, "is not for the way from server to server")
     if level == "files":
-        raise click.UsageError("--verify files: there are none from server to server; source or target")
+        raise click.UsageError("a move from server to server has no files: use --verify source or --verify target")
     request = Request(rest["tables"], rest["patterns"], rest["where"], names(rest["columns"]), rest["query"])
     refuse_request(request)
     table = target_of(request, rest["into"])
@@ -48,5 +48,5 @@ def target_of(request: Request, into: str | None) -> str:
     several = bool(request.patterns) or len(request.tables) > 1
     table = into or (EACH if several else next(iter(request.tables), None))
     if table is None:
-        raise click.UsageError("name the table that takes the rows of the query: --into")
+        raise click.UsageError("name the table for the rows of the query with --into")
     return table

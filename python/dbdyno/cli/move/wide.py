@@ -40,14 +40,14 @@ def load_rows(source: str, to: str, level: str, how: JobOptions, rest: Mapping[s
     refuse(rest, NOT_IN, "is not for the way into a Cassandra")
     _refuse_level(level)
     if rest["query"] is None or len(rest["tables"]) != 1:
-        raise click.UsageError("name the rows by --query and the wide table that takes them by --table")
+        raise click.UsageError("name the rows with --query, and the wide table for them with --table")
     if rest["key"] is None:
-        raise click.UsageError("name the columns of the partition key by --key")
+        raise click.UsageError("name the columns of the partition key with --key")
     shape = Shape(rest["tables"][0], names(rest["key"]), names(rest["cluster"]), names(rest["static"]))
     where, folder = address(to), shared.job_folder(rest)
     target = Postgres.open(source)
     if folder.exists():
-        raise click.UsageError(f"{folder} already exists: `dbdyno move resume` goes on with a job")
+        raise click.UsageError(f"{folder} already exists: continue its job with `dbdyno move resume`")
     query = _ordered(rest["query"], shape)
     if rest["direct"]:
         jars()
@@ -81,7 +81,7 @@ def resume_load(job: Path, source: str, to: str | None, level: str, how: JobOpti
     from dbdyno.wide.load import ROWS, State
 
     if to is None:
-        raise click.UsageError("the job goes to a Cassandra: --target, its address")
+        raise click.UsageError("the job loads rows into Cassandra: name its address with --target")
     _refuse_level(level)
     state, where = State.open(job), address(to)
     ledger = Ledger.open(job / ROWS)
@@ -93,7 +93,7 @@ def resume_load(job: Path, source: str, to: str | None, level: str, how: JobOpti
 
 def _refuse_level(level: str) -> None:
     if level not in ("counts", "target"):
-        raise click.UsageError("--verify counts or target: here the wide table is the target")
+        raise click.UsageError("expected --verify counts or target: the wide table is the target")
 
 
 def _load(state: State, where: Address, level: str, how: JobOptions) -> None:
@@ -129,10 +129,11 @@ def take_rows(source: str, to: str, rest: Mapping[str, Any]) -> None:
 
     refuse(rest, NOT_OUT, "is not for the way out of a Cassandra")
     if len(rest["tables"]) != 1:
-        raise click.UsageError("name the wide table: --table, once")
+        raise click.UsageError("name the wide table with one --table")
     if "://" in to or to == "-":
         raise click.UsageError(
-            "from a Cassandra rows go into a folder of Parquet; `dbdyno move FOLDER postgresql://...` takes it on"
+            "a move from Cassandra writes a folder of Parquet files: load it afterwards with `dbdyno move "
+            "FOLDER postgresql://...`"
         )
     for line in unload(address(source), rest["tables"][0], Path(to)).sentences():
         click.echo(line)

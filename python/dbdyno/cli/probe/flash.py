@@ -82,7 +82,7 @@ def command(
         round_ns or (QUICK_ROUND_NS if quick else ROUND_NS), rounds or (QUICK_ROUNDS if quick else ROUNDS), limit_ns
     )
     if pace.round_ns < ROUND_LEAST_NS:
-        raise PlanError("is too short for a result", where="--round", next_step="give 10ms or more")
+        raise PlanError("is too short for a result", where="--round", next_step="give a time of 10ms or more")
     wanted = file_size or (QUICK_BYTES if quick else None)
     target = FlashTarget(flash_path(path, destroy), block, wanted, depth, sync, destroy)
     if destroy:
@@ -108,5 +108,5 @@ def _ask(target: FlashTarget) -> None:
     click.echo("Type its path to go on:")
     if sys.stdin.readline().strip() != path:
         raise PlanError(
-            "the path was not typed: nothing was changed", where=path, next_step="type the path exactly as shown"
+            "the path was not confirmed, so nothing was changed", where=path, next_step="type the path exactly as shown"
         )

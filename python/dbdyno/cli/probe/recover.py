@@ -22,7 +22,7 @@ def command(paths: tuple[Path, ...], form: str | None, output: Path | None) -> N
     from dbdyno.bench.host.probe import log_file
 
     if len(paths) > 2:
-        raise click.UsageError("recover takes one file or two")
+        raise click.UsageError("recover takes one or two files")
     found = _core.recover_probe([log_file(path) for path in paths])
     show_rows(found["copies"], form, output)
     if form in (None, "table") and output is None:

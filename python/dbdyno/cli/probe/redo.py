@@ -45,7 +45,7 @@ def _quantity(text: str, units: dict[str, int], what: str, example: str) -> int:
         raise click.BadParameter(f"{text!r} is not a {what}; write it like {example}")
     number = float(match[1]) * units[match[2]]
     if number > QUANTITY_MOST:
-        raise click.BadParameter(f"{text!r} is more than any {what} here can be")
+        raise click.BadParameter(f"{text!r} is too large for a {what} here")
     return round(number)
 
 
@@ -194,12 +194,12 @@ def _schedule(length: int | None, commits: int | None) -> Schedule:
     from dbdyno.study.plan.plan import Schedule
 
     if length is not None and commits is not None:
-        raise PlanError("--for and --commits are given", next_step="give one of them")
+        raise PlanError("--for and --commits exclude each other", next_step="give one of the two")
     if commits is not None:
         blocks = max(min(BLOCKS, commits), -(-commits // BLOCK_COMMITS_MAX))
         return Schedule(blocks=blocks, warmup_blocks=1, turn_transactions=-(-commits // blocks), settle_ns=0)
     whole = 10 * 10**9 if length is None else length
     if whole < BLOCKS * 10**6:
-        raise PlanError("is too short for a result", where="--for", next_step="give 1s or more")
+        raise PlanError("is too short for a result", where="--for", next_step="give a time of 1s or more")
     blocks = max(BLOCKS, -(-whole // BLOCK_NS_MAX))
     return Schedule(blocks=blocks, warmup_blocks=1, turn_ns=whole // blocks, settle_ns=0)

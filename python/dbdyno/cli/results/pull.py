@@ -35,7 +35,11 @@ def command(place: str, folder: Path, remote: str | None) -> None:
         try:
             parsed(content, name)
             if name.count("/") != 2 or ".." in name:
-                raise EvidenceError("has a name that is none of a result", where=name)
+                raise EvidenceError(
+                    "has a name that results do not have",
+                    where=name,
+                    next_step="name a folder or branch written by `dbdyno results push`",
+                )
             kept[name] = content
         except EvidenceError as error:
             refused.append(error)

@@ -56,7 +56,7 @@ def command(files: tuple[Path, ...], out: Path, title: str, blocks: int, started
     from dbdyno.imports.write import set_start, write_run
 
     if (out / "manifest.json").exists():
-        raise Error("is a run already", where=str(out), next_step="name another folder with --out")
+        raise Error("already contains a run", where=str(out), next_step="name another folder with --out")
     contents = [(str(file), read_file(file)) for file in files]
     if started is not None:
         set_start(contents, _moment_ns(started))

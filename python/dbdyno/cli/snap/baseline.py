@@ -45,6 +45,6 @@ def command(
     elif remove:
         forget_baseline(holder, name)
     elif wanted is None:
-        raise click.UsageError("name the period too: dbdyno snap baseline NAME FIRST..LAST")
+        raise click.UsageError("name the period too, as in: dbdyno snap baseline NAME FIRST..LAST")
     else:
         show_rows([keep_baseline(holder, name, period(holder, wanted, target))], form, output)

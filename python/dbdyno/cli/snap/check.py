@@ -64,7 +64,9 @@ def _check_target(dsn: str, form: str | None, output: Path | None) -> None:
     from dbdyno.snapshot.engines.registry import engine_of
 
     if engine_of(dsn) != "oracle":
-        raise click.UsageError("--target is for oracle://; `dbdyno doctor --target DSN` checks the other engines")
+        raise click.UsageError(
+            "--target works only with oracle://: check other engines with `dbdyno doctor --target DSN`"
+        )
     rows = check(dsn)
     show_rows(rows, form, output)
     if any(row["answer"] != "ok" for row in rows):

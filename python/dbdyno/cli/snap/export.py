@@ -83,8 +83,8 @@ def _address(text: str, anywhere: bool) -> tuple[str, int]:
         loopback = host == "localhost"
     if not loopback and not anywhere:
         raise click.UsageError(
-            f"--prometheus: other machines reach {host}, and names of databases and tables go to anybody who asks;"
-            " add --anywhere if that is meant"
+            f"--prometheus: other machines can reach {host} and read the names of databases and tables: add "
+            f"--anywhere to allow this"
         )
     return host, int(port)
 
@@ -130,9 +130,9 @@ def _post(url: str, store: Path, tables: bool) -> None:
         post_json(url, otlp(samples(store, tables=tables)), PATIENCE_S)
     except OSError as error:
         raise SnapshotError(
-            f"cannot be posted to: {error}",
+            f"cannot receive the metrics: {error}",
             where=sql_without_secrets(url.partition("?")[0]),
-            next_step="check that the collector listens",
+            next_step="check that the collector is listening",
         ) from error
 
 

@@ -91,9 +91,9 @@ def command(
 
     logs = (*logs, *more)
     if generic is not None and (from_server is None or logs):
-        raise click.UsageError("--generic needs --from-server DSN, and no --log")
+        raise click.UsageError("--generic needs --from-server DSN and excludes --log")
     if sum(map(bool, (logs, runs, from_server))) > 1:
-        raise click.UsageError("one of --log, --trace and --from-server")
+        raise click.UsageError("give one of --log, --trace and --from-server")
     asked = PlanOptions(_moment(since, "--from"), _moment(until, "--to"), target, keep, redact, top)
     holder, zone = Store(store), zone_of(timezone)
     if generic is not None and from_server is not None:

@@ -49,7 +49,10 @@ def command(
         end = find(holder, first, target)
         known = [one for one in known_of(holder, end.target) if one.at_ns < end.at_ns]
         if not known:
-            raise click.UsageError(f"snapshot {end.number} is the first of {end.target}: name two")
+            raise click.UsageError(
+                f"snapshot {end.number} is the first of {end.target}, so there is no "
+                f"interval before it: name two snapshots"
+            )
         start = holder.open(known[-1].number)
     else:
         start = find(holder, first, target)

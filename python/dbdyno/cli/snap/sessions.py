@@ -70,7 +70,7 @@ def _where(kept: tuple[str, ...]) -> dict[str, str]:
         name, sign, value = one.partition("=")
         if not sign or name not in DIMENSIONS:
             raise click.BadParameter(
-                f"{one!r:.60} is no NAME=VALUE with a NAME of {', '.join(DIMENSIONS)}", param_hint="--where"
+                f"{one!r:.60} is not NAME=VALUE with one of the names {', '.join(DIMENSIONS)}", param_hint="--where"
             )
         found[name] = value
     return found

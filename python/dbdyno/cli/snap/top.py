@@ -277,7 +277,9 @@ class _Session:
         rows = [] if isinstance(self._shown, str) else self._shown["all_sessions"]
         row = next((row for row in rows if row["pid"] == pid), None)
         if row is None:
-            raise SnapshotError(f"no session {pid} on the screen")
+            raise SnapshotError(
+                f"there is no session {pid} on the screen", next_step="type the number of a session on the screen"
+            )
         facts = [f"{name} {row[name]}" for name in ("user", "database", "application", "client", "state") if row[name]]
         width = shutil.get_terminal_size().columns
         lines = [part for line in str(row["query"] or "").splitlines() for part in textwrap.wrap(line, width) or [""]]

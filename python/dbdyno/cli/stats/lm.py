@@ -46,7 +46,7 @@ def command(
     from dbdyno.stats.regression import lm
 
     if degree > 1 and len(xs) > 1:
-        raise click.UsageError("--degree goes with one -x")
+        raise click.UsageError("--degree works with one -x only")
     *columns, target = pairs(given, [*xs, y])
     fit = lm(target, *columns, names=xs, intercept=not no_intercept, degree=degree, level=level)
     output.show_parts(fit_parts(fit), head={"y": y})

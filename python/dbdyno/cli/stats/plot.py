@@ -49,7 +49,7 @@ def command(
         if x is None or y is None:
             raise click.UsageError(f"--kind {kind} needs -x and -y")
         if by is not None:
-            raise click.UsageError(f"--by does not go with --kind {kind}")
+            raise click.UsageError(f"--by does not work with --kind {kind}")
         text, chart = _of_two(given, kind, x, y, log)
     else:
         if x is not None and y is not None:
@@ -95,7 +95,7 @@ def _of_one(given: Input, kind: str, y: str | None, by: str | None, longest: int
 
     found, column, _ = describe_operands(given, column=y, by=by, longest=longest if kind == "longest" else 0)
     if not any(group.n for group in found.groups):
-        raise StatsError("nothing to draw", next_step="check --where")
+        raise StatsError("there are no values to draw", next_step="check the condition of --where")
     if kind == "histogram":
         from dbdyno.report.figures import histogram
 

@@ -159,15 +159,17 @@ def _by_spark(
     from dbdyno.stats.spark import describe_by_spark
 
     if len(sources) > 1:
-        raise StatsError("Spark takes one operand", next_step="put both into one folder, use --by")
+        raise StatsError("Spark takes one operand", next_step="put both into one folder, and separate them with --by")
     source = sources[0]
     if source.counted:
         raise StatsError(
-            "the calls of an experiment are chosen by slices; Spark takes files",
-            next_step="name the folder RUN/calls instead",
+            "Spark reads files, but the calls of an experiment are selected by slices",
+            next_step="name the folder RUN/calls",
         )
     if options["fences"]:
-        raise StatsError("fences need all values", next_step="leave --engine spark out")
+        raise StatsError(
+            "fences cannot be computed with Spark, because they need all values", next_step="leave --engine spark out"
+        )
     return describe_by_spark(
         source.files,
         source.form,

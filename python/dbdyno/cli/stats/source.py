@@ -65,7 +65,11 @@ def resolve(operand: str, folder: Path) -> Source:
     path = Path(operand)
     if path.is_dir():
         if (path / "manifest.json").is_file():
-            raise EvidenceError("is a run with several tables: choose one", where=operand, next_step=f"{operand}:calls")
+            raise EvidenceError(
+                "is a run with several tables; expected one",
+                where=operand,
+                next_step=f"name a table, such as {operand}:calls",
+            )
         return _of_files(operand, path.name, _inside(path))
     if path.is_file():
         return _of_files(operand, path.name.split(".")[0], [path])
@@ -75,7 +79,7 @@ def resolve(operand: str, folder: Path) -> Source:
     name, colon, table = operand.rpartition(":")
     if colon and name and table:
         return _of_run(find_run(name, folder), table)
-    raise EvidenceError("names nothing that exists", where=operand, next_step=GRAMMAR)
+    raise EvidenceError("does not name an existing file, folder or run", where=operand, next_step=GRAMMAR)
 
 
 def is_run(operand: str, folder: Path) -> bool:
@@ -107,7 +111,7 @@ def _of_files(operand: str, label: str, files: list[Path]) -> Source:
         raise EvidenceError("contains no Parquet or CSV file", where=operand, next_step=GRAMMAR)
     forms = {"parquet" if _suffix(file) in PARQUET or _magic(file) else "csv" for file in files}
     if len(forms) > 1:
-        raise EvidenceError("names Parquet and CSV files together", where=operand, next_step="name one kind")
+        raise EvidenceError("matches Parquet and CSV files together", where=operand, next_step="name files of one kind")
     return Source(label, tuple(files), forms.pop())
 
 
@@ -116,7 +120,11 @@ def _magic(file: Path) -> bool:
         with file.open("rb") as stream:
             return stream.read(4) == b"PAR1"
     except OSError as error:
-        raise EvidenceError(f"cannot be read: {error.strerror}", where=str(file)) from error
+        raise EvidenceError(
+            f"cannot be read: {error.strerror}",
+            where=str(file),
+            next_step="check the path and the permissions of the file",
+        ) from error
 
 
 def _of_run(run: Run, table: str) -> Source:
@@ -124,7 +132,9 @@ def _of_run(run: Run, table: str) -> Source:
 
     known = tables_of(run).split(", ")
     if table not in known:
-        raise EvidenceError(f"has no table {table!r}", where=run.id, next_step=f"tables: {', '.join(known)}")
+        raise EvidenceError(
+            f"has no table {table!r}", where=run.id, next_step=f"name one of the tables {', '.join(known)}"
+        )
     single = run.path / f"{table}.parquet"
     files = sorted((run.path / table).glob("*.parquet")) or [single]
     files = [file for file in files if file.is_file()]
@@ -215,9 +225,9 @@ def columns_of(source: Source) -> dict[str, str]:
             rows = connection.execute("describe data").fetchall()
             if source.form == "csv" and connection.execute("select 1 from data limit 1").fetchone() is None:
                 raise StatsError(
-                    "has no rows below the names of its columns",
+                    "has no rows below the column names",
                     where=source.label,
-                    next_step="check the program that wrote it",
+                    next_step="check the program that wrote the file",
                 )
         except duckdb.Error as error:
             raise EvidenceError(_first(error), where=source.label) from error
@@ -233,13 +243,16 @@ def check(known: dict[str, str], numbers: Sequence[str], words: Sequence[str]) -
     """Raise `StatsError` if a column is missing, or one of `numbers` is not numeric."""
     for name in [*numbers, *words]:
         if name not in known:
-            raise StatsError(f"no column {name!r}", next_step=f"columns: {', '.join(known)}")
+            raise StatsError(
+                f"there is no column {name!r}",
+                next_step=f"use one of the columns {', '.join(known)}",
+            )
     for name in numbers:
         if not is_number(known[name]):
             found = ", ".join(n for n, kind in known.items() if is_number(kind)) or "none"
             raise StatsError(
                 f"column {name!r} is {known[name]}, not a number",
-                next_step=f"columns of numbers: {found}",
+                next_step=f"use one of the columns of numbers: {found}",
             )
 
 
@@ -255,8 +268,13 @@ def default_column(known: dict[str, str]) -> str:
     if len(numbers) == 1:
         return numbers[0]
     if not numbers:
-        raise StatsError("no column holds numbers", next_step=f"columns: {_typed(known)}")
-    raise StatsError("several columns have numbers: choose one", next_step=f"name one with -y: {', '.join(numbers)}")
+        raise StatsError(
+            "none of the columns contains numbers",
+            next_step=f"give data with a column of numbers; found the columns {_typed(known)}",
+        )
+    raise StatsError(
+        "several columns contain numbers; expected one", next_step=f"name one of them with -y: {', '.join(numbers)}"
+    )
 
 
 def _typed(known: dict[str, str]) -> str:

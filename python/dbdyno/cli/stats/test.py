@@ -84,7 +84,7 @@ def command(
     from dbdyno.stats.group_tests import NOTE, compare_groups, compare_in_blocks
 
     if by is None and len(given.operands) < 2:
-        raise click.UsageError("a test needs groups: name a column with --by, or two operands")
+        raise click.UsageError("a test needs groups: name a column with --by, or give two operands")
     found, used, blocks = describe_operands(
         given,
         column=column,
@@ -97,7 +97,7 @@ def command(
     )
     names = [group.name for group in found.groups]
     if base is not None and names and names[0] != base:
-        raise click.UsageError(f"--base {base!r} is none of the groups: {', '.join(names)}")
+        raise click.UsageError(f"--base {base!r} is not one of the groups: {', '.join(names)}")
     note_infinite(found.groups)
     tests = compare_groups(found)
     lead = _block_rows(compare_in_blocks(found, randomised=_is_randomised(given, by)), names)

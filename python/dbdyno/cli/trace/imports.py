@@ -89,7 +89,7 @@ def command(
         return
     _refuse_given("no --log", {**of_logs, **of_text})
     if not files:
-        raise click.UsageError("name FILES, or --log FILE")
+        raise click.UsageError("expected FILES or --log FILE")
     from dbdyno.trace.names import torn_records
     from dbdyno.trace.source import import_traces
 
@@ -162,10 +162,14 @@ def _may_replace(out: Path, force: bool) -> bool:
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return False
     if not _is_import(out):
-        raise TraceError("exists, and is not an imported trace", where=str(out), next_step="choose another --out")
+        raise TraceError(
+            "already exists, and is not an imported trace", where=str(out), next_step="choose another folder with --out"
+        )
     if not force:
         if not sys.stdin.isatty():
-            raise TraceError("exists already", where=str(out), next_step="choose another --out, or add --force")
+            raise TraceError(
+                "exists already", where=str(out), next_step="choose another folder with --out, or add --force"
+            )
         click.confirm(f"{out} holds an earlier import; replace it?", abort=True, err=True)
     return True
 

@@ -89,7 +89,7 @@ def command(
     for_ns = length_ns(length, "--for") if length else None
     out = out or Path("runs") / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-wire"
     if key_file is not None and not binds:
-        raise click.UsageError("--key-file has no effect without --binds: no message is kept")
+        raise click.UsageError("--key-file has no effect without --binds: messages are not kept")
     spin_for_ns = spin_ns(spin)
     wanted = ProxyOptions(
         listen, server_of(to), for_ns, binds, tls_cert, tls_key, server_tls, server_ca, spin_for_ns, key_file

@@ -94,7 +94,7 @@ def command(
     if exact and mode in ("read", "watch"):
         raise click.UsageError(f"--exact and --mode {mode} exclude each other; choose one")
     if details and not exact and mode in (None, "read"):
-        raise click.UsageError("--details has no effect when the memory is read; add --exact")
+        raise click.UsageError("--details has no effect without --exact: add --exact")
     from dbdyno.trace.record.process import place_of
     from dbdyno.trace.record.recording import RecordingOptions, recording
     from dbdyno.trace.record.texts import texts_of

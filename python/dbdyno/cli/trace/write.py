@@ -24,13 +24,17 @@ def command(run_name: str, out: Path, folder: Path) -> None:
 
     run = find_run(run_name, folder)
     if run.manifest.kind != "trace":
-        raise TraceError("is not an imported trace", where=str(run.path))
+        raise TraceError(
+            "is not an imported trace",
+            where=str(run.path),
+            next_step="make one with `dbdyno trace import FILES --out RUN`",
+        )
     require_whole(run)
     if str(run.manifest.to_json().get("format")).startswith("postgresql"):
         raise TraceError(
-            "is a recording of PostgreSQL, which no trace file of Oracle can hold",
+            "is a recording of PostgreSQL, which cannot be written as a trace file of Oracle",
             where=str(run.path),
-            next_step=f"any Parquet reader reads it; here: dbdyno trace profile {run.path}",
+            next_step=f"see it with `dbdyno trace profile {run.path}`, or read its Parquet files with another program",
         )
     create_empty(out, TraceError)
     written = json.loads(_core.write_trace(run.path, out))

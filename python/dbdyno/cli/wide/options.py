@@ -36,8 +36,8 @@ def opened(file: Path, target: str) -> tuple[Address, WideMap]:
     where, found = address(target), read(file)
     if found.keyspace != where.keyspace:
         raise WideError(
-            f"is of keyspace {found.keyspace}, the target is {where.keyspace}",
+            f"the map is of keyspace {found.keyspace}, but the target is {where.keyspace}",
             where=f"{file}: keyspace",
-            next_step="name the keyspace of the map, or change it in the map",
+            next_step="name the keyspace of the map in --target, or change the keyspace in the map",
         )
     return where, found

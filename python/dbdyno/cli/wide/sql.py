@@ -74,11 +74,11 @@ def command(
 
     form = form_of(form, output, FORMS)
     if master is not None and engine != "spark":
-        raise click.UsageError("--master is for --engine spark")
+        raise click.UsageError("--master works only with --engine spark")
     where, found = opened(file, target)
     if is_change(text):
         if engine == "spark":
-            raise click.UsageError("INSERT, UPDATE and DELETE go without --engine spark")
+            raise click.UsageError("leave --engine spark out for INSERT, UPDATE and DELETE")
         _change(text, where, found, file, writing and not dry_run, cascade)
         return
     answer: Answer | SparkAnswer

@@ -46,11 +46,19 @@ def read_file(path: Path) -> Contents:
     """
     try:
         if path.stat().st_size > LARGEST:
-            raise EvidenceError("is larger than 4 GB", where=str(path), next_step="split it; several files are one run")
+            raise EvidenceError(
+                "is larger than 4 GB",
+                where=str(path),
+                next_step="split the file; several files can be imported as one run",
+            )
         text = path.read_bytes().decode("utf-8", errors="replace").removeprefix("\ufeff")
         ended_ns = path.stat().st_mtime_ns
     except OSError as error:
-        raise EvidenceError(f"cannot be read: {error.strerror}", where=str(path)) from error
+        raise EvidenceError(
+            f"cannot be read: {error.strerror}",
+            where=str(path),
+            next_step="check the path and the permissions of the file",
+        ) from error
     found = read_text(text, str(path))
     if found.ended_ns is None:
         found.ended_ns, found.dated_by = ended_ns, FILE

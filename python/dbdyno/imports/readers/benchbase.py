@@ -58,7 +58,9 @@ def _values(given: JsonObject, where: str) -> dict[str, float]:
     }
     throughput = given.get(GOODPUT, given[THROUGHPUT])
     if throughput is None:
-        raise EvidenceError("has no throughput", where=where, next_step="check how the run ended")
+        raise EvidenceError(
+            "has no throughput", where=where, next_step="check whether the run of BenchBase ended normally"
+        )
     count = given.get("Measured Requests")
     return (
         known(

@@ -40,7 +40,9 @@ def read(text: str, where: str) -> Contents:
         return _timing(table(parsed(text, where), "the file", where), where)
     if len(found) > 1:
         raise EvidenceError(
-            f"holds {len(found)} results", where=where, next_step="give each job its own file: they are blocks of a run"
+            f"contains {len(found)} results",
+            where=where,
+            next_step="write each job into its own file; each file becomes a block of the run",
         )
     orders, transactions, engine = found[0]
     users = USERS.search(text)

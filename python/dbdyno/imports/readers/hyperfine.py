@@ -23,7 +23,9 @@ def read(text: str, where: str) -> Contents:
     """
     results = table(parsed(text, where), "the file", where).get("results")
     if not isinstance(results, list) or not results:
-        raise EvidenceError("has no list of results", where=where, next_step="export it again with --export-json")
+        raise EvidenceError(
+            "has no list of results", where=where, next_step="export the result again with --export-json"
+        )
     arms = [_arm(table(row, f"result {at}", where), f"{where}: result {at}") for at, row in enumerate(results)]
     repeated = [name for name, count in Counter(arm.arm for arm in arms).items() if count > 1]
     if repeated:
@@ -36,7 +38,9 @@ def read(text: str, where: str) -> Contents:
 def _arm(row: JsonObject, where: str) -> Timed:
     times, codes = row.get("times"), row.get("exit_codes")
     if not isinstance(times, list) or not times:
-        raise EvidenceError("has no times of single executions", where=where, next_step="use hyperfine 1.10 or newer")
+        raise EvidenceError(
+            "has no times of the individual executions", where=where, next_step="use hyperfine 1.10 or newer"
+        )
     if not isinstance(codes, list) or len(codes) != len(times):
         codes = [0] * len(times)
     arm, at_ns = Timed(str(row.get("command") or "")[:60] or "command", in_turn=True), 0

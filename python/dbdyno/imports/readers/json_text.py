@@ -24,7 +24,9 @@ def parsed(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError as error:
-        raise EvidenceError("is nested too deeply", where=where) from error
+        raise EvidenceError(
+            "is nested too deeply", where=where, next_step="pass a file written by a benchmark program"
+        ) from error
     except ValueError as error:
         raise EvidenceError(
             f"is not complete JSON: {error}", where=where, next_step="pass the complete file"
@@ -38,5 +40,7 @@ def table(value: Any, name: str, where: str) -> JsonObject:
         EvidenceError: It is anything else.
     """
     if not isinstance(value, dict):
-        raise EvidenceError(f"{name} is not an object", where=where)
+        raise EvidenceError(
+            f"{name} is not an object", where=where, next_step="pass the complete file of the benchmark program"
+        )
     return value

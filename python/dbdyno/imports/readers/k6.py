@@ -28,7 +28,7 @@ def read(text: str, where: str) -> Contents:
     for counter, trend in OPERATIONS.items():
         if counter in metrics:
             return _contents(metrics, counter, trend, where)
-    raise EvidenceError("counts neither http_reqs nor iterations", where=where, next_step="export the whole summary")
+    raise EvidenceError("has neither http_reqs nor iterations", where=where, next_step="export the complete summary")
 
 
 def _contents(metrics: JsonObject, counter: str, trend: str, where: str) -> Contents:

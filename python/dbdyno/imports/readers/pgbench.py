@@ -43,10 +43,12 @@ def read(text: str, where: str) -> Contents:
     """Return the intervals of --progress, or else the sums of the whole run.
 
     Raises:
-        EvidenceError: There is neither a summary nor a line of progress, or the text holds several runs.
+        EvidenceError: There is neither a summary nor a line of progress, or the text contains several runs.
     """
     if len(KIND.findall(text)) > 1:
-        raise EvidenceError("holds several runs of pgbench", where=where, next_step="give each its own file")
+        raise EvidenceError(
+            "contains several runs of pgbench", where=where, next_step="write each run into its own file"
+        )
     kind = KIND.search(text)
     name = kind[1].removeprefix("<builtin: ").removesuffix(">") if kind else ""
     settings = {own: _setting(found[1]) for own, one in SETTINGS.items() if (found := one.search(text))}

@@ -52,7 +52,7 @@ def read(text: str, where: str) -> Contents:
             continue
         clients.add(client)
     if not arm.elapsed_ns:
-        raise EvidenceError("has no readable line", where=where)
+        raise EvidenceError("has no readable line", where=where, next_step="give a log written by pgbench --log")
     arm.sessions = len(clients)
     ended_ns = max(map(sum, zip(arm.started_ns, arm.elapsed_ns, strict=True)))
     return Contents("pgbench", settings={}, timed=[arm], unread=unread, ended_ns=ended_ns)
@@ -70,7 +70,7 @@ def _aggregated(text: str, where: str) -> Contents:
     begins = [row[0] * NS["s"] for row in rows]
     if len(rows) < 2 or any(a >= b for a, b in itertools.pairwise(begins)):
         raise EvidenceError(
-            "has no intervals one after the other",
+            "has no consecutive intervals",
             where=where,
             next_step="give the log of one thread (pgbench --jobs 1), with two intervals or more",
         )

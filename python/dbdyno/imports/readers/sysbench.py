@@ -38,16 +38,18 @@ def read(text: str, where: str) -> Contents:
     """Return the intervals of --report-interval, or else the sums of the whole run.
 
     Raises:
-        EvidenceError: There is neither a summary nor a line of an interval, or the text holds several runs.
+        EvidenceError: There is neither a summary nor a line of an interval, or the text contains several runs.
     """
     if len(VERSION.findall(text)) > 1:
-        raise EvidenceError("holds several runs of sysbench", where=where, next_step="give each its own file")
+        raise EvidenceError(
+            "contains several runs of sysbench", where=where, next_step="write each run into its own file"
+        )
     totals, intervals = _totals(text), _intervals(text)
     if not totals and not intervals:
         raise EvidenceError(
             "has neither a result nor a line of an interval",
             where=where,
-            next_step="keep all that `sysbench ... run` prints",
+            next_step="give the complete output of `sysbench ... run`",
         )
     threads, version = THREADS.search(text), VERSION.search(text)
     sessions = max(1, min(int(threads[1]) if threads else 1, 65535))

@@ -55,7 +55,9 @@ def claims(only: Sequence[str] = ()) -> list[Claim]:
     wanted = [name.strip().upper() for name in only if name.strip()] or list(NAMES)
     unknown = [name for name in wanted if name not in NAMES]
     if unknown:
-        raise ModelError(f"there is no claim {unknown[0]!r}", where="--only", next_step=f"there are {', '.join(NAMES)}")
+        raise ModelError(
+            f"there is no claim {unknown[0]!r}", where="--only", next_step=f"use one of {', '.join(NAMES)}"
+        )
     return [importlib.import_module(f"dbdyno.model.claims.{FILES[name]}").CLAIM for name in wanted]
 
 
@@ -84,9 +86,15 @@ def map_of(
     from dbdyno.model.claims.map import draw_map
 
     if replications < 2:
-        raise ModelError("an interval needs 2 replications or more", where="--replications")
+        raise ModelError(
+            "expected 2 replications or more, which an interval needs",
+            where="--replications",
+            next_step="write for example --replications 10",
+        )
     if name.upper() not in MAPS:
-        raise ModelError(f"no map of a claim {name!r}", where="CLAIM", next_step=f"there are {', '.join(MAPS)}")
+        raise ModelError(
+            f"there is no map of a claim named {name!r}", where="CLAIM", next_step=f"use one of {', '.join(MAPS)}"
+        )
     module = importlib.import_module(f"dbdyno.model.claims.{FILES[name.upper()]}")
     done = itertools.count(1)
     bench = Bench(replications, seed, lambda: on_progress(f"{name.upper()}: replication {next(done)}"))
@@ -120,7 +128,11 @@ def hold(
         ModelError: a name is not the name of a claim, or there are fewer than 2 replications.
     """
     if replications < 2:
-        raise ModelError("an interval needs 2 replications or more", where="--replications")
+        raise ModelError(
+            "expected 2 replications or more, which an interval needs",
+            where="--replications",
+            next_step="write for example --replications 10",
+        )
     most = max(GROWTH * replications if most is None else most, replications)
     wanted = claims(only)
     found = []

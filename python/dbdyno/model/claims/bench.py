@@ -174,4 +174,6 @@ def value_of(machine: Machine, path: str) -> float:
     for row in machine.parameters:
         if row["path"] == path:
             return float(row["value"])
-    raise ModelError(f"has no parameter {path}", where=machine.name)
+    raise ModelError(
+        f"has no parameter {path}", where=machine.name, next_step="list the parameters with `dbdyno model show MACHINE`"
+    )

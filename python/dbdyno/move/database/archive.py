@@ -97,12 +97,14 @@ class _Reader:
         self.integer_bytes = self.offset_bytes = 0
 
     def error(self, what: str) -> MoveError:
-        return MoveError(what, where=str(self.path), next_step="move the database again, with another pg_dump")
+        return MoveError(
+            what, where=str(self.path), next_step="move the database again with another version of pg_dump"
+        )
 
     def take(self, count: int) -> bytes:
         part = self.data[self.at : self.at + count]
         if len(part) != count:
-            raise ValueError(f"it ends at byte {len(self.data)}")
+            raise ValueError(f"the archive ends at byte {len(self.data)}")
         self.at += count
         return part
 
@@ -120,7 +122,7 @@ class _Reader:
 
     def head(self) -> None:
         if self.take(5) != MAGIC:
-            raise ValueError("its first bytes are others")
+            raise ValueError("its first bytes are not those of an archive of pg_dump")
         major, minor, _, self.integer_bytes, self.offset_bytes, form = self.take(6)
         self.version = (major, minor)
         if not OLDEST <= self.version <= NEWEST or form != CUSTOM:

@@ -234,7 +234,7 @@ def _refuse_hidden(conn: psycopg.Connection[Any]) -> None:
         raise MoveError(
             f"row-level security hides rows of {row[0]} from the role {conn.info.user}",
             where=f"database {conn.info.dbname}",
-            next_step="read as the owner of the table, a superuser, or a role with BYPASSRLS",
+            next_step="connect as the owner of the table, a superuser, or a role with BYPASSRLS",
         )
 
 

@@ -182,26 +182,31 @@ def refuse(source: Postgres, target: Postgres, conn: psycopg.Connection[Any], jo
     """
     if source.pooled:
         raise MoveError(
-            "a pooler may give each transaction another server process, and a snapshot is valid in one only",
+            "a pooler is in between: it may give each transaction another server process, and a snapshot is "
+            "valid in only one",
             where=source.safe_dsn,
-            next_step="connect to the server itself",
+            next_step="connect to the server directly",
         )
     with contextlib.closing(source.connect()) as there:
         if place_of(source, there) == place_of(target, conn):
-            raise MoveError("is the source itself", where=target.safe_dsn, next_step="name another database")
+            raise MoveError(
+                "is the source database; expected another one as the target",
+                where=target.safe_dsn,
+                next_step="name another database",
+            )
         version, unfinished = there.info.server_version, job_in(there)
         is_marked = there.execute("select to_regnamespace(%s) is not null", [MARK]).fetchone() == (True,)
     if is_marked and unfinished is None:
         raise MoveError(
-            f"has a schema {MARK}, a name that a move needs for itself",
+            f"has a schema {MARK}, which is the name that a move uses for its own schema",
             where=source.safe_dsn,
-            next_step=f"rename it: alter schema {MARK} rename to ...",
+            next_step=f"rename it with: alter schema {MARK} rename to ...",
         )
     if unfinished is not None:
         raise MoveError(
             f"is the target of the unfinished job {unfinished[0]}",
             where=source.safe_dsn,
-            next_step=f"finish it first: dbdyno move resume {unfinished[1]} --source DSN --target DSN",
+            next_step=f"finish that job first: run `dbdyno move resume {unfinished[1]} --source DSN --target DSN`",
         )
     refuse_target(target, conn, job)
     refuse_filled(target, conn)

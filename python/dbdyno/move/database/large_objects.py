@@ -100,7 +100,11 @@ def _copy_one(here: psycopg.Connection[Any], restorer: Restorer, one: LargeObjec
             size += len(piece)
     except psycopg.Error as error:
         said = str(error).strip().splitlines()[0]
-        raise MoveError(said, where=f"large object {one.oid}", next_step="grant SELECT on it, then resume") from None
+        raise MoveError(
+            said,
+            where=f"large object {one.oid}",
+            next_step="grant SELECT on the large object, then run `dbdyno move resume`",
+        ) from None
     place = sql.SQL("large object {}").format(sql.Literal(one.oid))
     if one.comment is not None:
         there.execute(sql.SQL("comment on {} is {}").format(place, one.comment))

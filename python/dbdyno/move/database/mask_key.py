@@ -63,7 +63,7 @@ def refuse_other_key(digest: str, mask_key: str) -> None:
     """
     if digest_of(mask_key) != digest:
         raise MoveError(
-            "the job began with another key for its masks",
+            "the job was started with another key for its masks",
             where="--mask-key-file",
-            next_step="repeat the command with which it began, with the same file, or begin a new job",
+            next_step="run the first command again with the same key file, or start a new job",
         )

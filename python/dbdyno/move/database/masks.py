@@ -113,7 +113,9 @@ def read_masks(given: Iterable[str]) -> tuple[Mask, ...]:
         method = found[2].lower()
         if method not in METHODS:
             raise MoveError(
-                f"there is no method {method!r}", where=f"--mask {words}", next_step=f"methods: {', '.join(METHODS)}"
+                f"there is no mask method {method!r}",
+                where=f"--mask {words}",
+                next_step=f"use one of: {', '.join(METHODS)}",
             )
         constant = None if found[3] is None else found[3].strip()
         if (method == "constant") != (constant is not None):
@@ -121,7 +123,11 @@ def read_masks(given: Iterable[str]) -> tuple[Mask, ...]:
             raise MoveError(says, where=f"--mask {words}", next_step=_WRITE_CONSTANT)
         names = tuple(_folded(part) for part in _PART.findall(found[1]))
         if names in masks:
-            raise MoveError("names its column a second time", where=f"--mask {words}", next_step="give one of the two")
+            raise MoveError(
+                "masks a column that another --mask already masks",
+                where=f"--mask {words}",
+                next_step="leave one of the two masks out",
+            )
         masks[names] = Mask(words.strip(), names, method, constant)
     return tuple(masks.values())
 
@@ -136,7 +142,11 @@ def mask(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask]) -> Inv
     """
     conn = snapshot.conn
     if masks and conn.info.server_version < OLDEST:
-        raise MoveError("masks need PostgreSQL 11 in the source", where="--mask", next_step="move without --mask")
+        raise MoveError(
+            "masks need PostgreSQL 11 or newer as the source",
+            where="--mask",
+            next_step="use a newer source server, or leave --mask out",
+        )
     found = [_resolved(conn, one) for one in masks]
     notes = [note for one in found for note in _checked(conn, one, found)]
     methods: dict[tuple[int, str], str] = {}
@@ -175,21 +185,33 @@ def _resolved(conn: psycopg.Connection[Any], given: Mask) -> _Masked:
         raise MoveError(f"there is no table {'.'.join(wanted)}", where=where, next_step=step)
     if len(fits) > 1:
         names = [f"{row[1]}.{row[2]}" for row in fits]
-        raise MoveError(f"several tables have this name: {', '.join(names)}", where=where, next_step="name the schema")
+        raise MoveError(
+            f"the name is ambiguous; tables with this name: {', '.join(names)}",
+            where=where,
+            next_step="write the schema before the table, as in schema.table.column",
+        )
     oid, schema, name, kind = fits[0]
     if kind not in ("r", "p"):
-        raise MoveError(f"{schema}.{name} has no rows of its own", where=where, next_step="mask the table behind it")
+        raise MoveError(
+            f"{schema}.{name} has no rows of its own that could be masked",
+            where=where,
+            next_step="mask the table that holds the rows",
+        )
     columns = conn.execute(_COLUMNS_SQL, [oid]).fetchall()
     row = next((one for one in columns if one[0] == given.column), None)
     if row is None:
         raise MoveError(
             f"{schema}.{name} has no column {given.column}",
             where=where,
-            next_step=f"it has: {', '.join(one[0] for one in columns[:20])}",
+            next_step=f"name one of its columns: {', '.join(one[0] for one in columns[:20])}",
         )
     _, number, base, is_required, generated, pg_type = row
     if generated:
-        raise MoveError("the server computes it from other columns", where=where, next_step="mask those")
+        raise MoveError(
+            "the column cannot be masked: the server computes it from other columns",
+            where=where,
+            next_step="mask the columns it is computed from",
+        )
     _refuse_type(given, where, base, pg_type, is_required=is_required)
     _refuse_constant(conn, given, where, pg_type)
     return _Masked(given, oid, number, base, pg_type)
@@ -200,13 +222,15 @@ def _refuse_type(given: Mask, where: str, base: str, pg_type: str, *, is_require
     if types is not None and base not in types:
         fitting = [name for name, one in METHODS.items() if one is None or base in one]
         raise MoveError(
-            f"{given.method} is not for the type {pg_type}",
+            f"{given.method} does not support the type {pg_type}",
             where=where,
-            next_step=f"methods for it: {', '.join(fitting)}",
+            next_step=f"use one of: {', '.join(fitting)}",
         )
     if given.method == "null" and is_required:
         raise MoveError(
-            "the column may not be NULL", where=where, next_step="mask it by hash, keep-length or constant:VALUE"
+            "the method null cannot be used: the column is NOT NULL",
+            where=where,
+            next_step="use hash, keep-length or constant:VALUE",
         )
 
 
@@ -219,7 +243,7 @@ def _refuse_constant(conn: psycopg.Connection[Any], given: Mask, where: str, pg_
     except psycopg.Error as error:
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         step = f"write a value of the type {pg_type} behind constant:"
-        raise MoveError(f"the constant is refused: {said}", where=where, next_step=step) from None
+        raise MoveError(f"the server refused the constant: {said}", where=where, next_step=step) from None
 
 
 def _checked(conn: psycopg.Connection[Any], one: _Masked, others: Sequence[_Masked]) -> list[str]:
@@ -231,7 +255,7 @@ def _checked(conn: psycopg.Connection[Any], one: _Masked, others: Sequence[_Mask
     where, method = f"--mask {one.mask.words}", one.mask.method
     if conn.execute(_PARTITIONED_SQL, [one.oid, one.number]).fetchone():
         raise MoveError(
-            "the table is partitioned by it: rows would belong to other partitions",
+            "the table is partitioned by this column: masked rows would belong to other partitions",
             where=where,
             next_step="mask other columns",
         )
@@ -239,9 +263,10 @@ def _checked(conn: psycopg.Connection[Any], one: _Masked, others: Sequence[_Mask
     for index, width in conn.execute(_UNIQUE_SQL, [one.oid, one.number]).fetchall():
         if width == 1 and (method in ("year", "constant") or (method == "hash" and one.base.startswith("int"))):
             raise MoveError(
-                f"its values must be unique ({index}), and {method} makes equal ones",
+                f"the values of the column must be unique ({index}), and {method} produces equal values",
                 where=where,
-                next_step="a number without a meaning needs no mask; null removes one that is no key",
+                next_step="leave the mask out for numbers without meaning, or use null for a column that is not "
+                "part of a key",
             )
         if method == "constant":
             notes.append(f"{index} is unique: rows that only {one.mask.column} tells apart end the move")
@@ -268,5 +293,5 @@ def _refuse_half(one: _Masked, name: str, row: Sequence[Any], others: Sequence[_
             raise MoveError(
                 f"{name} is a foreign key of {table} to {to_table}: both sides need the same mask",
                 where=f"--mask {one.mask.words}",
-                next_step="mask the column of the other table by the same method, too",
+                next_step="mask the column of the other table with the same method",
             )

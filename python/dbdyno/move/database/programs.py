@@ -111,7 +111,7 @@ def dump(server: Postgres, programs: Programs, file: Path, arguments: Sequence[s
         raise MoveError(
             f"pg_dump {programs.version} failed: {'; '.join(lines[:4]) or process.returncode}",
             where=server.safe_dsn,
-            next_step="check that this role may read the whole database; pg_dump alone reports the same error",
+            next_step="check that this role may read the whole database; run pg_dump alone to see the same error",
         )
     file.chmod(0o600)
 
@@ -131,8 +131,8 @@ def connection_environment(parameters: Mapping[str, str]) -> dict[str, str]:
     }
     if "sslpassword" in parameters:
         raise MoveError(
-            "pg_dump takes the password of a TLS key only among its arguments, where others see it",
+            "the password of a TLS key cannot be passed to pg_dump safely: other users can read its arguments",
             where="sslpassword",
-            next_step="use a key without a password, readable by you alone",
+            next_step="use a key without a password that only you can read",
         )
     return {names[key]: value for key, value in parameters.items() if key in names}

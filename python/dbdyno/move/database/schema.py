@@ -230,13 +230,13 @@ def _quoted(name: str) -> str:
 def refusal(entry: Entry, error: psycopg.Error) -> MoveError:
     """Return the error for a statement that the target refused, with the next step."""
     said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    step = "see the server's message; correct the cause, then `dbdyno move resume`"
+    step = "correct the cause that the server's message names, then run `dbdyno move resume`"
     if entry.kind == "EXTENSION":
-        step = f"install the package of the extension {entry.tag} at the target's server, then `dbdyno move resume`"
+        step = f"install the package of the extension {entry.tag} at the target's server, then run `dbdyno move resume`"
     elif isinstance(error, psycopg.errors.InsufficientPrivilege):
-        step = "connect as a superuser or as a role that may do it, then `dbdyno move resume`"
+        step = "connect as a superuser or as a role with this right, then run `dbdyno move resume`"
     elif error.sqlstate == "53200":
-        step = "raise max_locks_per_transaction at the target, then `dbdyno move resume`"
+        step = "raise max_locks_per_transaction at the target, then run `dbdyno move resume`"
     return MoveError(said, where=entry.name, next_step=step)
 
 
@@ -266,7 +266,7 @@ def restore_before(
             conn.execute(MARK_SQL)
         except (psycopg.errors.DuplicateSchema, psycopg.errors.UniqueViolation):
             raise MoveError(
-                "another job began in this database just now", where=MARK, next_step="wait until it has ended"
+                "another job has just started in this database", where=MARK, next_step="wait until that job has ended"
             ) from None
         conn.execute("insert into dbdyno_move.job values (%s, %s)", [job, str(folder.absolute())])
         if drops_public:
@@ -313,6 +313,7 @@ def take_back(
         found = found_in(conn)
         if found:
             raise MoveError(
-                f"objects of an earlier attempt cannot be removed, because there are others: {', '.join(found[:5])}",
+                f"the objects of an earlier attempt cannot be removed, because the database contains other "
+                f"objects: {', '.join(found[:5])}",
                 next_step="drop the database, create it again, and start a new job",
             )

@@ -169,16 +169,22 @@ def refuse_target(target: Postgres, conn: psycopg.Connection[Any], job: str = ""
     """
     if target.pooled:
         raise MoveError(
-            "a pooler is in between, and settings of a session would go to others",
+            "a pooler is in between: settings of this session would affect other sessions",
             where=target.safe_dsn,
-            next_step="connect to the server itself",
+            next_step="connect to the server directly",
         )
     row = conn.execute(PLACE_SQL).fetchone()
     assert row is not None, "a session is in a database"
     reasons = {
-        "the server is older than PostgreSQL 12": (conn.info.server_version < OLDEST, "name a newer server"),
-        "the server is a standby, which takes no writes": (row[2], "name its primary, if that is not in use"),
-        "sessions are read-only here (default_transaction_read_only = on)": (row[3] == "on", "see who set it, and why"),
+        "the server is older than PostgreSQL 12": (
+            conn.info.server_version < OLDEST,
+            "name a server of PostgreSQL 12 or newer",
+        ),
+        "the server is a standby, which takes no writes": (row[2], "name its primary server"),
+        "sessions are read-only here (default_transaction_read_only = on)": (
+            row[3] == "on",
+            "set it to off for this role or database",
+        ),
         f"the role {row[5]} may not create schemas in this database": (
             not row[4],
             "connect as the owner of the database, or as a superuser",
@@ -193,9 +199,9 @@ def refuse_target(target: Postgres, conn: psycopg.Connection[Any], job: str = ""
         names = ", ".join(f"{name} ({role}, {host}, pid {pid})" for name, role, host, pid in others[:SHOWN])
         more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
         raise MoveError(
-            f"looks like a database in use: {counted(len(others), 'session')} of others: {names}{more}",
+            f"seems to be in use: {counted(len(others), 'session')} of other clients: {names}{more}",
             where=target.safe_dsn,
-            next_step="name another database, or end these sessions if it is the right one",
+            next_step="name another database, or end these sessions if this database is the right one",
         )
 
 
@@ -219,7 +225,8 @@ def refuse_filled(target: Postgres, conn: psycopg.Connection[Any]) -> None:
         raise MoveError(
             f"the unfinished job {marked[0]} is in this database",
             where=target.safe_dsn,
-            next_step=f"dbdyno move resume {marked[1]} --source DSN --target DSN; or drop and create the database",
+            next_step=f"run `dbdyno move resume {marked[1]} --source DSN --target DSN`, or drop and create the "
+            f"database",
         )
     found = found_in(conn)
     if found:
@@ -227,7 +234,7 @@ def refuse_filled(target: Postgres, conn: psycopg.Connection[Any]) -> None:
         raise MoveError(
             f"is not empty: {', '.join(found[:SHOWN])}{more}",
             where=target.safe_dsn,
-            next_step="name an empty database: createdb --template=template0 NAME",
+            next_step="name an empty database, or create one with `createdb --template=template0 NAME`",
         )
 
 
@@ -253,7 +260,10 @@ def end_sessions(conn: psycopg.Connection[Any], job: str) -> None:
     until = time.monotonic() + END_S
     while conn.execute(asked, [application(job)]).fetchall():
         if time.monotonic() > until:
-            raise MoveError(f"sessions of an earlier attempt of job {job} do not end", next_step="end them yourself")
+            raise MoveError(
+                f"sessions of an earlier attempt of job {job} are still running after they were told to end",
+                next_step="end these sessions manually, then run the command again",
+            )
         time.sleep(0.1)
 
 

@@ -54,7 +54,7 @@ class Job:
         place = self.ledger.folder / INNER / name
         if not place.is_file() or digest(place) != self.database["archives"].get(name):
             raise MoveError(
-                "is not the archive that the job wrote, and is not executed",
+                "is not the archive that the job wrote, so it is not executed",
                 where=str(place),
                 next_step="drop the target database, create it again, and start a new job",
             )

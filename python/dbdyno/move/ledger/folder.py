@@ -75,9 +75,9 @@ class Ledger:
                 make_folder(folder)
             elif (folder / INNER / "manifest.json").exists():
                 raise MoveError(
-                    "a job already exists there",
+                    "already contains a job",
                     where=str(folder),
-                    next_step=f"`dbdyno move status {folder}`, or name another folder",
+                    next_step=f"see the job with `dbdyno move status {folder}`, or name another folder",
                 )
             elif not folder.is_dir() or any(one.name != INNER for one in folder.iterdir()):
                 raise MoveError("is not an empty folder", where=str(folder), next_step="name a new folder")
@@ -106,17 +106,23 @@ class Ledger:
         """
         place = folder / INNER / "manifest.json"
         if not place.exists():
-            raise MoveError("no job is there", where=str(folder), next_step="name the folder that `dbdyno move` wrote")
+            raise MoveError("contains no job", where=str(folder), next_step="name the folder that `dbdyno move` wrote")
         manifest = _read(place)
         if not isinstance(manifest, dict) or manifest.get("version") != VERSION:
             raise MoveError(
-                "the job was written by another version of dbdyno", where=str(place), next_step="use that version"
+                "the job was written by another version of dbdyno",
+                where=str(place),
+                next_step="use the version of dbdyno that wrote it",
             )
         if not _is_whole(manifest):
             raise _damaged(place, "plan of a job")
         for chunk in manifest["plan"]["chunks"]:
             if Path(chunk["file"]).is_absolute() or ".." in Path(chunk["file"]).parts:
-                raise MoveError(f"names a file outside of its folder: {chunk['file']!r}", where=str(place))
+                raise MoveError(
+                    f"names a file outside of its folder: {chunk['file']!r}",
+                    where=str(place),
+                    next_step="move the table again into another folder",
+                )
         return cls(folder, manifest)
 
     @property
@@ -133,9 +139,9 @@ class Ledger:
         """
         if not is_own(self.manifest.get("plan"), self.manifest.get("seal")):
             raise MoveError(
-                "this user did not make this plan here, so it is not executed",
+                "the job's plan was not made by this user on this machine, so it is not executed",
                 where=str(self.folder),
-                next_step="`status` and `verify` read it; to move the table, begin a job of your own",
+                next_step="read it with `dbdyno move status` and `verify`; start your own job to move the table",
             )
 
     def save(self) -> None:
@@ -285,7 +291,9 @@ class Ledger:
                 fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise MoveError(
-                    "another process works on this job", where=str(self.folder), next_step="wait until it has ended"
+                    "another process is working on this job",
+                    where=str(self.folder),
+                    next_step="wait until that process has ended",
                 ) from None
             yield
         finally:
@@ -372,11 +380,15 @@ def _read(place: Path) -> Any:
     try:
         return read_json(place)
     except EvidenceError as error:
-        raise MoveError(error.message, where=error.where, next_step="move the table again, elsewhere") from None
+        raise MoveError(
+            error.message, where=error.where, next_step="move the table again into another folder"
+        ) from None
 
 
 def _damaged(place: Path, what: str) -> MoveError:
-    return MoveError(f"is damaged: it is not a {what}", where=str(place), next_step="move the table again, elsewhere")
+    return MoveError(
+        f"is damaged: it is not a {what}", where=str(place), next_step="move the table again into another folder"
+    )
 
 
 def _cannot(place: Path, error: Exception) -> MoveError:

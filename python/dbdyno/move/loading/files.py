@@ -38,7 +38,7 @@ def files_of(folder: Path) -> tuple[list[Path], dict[str, Filed] | None]:
             raise MoveError(
                 "the job that writes these files is not complete",
                 where=str(place),
-                next_step=f"dbdyno move resume {place} --source DSN",
+                next_step=f"run `dbdyno move resume {place} --source DSN`",
             )
         found, chunks = ledger.records(), {chunk["number"]: chunk for chunk in ledger.plan["chunks"]}
         own = {
@@ -74,7 +74,9 @@ def described(files: Sequence[Path]) -> list[tuple[list[FileColumn], int | None]
     for path, (columns, _) in zip(files, found, strict=True):
         if columns != first:
             raise MoveError(
-                f"has other columns than {files[0].name}", where=str(path), next_step="load them one by one"
+                f"does not have the same columns as {files[0].name}",
+                where=str(path),
+                next_step="load the files one by one",
             )
     return found
 
@@ -83,7 +85,7 @@ def _describe(path: Path) -> tuple[list[FileColumn], int | None]:
     try:
         return _core.move_describe(path)
     except MoveError as error:
-        step = error.next_step or "give a whole file of Parquet or Arrow IPC"
+        step = error.next_step or "give a complete Parquet or Arrow IPC file"
         raise MoveError(error.message, where=error.where, next_step=step) from None
 
 
@@ -93,7 +95,7 @@ def _header(path: Path) -> list[FileColumn]:
         with path.open(encoding="utf-8", newline="") as file:
             names = next(csv.reader(file), [])
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise MoveError(f"cannot be read: {error}", where=str(path), next_step="give a CSV in UTF-8") from None
+        raise MoveError(f"cannot be read: {error}", where=str(path), next_step="give a CSV file in UTF-8") from None
     twice = next((name for name in names if names.count(name) > 1), None)
     if not names or twice is not None or "" in names:
         raise MoveError(
@@ -133,7 +135,7 @@ def rejects_of(into: LoadRequest, files: Sequence[Path]) -> Rejects | None:
     if into.rejects.exists():
         raise MoveError("already exists", where=str(into.rejects), next_step="name a new file for rejected rows")
     if not into.rejects.absolute().parent.is_dir():
-        raise MoveError("its folder does not exist", where=str(into.rejects), next_step="make the folder first")
+        raise MoveError("its folder does not exist", where=str(into.rejects), next_step="create the folder first")
     return Rejects(into.rejects, into.rejects_most, files)
 
 
@@ -155,7 +157,7 @@ def refuse_other_than_records(
         record = (records or {}).get(str(path))
         if record is not None and (record["rows"], record["hash"]) != (one["rows"], one["hash"]):
             raise MoveError(
-                "contains other rows than its job wrote; the table was not changed",
+                "does not contain the rows that its job wrote; the table was not changed",
                 where=str(path),
                 next_step="move the table out again",
             )
@@ -169,7 +171,7 @@ def refuse_unstaged(done: Sequence[Mapping[str, Any]]) -> None:
     """
     if any(one["refused"] for one in done):
         raise MoveError(
-            "rows were rejected before they were staged: the others alone have no hash to compare with",
+            "some rows were rejected, and the hash of the files covers all rows, so the others cannot be verified",
             where="--verify",
-            next_step="the table was not changed; repair them, or leave --verify out",
+            next_step="repair the rejected rows, or leave --verify out; the table was not changed",
         )

@@ -91,7 +91,7 @@ def _refusal(error: psycopg.Error, into: LoadRequest) -> MoveError:
     """Return the server's error with the next step, which for an error of a single row is to reject such rows."""
     found = failure(error, into.table)
     if into.rejects is None and is_of_a_row(error) and error.sqlstate != DOUBLE:
-        step = "nothing was changed; repair the rows or the table, or let such rows go to a file by --rejects"
+        step = "repair the rows or the table, or write such rows to a file with --rejects; nothing was changed"
         return MoveError(found.message, where=found.where, next_step=step)
     return found
 

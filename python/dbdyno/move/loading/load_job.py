@@ -137,9 +137,9 @@ def plan_of(source: Path, into: LoadRequest, target: str, job: str, workers: int
     files, records = files_of(source)
     if files[0].suffix == CSV:
         raise MoveError(
-            "a CSV is one piece: a job could not go on within it",
+            "a CSV file is loaded as a whole: a job cannot continue within one",
             where=str(source),
-            next_step="leave --job out: the load is one transaction, and is run again where it failed",
+            next_step="leave --job out; the load is one transaction, which you can run again if it fails",
         )
     heads = described(files)[0][0]
     each = [_look(path) for path in files]
@@ -184,7 +184,7 @@ def refuse_changed(plan: Plan) -> None:
             raise MoveError(
                 "has changed since the job began: its staged rows may differ from what it contains now",
                 where=one["path"],
-                next_step="--restart loads all files again",
+                next_step="add --restart to load all files again",
             )
 
 

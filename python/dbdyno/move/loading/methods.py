@@ -242,5 +242,5 @@ def refuse_misread(
     if found % MODULUS != total:
         raise MoveError(
             "the staged rows are not those of the files; the table was not changed",
-            next_step="report it, with the versions of dbdyno and of the server",
+            next_step="report this error, with the versions of dbdyno and of the server",
         )

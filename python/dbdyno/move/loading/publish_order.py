@@ -36,18 +36,26 @@ def intos(tables: Sequence[Table], into: LoadRequest, quoted: Quoted | None = No
     if into.table != EACH and not into.table.endswith(f".{EACH}"):
         if len(tables) != 1:
             raise MoveError(
-                f"{len(tables)} tables cannot be moved into one",
+                f"{len(tables)} tables cannot be moved into one table",
                 where=f"--into {into.table}",
-                next_step="write --into 'schema.*'",
+                next_step="name a schema as the target: --into 'schema.*'",
             )
         return [into]
     if into.mode == PARTITIONS:
-        raise MoveError(f"--mode {PARTITIONS} is for one table at a time", where="--tables")
+        raise MoveError(
+            f"--mode {PARTITIONS} works on one table at a time",
+            where="--tables",
+            next_step="move each table in a job of its own",
+        )
     schema, quoted = into.table.removesuffix(EACH), quoted or _quoted
     names = [f"{schema}{quoted(one.name)}" if schema else quoted(one.schema, one.name) for one in tables]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise MoveError("two tables would go into it", where=twice, next_step="move one of them by itself")
+        raise MoveError(
+            "two source tables would be loaded into this table",
+            where=twice,
+            next_step="move one of the two in a job of its own",
+        )
     return [replace(into, table=name) for name in names]
 
 

@@ -61,7 +61,7 @@ class Rejects:
             raise MoveError(
                 f"more than {counted(self.most, 'row')} cannot be loaded; the table was not changed: {first}",
                 where="--max-rejects",
-                next_step="repair the data or the table, or allow more",
+                next_step="repair the data or the table, or allow more rejected rows with --max-rejects",
             )
 
     def write(self) -> None:
@@ -76,7 +76,9 @@ class Rejects:
             self.written = True
         except OSError as error:
             raise MoveError(
-                f"cannot be written: {error.strerror}; the table was not changed", where=str(self.path)
+                f"cannot be written: {error.strerror}; the table was not changed",
+                where=str(self.path),
+                next_step="free space or check permissions there",
             ) from None
 
     def take_back(self, conn: psycopg.Connection[Any]) -> None:

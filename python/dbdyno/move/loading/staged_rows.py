@@ -66,9 +66,9 @@ def heads_of(conn: psycopg.Connection[Any], plan: Plan, table: int = 0) -> Heads
     lost = next((one for one, found in zip(columns, types, strict=True) if found is None), None)
     if lost is not None:
         raise MoveError(
-            f"is {lost.pg_type}, which the target does not know",
+            f"is of type {lost.pg_type}, which the target does not have",
             where=f"column {lost.name}",
-            next_step="leave it out by --columns, or move it as text by way of files",
+            next_step="leave the column out with --columns, or move it as text in files",
         )
     return [
         {"name": one.name, "holds": found, "pg_type": one.pg_type, "came": one.pg_type, "arrow": one.pg_type}
@@ -279,7 +279,7 @@ def _read_again(
     if found is None or int(found["hash"], 16) % MODULUS != int(wanted, 16):
         raise MoveError(
             "the staged rows are not those of the source; the table was not changed",
-            next_step="report it, with the versions of dbdyno and of both servers",
+            next_step="report this error, with the versions of dbdyno and of both servers",
         )
 
 
@@ -292,10 +292,11 @@ def refuse_emptied(conn: psycopg.Connection[Any], parent: sql.Identifier, rows: 
     here = conn.execute(sql.SQL("select count(*) from {}").format(parent)).fetchone()
     if here is None or here[0] != rows:
         raise MoveError(
-            f"{rows:,} rows were staged and {here[0] if here else 0:,} are there: a restart of the server empties"
+            f"{rows:,} rows were staged, but the table contains {here[0] if here else 0:,} are there: a restart "
+            f"of the server empties"
             " unlogged tables",
             where=parent.as_string(conn),
-            next_step=f"dbdyno move resume {ledger.folder} --restart",
+            next_step=f"run `dbdyno move resume {ledger.folder} --restart`",
         )
 
 
@@ -319,6 +320,8 @@ def is_published(conn: psycopg.Connection[Any], ledger: Ledger) -> bool:
     state = row[0] if row else None
     if state == "in progress":
         raise MoveError(
-            "the job is being published", where=str(ledger.folder), next_step="wait a moment, then resume again"
+            "the job is being published",
+            where=str(ledger.folder),
+            next_step="wait a moment, then run `dbdyno move resume` again",
         )
     return bool(state == "committed")

@@ -259,7 +259,7 @@ def _empty_unfinished(
         raise MoveError(
             "the staging tables are missing",
             where=parent.as_string(conn),
-            next_step="--restart reads and copies all again",
+            next_step="add --restart to read and copy all rows again",
         )
     for number, child in children.items():
         if number not in done:

@@ -89,9 +89,9 @@ def check_files(ledger: Ledger, proved: Proved) -> Proved:
     """
     if ledger.plan.get("into"):
         raise MoveError(
-            "the job has no files of its own: its rows went to a server",
+            "the job wrote no files: its rows were loaded into a server",
             where=str(ledger.folder),
-            next_step="`--verify source` and `--verify target` check them as the job runs",
+            next_step="check the rows while the job runs, with `--verify source` or `--verify target`",
         )
     differs = []
     with _brought(ledger) as place_of:

@@ -60,8 +60,8 @@ def resume(
             f"the snapshot of {at} ended with the process that held it; {done} of {len(plan.chunks)} chunks are"
             " finished",
             where=str(ledger.folder),
-            next_step="--restart reads all again, exact; --as-of-now reads only the missing chunks as they are now,"
-            " which is the same only where the table has not changed since",
+            next_step="add --restart to read all rows again in one snapshot, or --as-of-now to read only the "
+            "missing chunks as they are now (exact only if the table has not changed since)",
         )
     snapshot = take(target, original_request(plan, snapshot_names(plan)), plan.id)
     anew = restart or not done
@@ -79,7 +79,7 @@ def refuse_ended(ledger: Ledger) -> None:
         raise MoveError(
             f"the job is {ledger.manifest['status']}",
             where=str(ledger.folder),
-            next_step=f"`dbdyno move status {ledger.folder}`",
+            next_step=f"see the job with `dbdyno move status {ledger.folder}`",
         )
 
 
@@ -109,7 +109,11 @@ def _finish(
 ) -> None:
     try:
         if target.identity(snapshot.conn) != plan.server:
-            raise MoveError("is not the server of the job", where=target.safe_dsn, next_step=f"name {plan.source}")
+            raise MoveError(
+                "is not the server of the job",
+                where=target.safe_dsn,
+                next_step=f"use the job's own server: {plan.source}",
+            )
         taken = {"id": snapshot.id, "at": snapshot.taken_at}
         if restart:
             with ledger.held():
@@ -132,7 +136,7 @@ def _finish(
         work(target, ledger, snapshot, how, say, make)
     except psycopg.Error as error:
         snapshot.__exit__()
-        raise MoveError(str(error).strip(), where=target.safe_dsn, next_step="resume again") from None
+        raise MoveError(str(error).strip(), where=target.safe_dsn, next_step="run `dbdyno move resume` again") from None
     except BaseException:
         snapshot.__exit__()
         raise
@@ -164,9 +168,9 @@ def _refuse_changed(plan: Plan, snapshot: Snapshot) -> None:
         now = table if plan.into is None else handed(table, plan.into)
         if _shape(before) != _shape(now):
             raise MoveError(
-                "was rewritten or altered since the job began: its finished chunks do not match the present table",
+                "was rewritten or altered after the job started: its finished chunks do not match the present table",
                 where=f"{before.schema}.{before.name}",
-                next_step="--restart",
+                next_step="add --restart to read all rows again",
             )
 
 

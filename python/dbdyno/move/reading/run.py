@@ -33,10 +33,10 @@ END_S = 5.0
 """Time to wait for workers to stop [s]."""
 MEMORY_BYTES = 256 << 20
 NEXT = {
-    "server": "check the server's log; then `dbdyno move resume`",
+    "server": "check the server's log, then run `dbdyno move resume`",
     "connection": "check that the server and the network to it are up; then run `dbdyno move resume`",
-    "file": "make room, or see who may write there; then `dbdyno move resume`",
-    "stream": "report it, with the versions of dbdyno and of the server",
+    "file": "free space or check permissions there, then run `dbdyno move resume`",
+    "stream": "report this error, with the versions of dbdyno and of the server",
 }
 
 Say = Callable[[str], None]
@@ -294,7 +294,7 @@ def lost() -> MoveError:
     """Return the error for a snapshot lost with its connection."""
     return MoveError(
         "the connection that holds the snapshot was lost",
-        next_step="check that the server is up and nothing ends idle sessions; then run `dbdyno move resume`",
+        next_step="check that the server is up and that nothing ends idle sessions, then run `dbdyno move resume`",
     )
 
 
@@ -399,7 +399,7 @@ def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
 def _failure(failed: MoveFailed, plan: Plan) -> MoveError:
     step = NEXT.get(failed["kind"], "")
     if failed["kind"] == "unrepresentable":
-        step = "leave the column out by --columns, or repair its text"
+        step = "leave the column out with --columns, or repair its text"
     number = failed.get("chunk")
     where = f"chunk {number}" if number is not None else None
     if len(plan.tables) > 1 and number is not None:

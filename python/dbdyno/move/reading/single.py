@@ -74,7 +74,11 @@ def write(
     with take(target, request, new_id()) as snapshot:
         plan = plan_of(target, snapshot, new_id(), how)
         if len(plan.tables) != 1:
-            raise MoveError(f"the job has {len(plan.tables)} tables", where="TARGET", next_step="name one table a file")
+            raise MoveError(
+                f"the job has {len(plan.tables)} tables, but the target is one file",
+                where="TARGET",
+                next_step="name one table for each file",
+            )
         for line in aloud(plan, snapshot.conn.info.server_version):
             say(line)
         watch = Watch.of(target, snapshot.conn, application(plan.id))
@@ -88,7 +92,9 @@ def write(
         found = None if form == "csv" else f"{sum(int(one['hash'], 16) for one in done) % MODULUS:032x}"
         if read_again and path is not None and found is not None and _core.move_read_back(path) != (rows, found):
             raise MoveError(
-                "contains other rows than were written", where=to, next_step="check the disk; move it again"
+                "does not contain the rows that were written",
+                where=to,
+                next_step="check the disk, then move the table again",
             )
         again = read_again and path is not None and found is not None
         return WrittenFile(rows, snapshot.taken_at, found, again, sentence(watch.sessions(done)))
@@ -124,13 +130,13 @@ def _as_text(plan: Plan, failed: MoveFailed, path: Path | None, say: Say) -> Pla
     table = plan.tables[0]
     column = next((one for one in table.columns if one.name == failed.get("column")), None)
     if failed["kind"] != "unrepresentable" or column is None or column.kind in ("text", "jsonb", "bytea"):
-        step = NEXT.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
+        step = NEXT.get(failed["kind"], "").replace("run `dbdyno move resume`", "run the same command again")
         raise MoveError(failed["message"], next_step=step or None)
     if path is None:
         raise MoveError(
             failed["message"],
             where="stdout, which already has a part of the output",
-            next_step=f"--text {column.name}: the column as the server prints it",
+            next_step=f"add --text {column.name} to move the column as the server prints it",
         )
     say(f"{failed['message']}: the column travels as text; the table is read again, in the same snapshot")
     columns = tuple(one.as_text() if one is column else one for one in table.columns)

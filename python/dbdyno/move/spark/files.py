@@ -112,7 +112,7 @@ def of_chunks(names: Iterable[str], files: Iterable[str]) -> list[str]:
     return [name for name in names if name in known or re.sub(r"(?<![^/])[^/=]+=[^/]*/(?=[^/]+$)", "", name) in known]
 
 
-NEXT = "check that the file system is up and writable; HADOOP_CONF_DIR configures it; then run `dbdyno move resume`"
+NEXT = "check that the file system is up and writable (HADOOP_CONF_DIR configures it), then run `dbdyno move resume`"
 
 
 @functools.cache
@@ -122,7 +122,9 @@ def _machine() -> Any:
         from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
     except ImportError:
         raise MoveError(
-            "needs pyspark", where="a Hadoop file system", next_step="pip install 'dbdyno[spark]'"
+            "cannot be used: PySpark is not installed",
+            where="a Hadoop file system",
+            next_step="run `pip install 'dbdyno[spark]'`",
         ) from None
     jars = _jars()
     java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else Path("java")
@@ -137,7 +139,9 @@ def _machine() -> Any:
             return_proc=True,
         )
     except (OSError, StopIteration, ValueError) as error:
-        raise MoveError(f"no JVM: {error}", where="a Hadoop file system", next_step="install Java 8 to 17") from None
+        raise MoveError(
+            f"the JVM did not start: {error}", where="a Hadoop file system", next_step="install Java 8 to 17"
+        ) from None
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
     # The JVM ends when the pipe to it is closed.
     atexit.register(_end, gateway, process)
@@ -152,7 +156,11 @@ def _end(gateway: Any, process: Any) -> None:
 
 
 def _missing() -> MoveError:
-    return MoveError("needs pyspark", where="a Hadoop file system", next_step="pip install 'dbdyno[spark]'")
+    return MoveError(
+        "cannot be used: PySpark is not installed",
+        where="a Hadoop file system",
+        next_step="run `pip install 'dbdyno[spark]'`",
+    )
 
 
 def _jars() -> Path:
@@ -184,7 +192,7 @@ def settle(there: Hadoop, files: Mapping[str, int], chunks: Iterable[str]) -> No
     for name, size in files.items():
         if found.get(name) != size:
             raise MoveError(
-                f"{name} has {found.get(name, 'no')} bytes there and {size} were written",
+                f"{name} has {found.get(name, 'no')} bytes there and dbdyno wrote {size}",
                 where=there.place,
                 next_step="find out who else writes there, and move the table again into a new folder",
             )

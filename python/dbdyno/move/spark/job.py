@@ -45,7 +45,7 @@ def session(master: str, name: str) -> Any:
         from pyspark.sql import SparkSession
     except ImportError:
         raise MoveError(
-            "Spark needs pyspark", where="--engine spark", next_step="pip install 'dbdyno[spark]'"
+            "PySpark is not installed", where="--engine spark", next_step="run `pip install 'dbdyno[spark]'`"
         ) from None
     try:
         # pyspark takes the executors' Python only from here; other machines must have it, with dbdyno installed.
@@ -55,9 +55,9 @@ def session(master: str, name: str) -> Any:
     except Exception as error:
         said = str(error).strip().splitlines()[0]
         raise MoveError(
-            f"no session: {said}",
+            f"Spark cannot start a session: {said}",
             where=f"--master {master}",
-            next_step="check that the cluster is up; `dbdyno move resume` continues the job without Spark",
+            next_step="check that the cluster is up; run `dbdyno move resume` to continue the job without Spark",
         ) from None
     made.sparkContext.setLogLevel("ERROR")
     return made

@@ -44,7 +44,9 @@ def load_of_capture(folder: Path, database: str, samples: int = SAMPLES, key_fil
     rows = [row for row in found if row[1] in names or not users]
     if not rows:
         raise TraceError(
-            "contains no statement of a client", where=str(folder), next_step="capture while the load runs"
+            "contains no statement of a client",
+            where=str(folder),
+            next_step="record the capture again while the load runs",
         )
     statements = [_statement(at, row, names.get(row[1], ("", ""))[0]) for at, row in enumerate(rows, 1)]
     notes = []

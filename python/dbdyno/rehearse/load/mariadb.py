@@ -32,7 +32,7 @@ def load_of_mariadb(dsn: str, samples: int) -> Load:
     counted = [one for one in history.counted if not schema or one.database == schema]
     if not counted:
         raise TargetError(
-            "its performance schema has counted no statement" + (f" of {schema}" if schema else ""),
+            "the server's performance schema has not counted a statement" + (f" of {schema}" if schema else ""),
             where=history.server,
             next_step="run the load, then rehearse",
         )

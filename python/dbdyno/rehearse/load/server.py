@@ -129,13 +129,13 @@ def _counted(conn: Any, server: Postgres) -> list[Counted]:
         raise TargetError(
             f"pg_stat_statements cannot be read: {str(error).splitlines()[0]}",
             where=server.safe_dsn,
-            next_step="create the extension there, or give --load a capture (dbdyno trace proxy --binds)",
+            next_step="create the extension there, or name a capture of `dbdyno trace proxy --binds` with --load",
         ) from None
     if not rows:
         raise TargetError(
-            "pg_stat_statements has counted no statement of this database",
+            "pg_stat_statements has not counted a statement of this database",
             where=server.safe_dsn,
-            next_step="run the load, then rehearse; or give --load a capture (dbdyno trace proxy --binds)",
+            next_step="run the load, then rehearse, or name a capture of `dbdyno trace proxy --binds` with --load",
         )
     return [(str(text), calls, total_ns, user) for text, calls, total_ns, user in rows]
 

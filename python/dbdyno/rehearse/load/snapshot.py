@@ -50,7 +50,7 @@ def load_of_snapshot(
     kept, notes = _of_database(last, counters, database)
     counted, more = _with_texts(last, kept)
     if not counted:
-        raise SnapshotError("has no text of a statement", where=f"{store.folder}: {name}", next_step=_NEXT)
+        raise SnapshotError("does not have the text of a statement", where=f"{store.folder}: {name}", next_step=_NEXT)
     with contextlib.closing(server.connect(statement_timeout_ms=60_000)) as conn:
         statements, note = with_made_values(conn, counted, samples, logged)
     return Load(f"{name} of {last.target}", "snapshot", statements, (note, *notes, *more))
@@ -116,9 +116,9 @@ def _of_database(last: Snapshot, counters: Counters, database: str) -> tuple[Cou
     if len(others) != 1:
         said = f"has statements of {', '.join(others)}" if others else "has no statements"
         raise SnapshotError(
-            f"snapshot {last.number} {said}, and none of the database {database}",
+            f"snapshot {last.number} {said}, but none of the database {database}",
             where=str(last.store),
-            next_step=f"rehearse on a database of the same name: dbdyno rehearse postgresql://copy/{others[0]}"
+            next_step=f"rehearse on a database with the same name: dbdyno rehearse postgresql://copy/{others[0]}"
             if others
             else _NEXT,
         )

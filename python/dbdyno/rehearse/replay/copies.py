@@ -39,9 +39,9 @@ def refuse_without_copies(sides: tuple[Side, Side]) -> None:
             user = conn.info.user
         if not may:
             raise TargetError(
-                "the capture writes, and this role may not create the database that a replay writes to",
+                "the capture contains writes, but this role may not create the database that they would be replayed on",
                 where=side.server.safe_dsn,
-                next_step=f"ALTER ROLE {user} CREATEDB, or rehearse without --replay",
+                next_step=f"run `run `ALTER ROLE {user} CREATEDB`, or rehearse without --replay",
             )
 
 
@@ -100,9 +100,9 @@ def _command(server: Postgres, command: sql.Composed, stop: Callable[[], bool] |
         except psycopg.Error as error:
             busy = isinstance(error, errors.ObjectInUse)
             raise TargetError(
-                f"the server refuses a copy of the database: {str(error).splitlines()[0]}",
+                f"the server refuses to copy the database: {str(error).splitlines()[0]}",
                 where=server.safe_dsn,
-                next_step="end the sessions that use it" if busy else "rehearse without --replay",
+                next_step="end the sessions that use the database" if busy else "rehearse without --replay",
             ) from None
         with contextlib.suppress(errors.InsufficientPrivilege):
             conn.execute("checkpoint")

@@ -278,7 +278,7 @@ def encoded_figure(analysis: Mapping[str, Any], name: str, where: str = "figure"
         raise ReportError(f"expected one of {', '.join(FORMATS)}, found {name!r}", where=where)
     for _, chart in draw_all(analysis):
         return _encoded(_paper(chart), name)
-    raise ReportError("this output has no figure", where=where, next_step="write to .html, .csv or .json")
+    raise ReportError("this output does not have a figure", where=where, next_step="write to .html, .csv or .json")
 
 
 def _paper(chart: Any) -> dict[str, object]:

@@ -31,7 +31,10 @@ def engine(name: str) -> Any:
         SnapshotError: The engine is not known.
     """
     if name not in MODULES:
-        raise SnapshotError(f"this dbdyno does not know the engine {name!r}")
+        raise SnapshotError(
+            f"this version of dbdyno does not know the engine {name!r}",
+            next_step="use the version of dbdyno that took the snapshot",
+        )
     return importlib.import_module(MODULES[name])
 
 

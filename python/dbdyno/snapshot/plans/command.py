@@ -140,9 +140,9 @@ def of_kept(store: Store, asked: PlanOptions) -> dict[str, object]:
         found = plan_store.attach(connection, store.folder, named, low, high)
         if not found:
             raise SnapshotError(
-                f"no plans of {named} are kept for this time",
+                f"the store has no plans of {named} for this time",
                 where=str(store.folder),
-                next_step="dbdyno snap plans --log FILE",
+                next_step="read a log with plans: `dbdyno snap plans --log FILE`",
             )
         return page(connection, [_kept_row(one) for one in found], target=named, names=names(last), top=asked.top)
 

@@ -119,7 +119,7 @@ def _without_values(line: str) -> str:
 def _measured(tree: Node, plan: str) -> Explained:
     rows = _ROWS.findall(plan)
     if not rows:
-        raise UnreadPlanError("its root has no estimate")
+        raise UnreadPlanError("the root of the plan has no estimate")
     whole = plan.partition("\nPlanning:\n")[0]
     buffers = _BUFFERS.search(whole)
     queryid = _QUERYID.search(plan)
@@ -151,7 +151,7 @@ def _misestimates(tree: Node, numbers: list[Numbers]) -> tuple[float | None, Wro
 def _parsed(lines: list[str]) -> Node:
     """Return the tree of a shape's lines, using a stack of nodes by indentation."""
     if len(lines) > NODES_MOST:
-        raise UnreadPlanError(f"it has more than {NODES_MOST} lines")
+        raise UnreadPlanError(f"the plan has more than {NODES_MOST} lines")
     stack: list[tuple[int, Node, list[Node], list[tuple[str, str]]]] = []
     label = ""
 
@@ -180,12 +180,12 @@ def _parsed(lines: list[str]) -> Node:
                 raise UnreadPlanError("the plan has two roots")
             close(indent)
             if len(stack) > DEEPEST:
-                raise UnreadPlanError(f"it is more than {DEEPEST} nodes deep")
+                raise UnreadPlanError(f"the plan is more than {DEEPEST} nodes deep")
             stack.append((indent, titled(words.removeprefix("->  "), label), [], []))
             label = ""
     found = close(-1)
     if found is None:
-        raise UnreadPlanError("it has no node")
+        raise UnreadPlanError("the plan has no node")
     return found
 
 
@@ -221,7 +221,7 @@ def read_json(text: str) -> tuple[str, Explained]:
     try:
         return of_values(json.loads(text))
     except (ValueError, RecursionError) as error:
-        raise UnreadPlanError(f"its JSON is not a plan ({type(error).__name__})") from error
+        raise UnreadPlanError(f"the JSON is not a plan ({type(error).__name__})") from error
 
 
 def of_values(whole: Any) -> tuple[str, Explained]:
@@ -249,12 +249,12 @@ def of_values(whole: Any) -> tuple[str, Explained]:
     except UnreadPlanError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-        raise UnreadPlanError(f"it is not a plan ({type(error).__name__})") from error
+        raise UnreadPlanError(f"the text is not a plan ({type(error).__name__})") from error
 
 
 def _of_json(given: dict[str, Any], numbers: list[Numbers], depth: int = 0) -> Node:
     if depth > DEEPEST or len(numbers) >= NODES_MOST:
-        raise UnreadPlanError("it is too large")
+        raise UnreadPlanError("the plan is too large")
     numbers.append(_numbers(given))
     kind = _kind(given)
     relation = str(given.get("Relation Name") or given.get("CTE Name") or given.get("Function Name") or "")

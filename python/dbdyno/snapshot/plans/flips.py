@@ -243,5 +243,5 @@ def tree(connection: duckdb.DuckDBPyConnection, plan: str) -> Node:
         return of_values(json.loads(row[0]))
     except (TypeError, ValueError, RecursionError) as error:
         raise EvidenceError(
-            f"plan {plan!r:.40} is damaged", next_step="read its log again: dbdyno snap plans"
+            f"plan {plan!r:.40} is damaged", next_step="read its log again with `dbdyno snap plans`"
         ) from error

@@ -75,9 +75,9 @@ def recognized(paths: Sequence[Path], *, prefix: str | None, zone: ZoneInfo | No
     if 0 < len(of_mariadb) < len(starts):
         other = next(start for start in starts if start not in of_mariadb)
         raise SnapshotError(
-            f"{of_mariadb[0].path.name} is a log of MariaDB, and {other.path.name} is none",
+            f"{of_mariadb[0].path.name} is a log of MariaDB, but {other.path.name} is not",
             where=str(other.path.parent),
-            next_step="name the logs of one server",
+            next_step="name only the logs of one server",
         )
     starts.sort(key=lambda start: start.first)
     given = None if prefix is None else _given(prefix)
@@ -140,8 +140,8 @@ def _without_general(starts: Sequence[_Start], notes: list[str]) -> list[_Start]
 def _given(prefix: str) -> str:
     if not re.search(r"%-?\d*[pc]", prefix):
         raise SnapshotError(
-            f"the line prefix {prefix!r:.80} has no process",
-            next_step="%p or %c distinguishes sessions; without them use a csvlog or jsonlog",
+            f"the line prefix {prefix!r:.80} has no field for the process",
+            next_step="add %p or %c to log_line_prefix, or use a csvlog or jsonlog",
         )
     return pattern_of(prefix)
 

@@ -29,12 +29,12 @@ def read_xml(text: str) -> tuple[str, Explained]:
         UnreadPlanError: The text is not auto_explain's XML, or is cut off.
     """
     if "<!" in text.replace("<![CDATA[", ""):
-        raise UnreadPlanError("its XML declares a type or entities, which auto_explain does not write")
+        raise UnreadPlanError("the XML of the plan declares a type or entities, which auto_explain does not write")
     stack: list[tuple[str, list[tuple[str, Any]], list[str]]] = [("", [], [])]
 
     def begun(name: str, _: dict[str, str]) -> None:
         if len(stack) > 2 * DEEPEST + 10:
-            raise UnreadPlanError(f"it is more than {DEEPEST} nodes deep")
+            raise UnreadPlanError(f"the plan is more than {DEEPEST} nodes deep")
         stack.append((name, [], []))
 
     def ended(name: str) -> None:
@@ -48,7 +48,7 @@ def read_xml(text: str) -> tuple[str, Explained]:
     try:
         parser.Parse(text, True)
     except expat.ExpatError as error:
-        raise UnreadPlanError("its XML is not a plan, or is cut off") from error
+        raise UnreadPlanError("the XML is not a plan, or is cut off") from error
     return of_values(stack[0][1][0][1] if stack[0][1] else None)
 
 
@@ -78,9 +78,9 @@ def read_yaml(text: str) -> tuple[str, Explained]:
         tokens = [token for line in text.rstrip().split("\n") for token in _tokens(line)]
         whole, at = _block(tokens, 0)
     except (ValueError, LookupError, RecursionError) as error:
-        raise UnreadPlanError("its YAML is not a plan, or is cut off") from error
+        raise UnreadPlanError("the YAML is not a plan, or is cut off") from error
     if at < len(tokens):
-        raise UnreadPlanError("its YAML has an invalid indentation")
+        raise UnreadPlanError("the YAML of the plan has an invalid indentation")
     return of_values(whole)
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
 
 LEAST = 2
-STEP = "dbdyno snap plans --log FILE, with auto_explain on in the server; or snap watch --plans 20"
+STEP = (
+    "turn on auto_explain in the server and run `dbdyno snap plans --log FILE`, or run `dbdyno snap watch --plans 20`"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,11 @@ def keep(store: Path, target: str, gathered: Gathered, number: int, log: LogFile
             folder.rename(aside.with_suffix(".old"))
         aside.rename(folder)
     except OSError as error:
-        raise SnapshotError(f"plans cannot be kept: {error.strerror}", where=str(store / FOLDER)) from error
+        raise SnapshotError(
+            f"plans cannot be kept: {error.strerror}",
+            where=str(store / FOLDER),
+            next_step="free space or check permissions there",
+        ) from error
     finally:
         for left in (aside, aside.with_suffix(".old")):
             shutil.rmtree(left, ignore_errors=True)
@@ -138,7 +142,7 @@ def forget(some: Iterable[KeptLog]) -> None:
 def _open(folder: Path) -> KeptLog:
     path = folder / NAME
     found = read_json(path)
-    step = "read the log again: dbdyno snap plans --log FILE; or delete this folder"
+    step = "read the log again with `dbdyno snap plans --log FILE`, or delete this folder"
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise EvidenceError(f"is not the evidence of a log in schema {SCHEMA}", where=str(path), next_step=step)
     for name, kind in _KINDS.items():
@@ -189,7 +193,9 @@ def attach(connection: duckdb.DuckDBPyConnection, store: Path, target: str, from
             connection.execute(f"create or replace temp table {table} as select distinct * from ({union})")
     except duckdb.Error as error:
         raise EvidenceError(
-            f"cannot be read: {str(error).splitlines()[0]}", where=str(store / FOLDER), next_step="dbdyno snap check"
+            f"cannot be read: {str(error).splitlines()[0]}",
+            where=str(store / FOLDER),
+            next_step="run `dbdyno snap check`",
         ) from error
     return found
 

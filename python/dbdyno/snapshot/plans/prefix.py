@@ -86,8 +86,8 @@ def _compiled(given: str) -> re.Pattern[str]:
     pattern, seen = _pattern(given)
     if not seen & {"m", "t", "n"}:
         raise SnapshotError(
-            f"the line prefix {given!r:.80} has no time",
-            next_step="log_line_prefix needs %m, %t or %n, such as '%m [%p] '",
+            f"the line prefix {given!r:.80} has no field for the time",
+            next_step="add %m, %t or %n to log_line_prefix, as in '%m [%p] '",
         )
     return re.compile(pattern)
 

@@ -112,7 +112,7 @@ def read(
     gathered.end()
     if any(NO_ZONE in one.unread.counts for one in found) and not any(one.executions for one in found):
         raise SnapshotError(
-            "the log's times are in a zone that may mean several, or that is not known",
+            "the time zone of the log is ambiguous or unknown",
             where=found[0].name,
             next_step="give the value of log_timezone, such as --timezone Europe/Berlin",
         )

@@ -38,7 +38,7 @@ def read_run(
     """Read a recording into rows, with `number` as its number among the sources gathered.
 
     Raises:
-        SnapshotError: The path is not a recording of a PostgreSQL server, or is damaged.
+        SnapshotError: The path is not a recording of a PostgreSQL server server, or is damaged.
     """
     try:
         run = Run.open(path)
@@ -48,15 +48,15 @@ def read_run(
         raise SnapshotError(error.message, where=error.where, next_step=error.next_step) from error
     if not is_recording:
         raise SnapshotError(
-            "is not a recording of a PostgreSQL",
+            "is not a recording of a PostgreSQL server",
             where=str(path),
-            next_step="dbdyno trace record --target DSN --exact --out RUN",
+            next_step="make one with `dbdyno trace record --target DSN --exact --out RUN`",
         )
     if run.manifest.to_json().get("options", {}).get("mode") == "read":
         raise SnapshotError(
             "was recorded by reading the server's memory, which does not tell short executions apart",
             where=str(path),
-            next_step="dbdyno trace record --target DSN --exact --out RUN",
+            next_step="make one with `dbdyno trace record --target DSN --exact --out RUN`",
         )
     file = LogFile(path.name, FORM, hashlib.blake2b(manifest, digest_size=12).hexdigest(), bytes=_size(run.path))
     file.lost += [f"{path.name}: {one}" for one in run.manifest.to_json().get("warnings") or () if " lost " in str(one)]

@@ -76,13 +76,14 @@ def _session(target: Postgres) -> Any:
         raise SnapshotError(error.message, where=error.where, next_step=error.next_step) from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise SnapshotError(
-            f"the role may not read this: {_first(error)}",
+            f"this role may not read the server's log: {_first(error)}",
             where=target.safe_dsn,
-            next_step="grant execute on function pg_current_logfile(text), pg_stat_file(text),"
-            " pg_read_binary_file(text, bigint, bigint) to it; or read the file where it is: --log FILE",
+            next_step="grant execute on function pg_current_logfile(text), pg_stat_file(text), "
+            "pg_read_binary_file(text, bigint, bigint) to the role, or read the file on the server's "
+            "machine with --log FILE",
         ) from error
     except psycopg.Error as error:
-        raise SnapshotError(f"refused: {_first(error)}", where=target.safe_dsn) from error
+        raise SnapshotError(f"the server refused to send its log: {_first(error)}", where=target.safe_dsn) from error
 
 
 def _first(error: Exception) -> str:
@@ -114,9 +115,9 @@ def server_log(dsn: str, most: int = MOST) -> Any:
         path = next((one for one in asked if one), None)
         if path is None:
             raise SnapshotError(
-                "the server writes no log that it can hand out",
+                "the server writes no log that it can send to a client",
                 where=target.safe_dsn,
-                next_step="read the log where it is: --log FILE; or turn on logging_collector",
+                next_step="read the log on the server's machine with --log FILE, or turn on logging_collector",
             )
         size = int(_scalar(connection, "select size from pg_stat_file(%s)", path))
         start = max(0, size - most)
@@ -179,8 +180,9 @@ def generic(dsn: str, queryid: int) -> dict[str, object]:
         text, database = _text(connection, target, queryid)
     if not EXPLAINED.match(text):
         raise SnapshotError(
-            f"statement {queryid} is not explained: only SELECT, INSERT, UPDATE, DELETE and WITH are",
+            f"statement {queryid} has no plan: only SELECT, INSERT, UPDATE, DELETE and WITH have one",
             where=target.safe_dsn,
+            next_step="choose another statement",
         )
     with _session(target.in_database(database)) as connection:
         connection.autocommit = False
@@ -223,7 +225,7 @@ def _text(connection: Connection, target: Postgres, queryid: int) -> tuple[str, 
         "select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace"
         " where e.extname = 'pg_stat_statements'",
     )
-    step = "name a database that has pg_stat_statements, and an identifier of `dbdyno snap report`"
+    step = "name a database with pg_stat_statements, and a statement identifier from `dbdyno snap report`"
     if schema is None:
         raise SnapshotError("this database has no pg_stat_statements", where=target.safe_dsn, next_step=step)
     row = connection.execute(
@@ -232,5 +234,7 @@ def _text(connection: Connection, target: Postgres, queryid: int) -> tuple[str, 
         [queryid],
     ).fetchone()
     if row is None or not row[0] or row[0] == "<insufficient privilege>":
-        raise SnapshotError(f"no statement {queryid} that this role may see", where=target.safe_dsn, next_step=step)
+        raise SnapshotError(
+            f"there is no statement {queryid}, or this role may not see it", where=target.safe_dsn, next_step=step
+        )
     return str(row[0]), str(row[1])

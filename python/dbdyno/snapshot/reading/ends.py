@@ -174,19 +174,19 @@ def relation(end: Snapshot, view: str) -> str:
 def _check(first: Snapshot, last: Snapshot) -> None:
     if first.target != last.target or first.engine != last.engine:
         raise SnapshotError(
-            f"snapshot {first.number} is of {first.target}, {last.number} of {last.target}",
-            next_step="a report covers one target; `dbdyno snap list` shows the target of each",
+            f"the snapshots are of different targets: {first.number} of {first.target}, {last.number} of {last.target}",
+            next_step="name two snapshots of one target; see the target of each with `dbdyno snap list`",
         )
     if first.number >= last.number:
         raise SnapshotError(
             f"snapshot {last.number} is not later than {first.number}",
-            next_step="name the earlier one first",
+            next_step="name the earlier snapshot first",
         )
     if clock.elapsed_ns(first, last) <= 0:
         raise SnapshotError(
-            f"snapshot {last.number} has an earlier time than {first.number}, and no other clock knows both:"
-            " the server's clock was set back, so that the time between them is not known",
-            next_step="report the time before and after the step: `dbdyno snap list` shows it",
+            f"snapshot {last.number} has an earlier time than {first.number}: the server's clock was set back, "
+            f"and no other clock covers both, so the time between them is not known",
+            next_step="report the time before and after the step separately; find the step with `dbdyno snap list`",
         )
 
 

@@ -29,7 +29,7 @@ def find(store: Store, name: str, target: str | None = None) -> Snapshot:
         raise SnapshotError(
             "contains no snapshot" + (f" of {target}" if target else ""),
             where=str(store.folder),
-            next_step="dbdyno snap take --target DSN",
+            next_step="take one with `dbdyno snap take --target DSN`",
         )
     if match := re.fullmatch(r"last(?:-(\d+))?", name):
         only = _one_target(known, name)
@@ -39,12 +39,12 @@ def find(store: Store, name: str, target: str | None = None) -> Snapshot:
         found = [one for one in known if one.note == name] or _before_time(known, name)
     if len(found) == 1:
         return store.open(found[0].number)
-    said = "names no snapshot" if not found else f"names {len(found)} snapshots"
+    said = "does not match a snapshot" if not found else f"matches {len(found)} snapshots"
     raise SnapshotError(
         f"{name!r} {said}",
         where=str(store.folder),
-        next_step=_nearest(known, name) + "`dbdyno snap list` lists them; a number, a note, a time "
-        "(2026-11-21T10:02), last or last-1 names one",
+        next_step=_nearest(known, name) + "list the snapshots with `dbdyno snap list`, and name one by number, "
+        "note, time (2026-11-21T10:02), last or last-1",
     )
 
 
@@ -70,7 +70,7 @@ def _one_target(known: Sequence[Light], name: str) -> Sequence[Light]:
     targets = sorted({one.target for one in known})
     if len(targets) > 1:
         raise SnapshotError(
-            f"{name!r} needs a target: the store holds {', '.join(targets)}",
+            f"{name!r} is ambiguous: the store has snapshots of several targets, {', '.join(targets)}",
             next_step="add --target NAME, or use the numbers of `dbdyno snap list`",
         )
     return known

@@ -50,8 +50,8 @@ def period(store: Store, text: str, target: str | None = None) -> Period:
     end = find(store, last, target or start.target)
     if start.target != end.target or start.number >= end.number:
         raise SnapshotError(
-            f"{name!r} is not a period: it needs two snapshots of one target, the earlier first",
-            next_step="`dbdyno snap list` shows them",
+            f"{name!r} is not a period: expected two snapshots of one target, the earlier first",
+            next_step="list the snapshots with `dbdyno snap list`",
         )
     return Period(name, between(store, start, end))
 
@@ -64,8 +64,8 @@ def keep_baseline(store: Store, name: str, part: Period) -> dict[str, object]:
     """
     if not re.fullmatch(r"[A-Za-z][\w-]{0,60}", name):
         raise SnapshotError(
-            f"{name!r} cannot name a baseline",
-            next_step="begin with a letter; letters, digits, - and _",
+            f"{name!r} is not a valid name of a baseline",
+            next_step="use letters, digits, - and _, with a letter first",
         )
     folder = store.folder / "baselines"
     make_inner_folder(folder, exist_ok=True)
@@ -94,7 +94,7 @@ def baselines(store: Store) -> list[TableRow]:
 def _baseline(path: Path) -> JsonObject:
     found = read_json(path, Section)
     if not isinstance(found, dict) or found.get("name") != path.stem:
-        raise EvidenceError("is not a baseline of that name", where=str(path), next_step=DAMAGED)
+        raise EvidenceError("is not the file of a baseline with this name", where=str(path), next_step=DAMAGED)
     return found
 
 
@@ -106,5 +106,9 @@ def forget_baseline(store: Store, name: str) -> None:
     """
     path = store.folder / "baselines" / f"{name}.json"
     if name not in {one["name"] for one in baselines(store)}:
-        raise SnapshotError(f"there is no baseline {name!r}", where=str(store.folder))
+        raise SnapshotError(
+            f"there is no baseline {name!r}",
+            where=str(store.folder),
+            next_step="list the baselines with `dbdyno snap baseline`",
+        )
     path.unlink()

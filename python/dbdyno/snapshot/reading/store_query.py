@@ -94,7 +94,7 @@ def _make(interval: Interval, name: str) -> None:
         made()
     except duckdb.Error as error:
         raise EvidenceError(
-            f"cannot be read: {str(error).splitlines()[0]}", where=name, next_step="dbdyno snap check"
+            f"cannot be read: {str(error).splitlines()[0]}", where=name, next_step="run `dbdyno snap check`"
         ) from error
 
 

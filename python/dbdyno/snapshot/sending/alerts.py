@@ -46,7 +46,7 @@ KEYS: dict[str, type | tuple[type, ...]] = {
 }
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 """Environment variables that are passed to a command."""
-_NEXT = "docs/how-to/snapshot.md has an example"
+_NEXT = "see the example in docs/how-to/snapshot.md"
 
 
 @dataclass(frozen=True)
@@ -108,15 +108,19 @@ def _rule(row: Any, where: str) -> Rule:
     for key, value in row.items() if isinstance(row, dict) else ():
         if key not in KEYS or not isinstance(value, KEYS[key]) or isinstance(value, bool):
             raise SnapshotError(
-                f"{key!r} is not a key of a rule, or its value is of the wrong kind", where=where, next_step=_NEXT
+                f"{key!r} is not a key of a rule, or its value has the wrong type", where=where, next_step=_NEXT
             )
     if not row.get("name") or not row.get("metric") or ("above" in row) == ("below" in row):
-        raise SnapshotError("needs name, metric, and above or below", where=where, next_step=_NEXT)
+        raise SnapshotError("has no name, no metric, or neither above nor below", where=where, next_step=_NEXT)
     if row.get("for", 1) < 1:
-        raise SnapshotError("'for' is a number of sub-intervals, 1 or more", where=where)
+        raise SnapshotError(
+            "'for' must be a number of sub-intervals, 1 or more", where=where, next_step="write for example for = 3"
+        )
     url = row.get("webhook", "")
     if url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
-        raise SnapshotError("'webhook' is not an address", where=where, next_step="write http://127.0.0.1:9000/alert")
+        raise SnapshotError(
+            "'webhook' is not a URL", where=where, next_step="write a URL such as http://127.0.0.1:9000/alert"
+        )
     return Rule(
         row["name"],
         row["metric"],
@@ -132,13 +136,13 @@ def _command(words: list[Any], where: str) -> tuple[str, ...]:
     if not words:
         return ()
     if not all(isinstance(word, str) and word for word in words):
-        raise SnapshotError("'command' is a list of words", where=where, next_step=_NEXT)
+        raise SnapshotError("'command' must be a list of words", where=where, next_step=_NEXT)
     program = Path(words[0]) if Path(words[0]).is_absolute() else find_program(words[0])
     if program is None or not program.is_file():
         raise SnapshotError(
             f"there is no program {words[0]!r}",
             where=where,
-            next_step="write its whole path, as in /usr/local/bin/page",
+            next_step="write its full path, as in /usr/local/bin/page",
         )
     return (str(program), *words[1:])
 
@@ -279,8 +283,8 @@ def _post_json(url: str, body: bytes, timeout_s: float) -> None:
         answer = connection.getresponse()
         answer.read(1 << 16)
         if not 200 <= answer.status < 300:
-            raise OSError(f"{parts.hostname} answers {answer.status} {answer.reason}")
+            raise OSError(f"{parts.hostname} answered {answer.status} {answer.reason}")
     except http.client.HTTPException as error:
-        raise OSError(f"{parts.hostname} answers no HTTP: {error!r}") from error
+        raise OSError(f"{parts.hostname} did not answer in HTTP: {error!r}") from error
     finally:
         connection.close()

@@ -366,7 +366,7 @@ WITHOUT = "(no identifier: still parsing, a command without one, or compute_quer
 def _column(dimension: str) -> str:
     if dimension not in DIMENSIONS:
         raise SnapshotError(
-            f"sessions have no dimension {dimension!r:.40}", next_step=f"one of {', '.join(DIMENSIONS)} is known"
+            f"sessions cannot be grouped by {dimension!r:.40}", next_step=f"use one of {', '.join(DIMENSIONS)}"
         )
     return DIMENSIONS[dimension]
 

@@ -55,7 +55,11 @@ def moving(store: Path) -> Iterator[None]:
     try:
         make_inner_folder(store / PACKS, exist_ok=True)
     except OSError as error:
-        raise SnapshotError(f"cannot be made: {error.strerror}", where=str(store / PACKS)) from error
+        raise SnapshotError(
+            f"cannot be made: {error.strerror}",
+            where=str(store / PACKS),
+            next_step="check the permissions of the store",
+        ) from error
     with _held(store / PACKS, fcntl.LOCK_EX):
         yield
 
@@ -65,7 +69,9 @@ def _held(store: Path, how: int) -> Iterator[None]:
     try:
         opened = os.open(store, os.O_RDONLY)
     except OSError as error:
-        raise SnapshotError(f"cannot be opened: {error.strerror}", where=str(store)) from error
+        raise SnapshotError(
+            f"cannot be opened: {error.strerror}", where=str(store), next_step="check the permissions of the store"
+        ) from error
     try:
         _wait(opened, how, store)
         yield
@@ -85,7 +91,7 @@ def _wait(opened: int, how: int, store: Path) -> None:
                 raise SnapshotError(
                     f"is in use by another dbdyno since {PATIENCE_S:.0f} s",
                     where=str(store),
-                    next_step="wait until it has taken its snapshot, packed or pruned, and try again",
+                    next_step="wait until the other dbdyno has finished, then try again",
                 ) from error
             time.sleep(0.05)
         else:

@@ -78,9 +78,9 @@ def read(store: Path, number: int, shapes: dict[str, object]) -> SnapshotManifes
         if not isinstance(found.get(name), kind) or isinstance(found[name], bool):
             raise EvidenceError(f"has no {kind.__name__} as {name!r}", where=str(path), next_step=DAMAGED)
     if not 0 <= found["at_ns"] < 1 << 63:
-        raise EvidenceError(f"was taken at no time: {found['at_ns']!r:.40}", where=str(path), next_step=DAMAGED)
+        raise EvidenceError(f"has an invalid time: {found['at_ns']!r:.40}", where=str(path), next_step=DAMAGED)
     if not isinstance(found.get("cost", {}), dict):
-        raise EvidenceError("has no dict as 'cost'", where=str(path), next_step=DAMAGED)
+        raise EvidenceError("has no table 'cost'", where=str(path), next_step=DAMAGED)
     if found["schema"] > 1:
         _with_shape(store, found, path, shapes)
     for view, record in found["views"].items():
@@ -126,7 +126,11 @@ def _put_shape(store: Path, shape: Mapping[str, Any]) -> str:
         try:
             make_inner_folder(path.parent, exist_ok=True)
         except OSError as error:
-            raise EvidenceError(f"cannot be made: {error.strerror}", where=str(path.parent)) from error
+            raise EvidenceError(
+                f"cannot be made: {error.strerror}",
+                where=str(path.parent),
+                next_step="check the permissions of the store",
+            ) from error
         write_whole(path, text)
     return digest
 
@@ -134,21 +138,22 @@ def _put_shape(store: Path, shape: Mapping[str, Any]) -> str:
 def _with_shape(store: Path, found: JsonObject, path: Path, shapes: JsonObject) -> None:
     digest = found.get("shape")
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-        raise EvidenceError("names no columns of its views", where=str(path), next_step=DAMAGED)
+        raise EvidenceError("does not list the columns of its views", where=str(path), next_step=DAMAGED)
     if digest not in shapes:
         shape = read_json(store / SHAPES / f"{digest}.json")
         if not isinstance(shape, dict) or _digest(_text(shape)) != digest:
             raise EvidenceError(
                 "does not have the content that its name states",
                 where=str(store / SHAPES / f"{digest}.json"),
-                next_step="restore it from a copy; the next snapshot with the same columns writes it again",
+                next_step="restore the file from a copy, or take a new snapshot with the same columns to write "
+                "it again",
             )
         for view, record in shape.items():
             _check_columns(view, record, path)
         shapes[digest] = shape
     for view, record in found["views"].items():
         if not isinstance(record, dict) or view not in shapes[digest]:
-            raise EvidenceError(f"the record of view {view!r} is not a record", where=str(path), next_step=DAMAGED)
+            raise EvidenceError(f"the entry of view {view!r} is not a valid record", where=str(path), next_step=DAMAGED)
         record.update(shapes[digest][view])
 
 
@@ -180,7 +185,7 @@ def _check_columns(view: str, record: Any, manifest: Path) -> None:
 
 def _no_record(view: str, record: Any, manifest: Path) -> EvidenceError:
     return EvidenceError(
-        f"the record of view {view!r} is not a record: {record!r:.80}", where=str(manifest), next_step=DAMAGED
+        f"the entry of view {view!r} is not a valid record: {record!r:.80}", where=str(manifest), next_step=DAMAGED
     )
 
 

@@ -80,7 +80,11 @@ def pack(store: Store, group: Sequence[Snapshot], merged: Merged | None = None, 
     except BaseException as error:
         unused(store, [folder], group[0].number)
         if isinstance(error, OSError):
-            raise SnapshotError(f"cannot be packed: {error.strerror}", where=str(folder)) from error
+            raise SnapshotError(
+                f"cannot be packed: {error.strerror}",
+                where=str(folder),
+                next_step="free space or check permissions there",
+            ) from error
         raise
     if tidy:
         unused(store, [store.folder / f"{one.number:06d}" for one in group], group[0].number)

@@ -41,7 +41,7 @@ def rules_of(text: str) -> list[Rule]:
         match = _RULE.fullmatch(part)
         if match is None:
             raise SnapshotError(
-                f"{part.strip()!r} is not a rule",
+                f"{part.strip()!r} is not a retention rule",
                 where="--keep",
                 next_step=f"write STEP:AGE such as '{EXAMPLE}'; steps: all, {', '.join(STEPS)}; ages: 12h 2d 3w 6m 2y",
             )
@@ -50,7 +50,9 @@ def rules_of(text: str) -> list[Rule]:
     steps = [rule.step_ns for rule in found]
     if steps != sorted(set(steps)) or len({rule.age_ns for rule in found}) < len(found) or not found[0].age_ns:
         raise SnapshotError(
-            f"{text!r} contradicts itself", where="--keep", next_step="a coarser step stays longer than a finer one"
+            f"{text!r} contradicts itself",
+            where="--keep",
+            next_step="give a coarser step a longer age than a finer one",
         )
     return found
 

@@ -42,7 +42,7 @@ _NAME = re.compile(r"[A-Za-z][\w.-]{0,60}")
 _TIME = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*(ms|s|min|m|h)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 PLANS_MOST = 200
-_NEXT = "docs/how-to/snapshot.md has an example"
+_NEXT = "see the example in docs/how-to/snapshot.md"
 COMMON: dict[str, type | tuple[type, ...]] = {
     "every": str,
     "sample": str,
@@ -99,21 +99,23 @@ def read_fleet(path: Path, env: Mapping[str, str]) -> tuple[Path, list[Target]]:
     store = found.pop("store", "fleet")
     _known(found, COMMON, str(path))
     if not isinstance(rows, list) or not rows or not isinstance(store, str):
-        raise SnapshotError("names no [[target]]", where=str(path), next_step=_NEXT)
+        raise SnapshotError("has no [[target]]", where=str(path), next_step=_NEXT)
     targets = [_target({**found, **row}, f"{path}, target {at}", env) for at, row in enumerate(rows, 1)]
     names = [one.name.casefold() for one in targets]
     twice = next((one.name for one in targets if names.count(one.name.casefold()) > 1), None)
     if twice is not None:
-        raise SnapshotError(f"two targets are named {twice!r}", where=str(path), next_step="give each its own name")
+        raise SnapshotError(
+            f"two targets are named {twice!r}", where=str(path), next_step="give each target its own name"
+        )
     return Path(store), targets
 
 
 def _known(given: Mapping[str, Any], keys: Mapping[str, type | tuple[type, ...]], where: str) -> None:
     for key, value in given.items():
         if key not in keys:
-            raise SnapshotError(f"{key!r} is not a key", where=where, next_step=f"there are: {', '.join(keys)}")
+            raise SnapshotError(f"{key!r} is not a key", where=where, next_step=f"use only the keys {', '.join(keys)}")
         if not isinstance(value, keys[key]) or (isinstance(value, bool) and keys[key] is not bool):
-            raise SnapshotError(f"{key!r} has a value of the wrong kind", where=where, next_step=_NEXT)
+            raise SnapshotError(f"{key!r} has a value of the wrong type", where=where, next_step=_NEXT)
 
 
 def _target(row: Mapping[str, Any], where: str, env: Mapping[str, str]) -> Target:
@@ -123,7 +125,7 @@ def _target(row: Mapping[str, Any], where: str, env: Mapping[str, str]) -> Targe
         raise SnapshotError(
             f"{name!r} cannot name a target" if name else "has no name",
             where=where,
-            next_step="name it with a letter first; letters, digits, . - and _",
+            next_step="use letters, digits, dots, - and _, with a letter first",
         )
     where = f"{where} ({name})"
     dsn = row.get("dsn") or env.get(row.get("dsn_env", ""), "")

@@ -194,10 +194,13 @@ def _comparable(first: Run, second: Run) -> None:
             raise EvidenceError(
                 "has no arm whose operations' times can be compared: it is a run on storage cells or a flash probe",
                 where=run.id,
-                next_step="`dbdyno compare RUN` shows each by itself",
+                next_step="show each run by itself with `dbdyno compare RUN`",
             )
     if is_open(first) != is_open(second):
-        raise EvidenceError("one run is an open loop, the other a closed one; they cannot be compared")
+        raise EvidenceError(
+            "one run is an open loop, the other a closed one; they cannot be compared",
+            next_step="choose two runs of the same kind of loop",
+        )
 
 
 def _operation(first: Run, second: Run) -> str:
@@ -211,7 +214,7 @@ def _operation(first: Run, second: Run) -> str:
     if found is None:
         raise EvidenceError(
             f"one run compares the times of a {kinds[0]}, the other of a {kinds[1]}",
-            next_step="set `operation` alike under [verdict]",
+            next_step="set `operation` to the same value in both plans, under [verdict]",
         )
     return found
 

@@ -145,8 +145,8 @@ def _shared_headline(run: Run, measures: Measures) -> str:
         if all(np.isfinite(arm.values[name]).any() for arm in measures.arms):
             return name
     raise StatsError(
-        "the two have no metric in common",
-        next_step="`dbdyno sql 'select distinct metric from metrics' --run RUN` shows what each holds",
+        "the two runs have no metric in common",
+        next_step="list the metrics of each run with `dbdyno sql 'select distinct metric from metrics' --run RUN`",
     )
 
 

@@ -49,7 +49,11 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None, *, leve
     from dbdyno.study.analysis.analyse import headline_of
 
     if not runs:
-        raise EvidenceError("has no run yet", where=title, next_step="dbdyno run it, or name another folder: --runs")
+        raise EvidenceError(
+            "has no run yet",
+            where=title,
+            next_step="run the study with `dbdyno run`, or name another folder with --runs",
+        )
     engine, every = runs[-1].manifest.bench, len(runs)
     runs = [run for run in runs if run.manifest.bench == engine]
     headline = metric or headline_of(runs[-1])

@@ -80,6 +80,6 @@ def find_study(name: str) -> Study:
     near = difflib.get_close_matches(name, STUDIES, 1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise PlanError(
-        f"no study {name!r} and no plan file of that name",
-        next_step=f"{hint}`dbdyno studies` lists the studies; `dbdyno plan new` writes a plan",
+        f"no study {name!r} and no plan file with that name",
+        next_step=f"{hint}list the studies with `dbdyno studies`, or write a plan with `dbdyno plan new`",
     )

@@ -58,9 +58,10 @@ def _chunks(rows: int, processes: list[int]) -> int:
     chunks = rows // CHUNK // common * common
     if chunks == 0:
         raise PlanError(
-            f"{rows} rows are {rows // CHUNK} chunks of {CHUNK}, which not all of these numbers of processes divide",
+            f"{rows} rows are {rows // CHUNK} chunks of {CHUNK}, which cannot be divided evenly by all of these "
+            f"numbers of processes",
             where="--set rows",
-            next_step=f"at least {common * CHUNK:,} rows",
+            next_step=f"use at least {common * CHUNK:,} rows",
         )
     return chunks
 

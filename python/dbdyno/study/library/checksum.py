@@ -82,7 +82,11 @@ def _mariadb_servers(options: Mapping[str, str]) -> list[Level]:
 
 def _on_or_off(word: str, where: str) -> None:
     if word not in ("on", "off"):
-        raise PlanError(f"{word!r} is neither on nor off", where=f"--set {where}")
+        raise PlanError(
+            f"expected on or off, found {word!r}",
+            where=f"--set {where}",
+            next_step="write on, off or both, with a comma in between",
+        )
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:

@@ -26,7 +26,9 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     rows = numbers(options["rows"], "rows")
     if len(rows) > 1:
         raise PlanError(
-            "the table can have only one number of rows", where="--set rows", next_step="run the study twice"
+            "expected one number of rows for the table",
+            where="--set rows",
+            next_step="run the study once for each number of rows",
         )
     factors = {
         "client": refuse_own_client(clients(options["client"])),

@@ -82,7 +82,7 @@ def _on_flows(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     sizes = [int(size) for size in numbers(options["lines"], "lines")]
     if any(not LEAST <= size <= MOST for size in sizes):
         raise PlanError(
-            f"lines must be between {LEAST} and {MOST:,}", where="--set lines", next_step="for instance 40000"
+            f"lines must be between {LEAST} and {MOST:,}", where="--set lines", next_step="write a number such as 40000"
         )
     return Plan(
         title="flow-order",
@@ -137,7 +137,7 @@ def _engines(text: str) -> tuple[Sequence[str], str]:
                 raise PlanError(
                     f"{name!r} is not an engine of this study",
                     where="--set engines",
-                    next_step=f"one or several of {', '.join(ENGINES)}",
+                    next_step=f"name one or several of {', '.join(ENGINES)}",
                 )
         return asked, ""
     gone = {one.title: said for one in ENGINES.values() if (said := one.missing()) is not None}

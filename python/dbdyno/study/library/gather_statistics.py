@@ -42,7 +42,11 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     kind = options["statistics"]
     if kind not in KINDS:
-        raise PlanError(f"{kind!r} is neither of {' and '.join(KINDS)}", where="--set statistics")
+        raise PlanError(
+            f"{kind!r} is not one of {' and '.join(KINDS)}",
+            where="--set statistics",
+            next_step="name one or both of them",
+        )
     return on_target(_made(options, quick, mariadb_table, *KINDS[kind]), target)
 
 

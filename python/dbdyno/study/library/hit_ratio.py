@@ -74,7 +74,7 @@ def _workload(kind: str) -> Workload:
         raise PlanError(
             f"{kind!r} is not a workload of this study",
             where="--set workload",
-            next_step="mix makes a load of its own; watch takes the statements that others run",
+            next_step="use mix for a load made by dbdyno, or watch for the statements that others run",
         )
     scripts = [_script(number, rows, *template) for number, rows in enumerate(ROWS) for template in _TEMPLATES]
     tables = [sql for number, rows in enumerate(ROWS) for sql in _table(number, rows)]
@@ -89,7 +89,11 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     try:
         sessions = int(options["sessions"])
     except ValueError as error:
-        raise PlanError(f"{options['sessions']!r} is not a number", where="--set sessions") from error
+        raise PlanError(
+            f"{options['sessions']!r} is not a number",
+            where="--set sessions",
+            next_step="write for example --set sessions=8",
+        ) from error
     watching = options["workload"] == "watch"
     arm = Arm("statements", settings={} if watching else {"work_mem": "256kB"})
     return Plan(

@@ -76,7 +76,7 @@ def _commits(text: str, batches: list[int], rows: int) -> dict[str, int | None]:
                 f"commit {word!r} is neither {END} nor {STATEMENT}, nor a number of rows that statements of"
                 f" {', '.join(map(str, batches))} rows fill and that divides {rows}",
                 where="--set commit",
-                next_step=f"such as --set commit={END},{STATEMENT},{max(batches)}",
+                next_step=f"write for example --set commit={END},{STATEMENT},{max(batches)}",
             )
         found[word] = int(word)
     return found
@@ -119,9 +119,9 @@ def _made(options: Mapping[str, str], quick: bool, forms: Mapping[str, Callable[
     for batch in batches:
         if rows % batch:
             raise PlanError(
-                f"statements of {batch} rows do not make {rows} rows",
+                f"{rows} rows cannot be divided into statements of {batch} rows",
                 where="--set batch",
-                next_step=f"name numbers that divide {rows}, or other --set rows",
+                next_step=f"name numbers that divide {rows}, or give another --set rows",
             )
     commits = _commits(options["commit"], batches, rows)
     arms = [
@@ -172,7 +172,7 @@ def _known(text: str, known: Iterable[str], where: str) -> list[str]:
             raise PlanError(
                 f"{value!r} is not a level of this factor",
                 where=f"--set {where}",
-                next_step=f"one or several of {', '.join(known)}",
+                next_step=f"name one or several of {', '.join(known)}",
             )
     return found
 

@@ -139,7 +139,7 @@ def _made(options: Mapping[str, str], quick: bool, known: Mapping[str, Callable[
         raise PlanError(
             f"{rows} rows are not a multiple of {BATCH}, the rows of one statement",
             where="--set rows",
-            next_step="--set rows=10000",
+            next_step="write for example --set rows=10000",
         )
     ways = words(options["way"], "way")
     unknown = next((way for way in ways if way not in known), None)
@@ -147,7 +147,7 @@ def _made(options: Mapping[str, str], quick: bool, known: Mapping[str, Callable[
         raise PlanError(
             f"{unknown!r} is not a level of this factor",
             where="--set way",
-            next_step=f"one or several of {', '.join(known)}",
+            next_step=f"name one or several of {', '.join(known)}",
         )
     on_mariadb = known is WAYS_MARIADB
     return Plan(

@@ -25,8 +25,9 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     levels = sizes(redo_bytes)
     if ".." not in redo_bytes and len(levels) < 3:
         raise PlanError(
-            f"{redo_bytes!r} names {len(levels)} size(s); a curve needs 3 or more",
+            f"{redo_bytes!r} has {len(levels)} size(s); expected 3 or more for a curve",
             where="--set redo_bytes",
+            next_step="write a range such as --set redo_bytes=8KiB..4MiB",
         )
     blocks = 8 if quick else 40
     arms = combined(sessions(options["sessions"]))

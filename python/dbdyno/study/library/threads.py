@@ -61,7 +61,7 @@ def _programs(text: str) -> list[str]:
             raise PlanError(
                 f"none of {', '.join(PROGRAMS)} is installed",
                 where="--set programs",
-                next_step="install one, on Debian: apt-get install zstd xz-utils",
+                next_step="install one of the programs; on Debian: apt-get install zstd xz-utils",
             )
         return found[:2]
     for name in words(text, "programs"):
@@ -69,7 +69,8 @@ def _programs(text: str) -> list[str]:
             raise PlanError(
                 f"{name!r} is not a program of this study",
                 where="--set programs",
-                next_step=f"one or several of {', '.join(PROGRAMS)}; a plan with a command takes any",
+                next_step=f"name one or several of {', '.join(PROGRAMS)}, or write a plan with a command for "
+                f"another program",
             )
     return words(text, "programs")
 

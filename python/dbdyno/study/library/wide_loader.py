@@ -39,10 +39,12 @@ def _plan(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     asked, sizes = words(options["ways"], "ways"), [int(size) for size in numbers(options["lines"], "lines")]
     for way in asked:
         if way not in WAYS:
-            raise PlanError(f"{way!r} is not a loading method", where="--set ways", next_step=f"of {', '.join(WAYS)}")
+            raise PlanError(
+                f"{way!r} is not a loading method", where="--set ways", next_step=f"use one of {', '.join(WAYS)}"
+            )
     if any(not LEAST <= size <= MOST for size in sizes):
         raise PlanError(
-            f"lines must be between {LEAST} and {MOST:,}", where="--set lines", next_step="for instance 4000"
+            f"lines must be between {LEAST} and {MOST:,}", where="--set lines", next_step="write a number such as 4000"
         )
     arms = []
     for size in sizes:

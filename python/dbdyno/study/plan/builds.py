@@ -36,11 +36,11 @@ def plan_of_builds(path: Path, folders: Mapping[str, Path]) -> Plan:
         raise PlanError(
             f"has {len(first.arms)} arms; each build becomes an arm of its own",
             where=str(path),
-            next_step="leave one [[arm]]",
+            next_step="keep only one [[arm]]",
         )
     if PLACE not in first.toml:
         raise PlanError(
-            f"does not use the build: {PLACE} occurs nowhere in it",
+            f"does not use the build: it does not contain {PLACE}",
             where=str(path),
             next_step=f'write the folder of the build as {PLACE}, such as command = "{PLACE}/bench"',
         )
@@ -71,9 +71,9 @@ def _safe(folder: Path) -> str:
     text = str(folder.absolute())
     if not SAFE.fullmatch(text):
         raise PlanError(
-            "is a folder whose name has a space or another character with a meaning in commands",
+            "is a folder whose name contains a space or another special character of commands",
             where=text,
-            next_step="use a folder with letters, digits and -_./ alone",
+            next_step="use a folder with only letters, digits and -_./",
         )
     return text
 

@@ -37,9 +37,9 @@ def flash_log_on_cells(options: Mapping[str, str], quick: bool, target: str) -> 
     chosen = {**FACTORS, **options}
     if not target.removeprefix(CELLS).strip(", "):
         raise PlanError(
-            "no cell is named",
+            "no cell is given",
             where="--target",
-            next_step="--target cells:HOST1,HOST2 or cells:@FILE",
+            next_step="name the cells with --target cells:HOST1,HOST2 or cells:@FILE",
         )
     return CellsPlan(
         hosts=target.removeprefix(CELLS),
@@ -56,9 +56,9 @@ def _arms(text: str) -> tuple[bool, ...]:
     levels = words(text, "flash_log")
     if sorted(levels) != ["off", "on"]:
         raise PlanError(
-            f"{text!r} is not both arms",
+            f"{text!r} does not name both arms",
             where="--set flash_log",
-            next_step="off,on or on,off: the first is the base; --aa runs the base against itself",
+            next_step="write off,on or on,off (the first is the base), or add --aa to run the base against itself",
         )
     return tuple(level == "on" for level in levels)
 
@@ -68,6 +68,6 @@ def _held(text: str) -> bool:
         raise PlanError(
             f"{text!r} must be refuse or ours",
             where="--set held",
-            next_step="write --set held=ours if the flashLog= in the plan is yours; it is restored unchanged",
+            next_step="write --set held=ours if the flashLog= in the plan is yours; dbdyno restores it unchanged",
         )
     return text == "ours"

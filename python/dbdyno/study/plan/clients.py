@@ -66,7 +66,7 @@ def delays(text: str) -> list[Level]:
             raise PlanError(
                 f"{value!r} is not a duration",
                 where="--set delay",
-                next_step="write a number and us or ms, such as 5ms, or none",
+                next_step="write a number with us or ms, such as 5ms, or none",
             )
         levels.append(Level(f"delay {value}", network={"delay": value}, levels={"delay": value}))
     return levels
@@ -116,6 +116,6 @@ def refuse_own_client(levels: list[Level]) -> list[Level]:
         raise PlanError(
             "the built-in client reads all rows at once",
             where="--set client",
-            next_step=f"one or several of {', '.join(BUILTIN)}",
+            next_step=f"name one or several of {', '.join(BUILTIN)}",
         )
     return levels

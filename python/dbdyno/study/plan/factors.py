@@ -85,7 +85,11 @@ def numbers(text: str, where: str) -> list[int]:
     values = words(text, where)
     for value in values:
         if not value.isdecimal() or int(value) < 1:
-            raise PlanError(f"{value!r} is not a whole number above 0", where=f"--set {where}")
+            raise PlanError(
+                f"{value!r} is not a whole number above 0",
+                where=f"--set {where}",
+                next_step="write numbers such as 1,8",
+            )
     return [int(value) for value in values]
 
 
@@ -101,7 +105,7 @@ def chosen(levels: Mapping[str, Level], text: str, where: str) -> list[Level]:
             raise PlanError(
                 f"{value!r} is not a level of this factor",
                 where=f"--set {where}",
-                next_step=f"one or several of {', '.join(levels)}",
+                next_step=f"use one or several of {', '.join(levels)}",
             )
     return [levels[value] for value in values]
 
@@ -152,7 +156,9 @@ def one_number(text: str, where: str) -> int:
     """
     found = numbers(text, where)
     if len(found) > 1:
-        raise PlanError(f"{text!r} names {len(found)} values", where=f"--set {where}", next_step="name one")
+        raise PlanError(
+            f"{text!r} has {len(found)} values, expected one", where=f"--set {where}", next_step="give one value"
+        )
     return found[0]
 
 

@@ -45,7 +45,9 @@ def read_plan(path: Path, *, arms_most: int = FACTOR_ARMS_MOST, words: Mapping[s
     Raises:
         PlanError: The file cannot be read, is not UTF-8 or TOML, or is not a valid plan.
     """
-    text = given_text(path, PlanError, next_step="`dbdyno plan new` writes an example; `dbdyno studies` lists studies")
+    text = given_text(
+        path, PlanError, next_step="write an example with `dbdyno plan new`, or list the studies with `dbdyno studies`"
+    )
     return parse_plan(text, path, arms_most=arms_most, words=words)
 
 
@@ -62,7 +64,9 @@ def parse_plan(
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"line (\d+)", str(error))
         where = f"{path}:{place[1]}" if place else str(path)
-        raise PlanError(f"is not valid TOML: {error}", where=where) from error
+        raise PlanError(
+            f"is not valid TOML: {error}", where=where, next_step="correct the file at this line"
+        ) from error
     return _Reader(text, path, arms_most).plan(_replaced(tables, words) if words else tables)
 
 

@@ -80,9 +80,9 @@ def flash_log(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     paths = [Path(part) for part in chosen["paths"].split(",") if part.strip()]
     if len(paths) != 2:
         raise PlanError(
-            f"{len(paths)} path(s) are named, and a race needs two",
+            f"{len(paths)} path(s) are named, expected two for a race",
             where="--set paths",
-            next_step="--set paths=/disk/redo,/flash/redo, folders, or files that do not exist yet",
+            next_step="name two folders or new files, such as --set paths=/disk/redo,/flash/redo",
         )
     base = LogArm(
         name="flash log off",
@@ -111,7 +111,13 @@ def _number(options: Mapping[str, str], name: str, unit: int = 1) -> int:
     try:
         value = float(options[name])
     except ValueError as error:
-        raise PlanError(f"{options[name]!r} is not a number", where=f"--set {name}") from error
+        raise PlanError(
+            f"{options[name]!r} is not a number", where=f"--set {name}", next_step="write a number"
+        ) from error
     if not 0 <= value * unit < 2**62:
-        raise PlanError(f"{options[name]!r} is out of range", where=f"--set {name}")
+        raise PlanError(
+            f"{options[name]!r} is out of range",
+            where=f"--set {name}",
+            next_step="choose a smaller number, 0 or more",
+        )
     return round(value * unit)

@@ -115,13 +115,13 @@ class Study:
             raise PlanError(
                 f"study {self.name} has no factor {name!r}{there}",
                 where=f"--set {name}",
-                next_step=f"its factors: {', '.join(known)}{machine}",
+                next_step=f"use its factors: {', '.join(known)}{machine}",
             )
         given = {**known, **own}
         plan = variant.make(given, quick, target or "") if variant else on_target(self.make(given, quick), target)
         if variant is None and kind.own_sql and plan.workload.kind is None:
             raise PlanError(
-                f"study {self.name} has no form on {kind.word}: its SQL is another engine's",
+                f"study {self.name} cannot run on {kind.word}: its SQL is written for another engine",
                 where=f"--target {target}",
                 next_step=f"leave --target out, or write a plan with a script for {kind.word} ({self.targets})",
             )

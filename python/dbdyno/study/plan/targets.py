@@ -38,7 +38,7 @@ def on_target(plan: Plan, target: str | None) -> Plan:
     target, devices = without_device(target)
     if target not in STARTED and plan.arms and all(arm.server for arm in plan.arms):
         raise PlanError(
-            "every arm has a server of its own, which dbdyno starts on this host",
+            "dbdyno starts a server on this host for each arm, so a target cannot be named",
             where=plan.title,
             next_step=f"leave --target out, or name an embedded engine: {', '.join(STARTED)}",
         )
@@ -61,7 +61,7 @@ def no_plan(kind: Kind, where: str) -> PlanError:
     return PlanError(
         f"does not run on {kind.word}",
         where=where,
-        next_step=f"flash-log does: dbdyno run flash-log --target {kind.usage}",
+        next_step=f"use the study flash-log: dbdyno run flash-log --target {kind.usage}",
     )
 
 

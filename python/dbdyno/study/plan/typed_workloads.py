@@ -50,7 +50,9 @@ def size_bytes(text: str) -> int:
         )
     size = round(float(match[1]) * _UNITS[match[2].upper()])
     if not 1 <= size <= _LARGEST:
-        raise PlanError(f"{text!r} is outside 1 byte to 256 MiB", where="redo_bytes")
+        raise PlanError(
+            f"{text!r} is outside 1 byte to 256 MiB", where="redo_bytes", next_step="choose a size in this range"
+        )
     return size
 
 
@@ -64,7 +66,11 @@ def sizes(redo_bytes: str) -> list[int]:
         return [size_bytes(part) for part in redo_bytes.split(",")]
     low, high = (size_bytes(part) for part in redo_bytes.split("..", 1))
     if low >= high:
-        raise PlanError(f"{redo_bytes!r} is an empty range", where="redo_bytes")
+        raise PlanError(
+            f"{redo_bytes!r} is an empty range",
+            where="redo_bytes",
+            next_step="write the smaller size first, as in 8KiB..4MiB",
+        )
     return [low, high]
 
 
@@ -103,9 +109,9 @@ def _live_only(arm: Arm) -> bool:
 def _scripts(kind: str, parameters: Mapping[str, Value]) -> list[Script]:
     if kind not in IN_SQL:
         raise PlanError(
-            f"PostgreSQL cannot run the workload {kind!r}: it has no form in SQL here",
+            f"PostgreSQL cannot run the workload {kind!r}: the workload is not written in SQL",
             where="workload.kind",
-            next_step="run it on a model: --target model:NAME",
+            next_step="run the workload on a model with --target model:NAME",
         )
     known = {"redo_bytes", "think_ms"}
     for name in parameters:
@@ -113,7 +119,7 @@ def _scripts(kind: str, parameters: Mapping[str, Value]) -> list[Script]:
             raise PlanError(
                 f"PostgreSQL has no parameter {name!r} of a commit-loop",
                 where=f"workload.parameters.{name}",
-                next_step="leave it out, or run it on a model: --target model:NAME",
+                next_step="leave the parameter out, or run the workload on a model with --target model:NAME",
             )
     think = f"\\sleep {parameters['think_ms']} ms\n" if "think_ms" in parameters else ""
     text = _draw(str(parameters.get("redo_bytes", "512"))) + _COMMIT.format(chunk=_CHUNK) + think

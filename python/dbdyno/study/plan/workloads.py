@@ -137,7 +137,7 @@ def builtin_workload(name: str, scale: int, engine: str = "postgres") -> BuiltIn
         PlanError: There is no such workload.
     """
     if name not in NAMES:
-        raise PlanError(f"no built-in workload {name!r}", next_step=f"one of {', '.join(NAMES)}")
+        raise PlanError(f"there is no built-in workload {name!r}", next_step=f"use one of {', '.join(NAMES)}")
     words = _WORDS[engine]
     oltp = name.startswith("oltp-")
     return BuiltIn(

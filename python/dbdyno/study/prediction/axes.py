@@ -53,7 +53,11 @@ def axes_of(given: Sequence[str]) -> list[Axis]:
         name, sign, values = text.partition("=")
         levels = _levels(text, values) if sign and values else ()
         if not levels or not name:
-            raise ModelError("is not NAME=V1,V2 or NAME=FROM..TO", where=f"--set {text}")
+            raise ModelError(
+                "is not NAME=V1,V2 or NAME=FROM..TO",
+                where=f"--set {text}",
+                next_step="write for example --set sessions=1,8,64",
+            )
         if any(axis.name == name for axis in found):
             raise ModelError(
                 f"{name} is set twice", where=f"--set {text}", next_step="give all its levels in one option"
@@ -71,7 +75,11 @@ def _levels(text: str, values: str) -> tuple[str, ...]:
     except ValueError:
         low, high = 1, 0
     if not 0 < low <= high <= 65_535:
-        raise ModelError("a range is of two whole numbers from 1 to 65535", where=f"--set {text}")
+        raise ModelError(
+            "a range must be two whole numbers from 1 to 65535",
+            where=f"--set {text}",
+            next_step="write for example 1..64",
+        )
     levels = [low]
     while levels[-1] * 2 < high:
         levels.append(levels[-1] * 2)
@@ -100,7 +108,7 @@ def points_of(machine: Machine, axes: Sequence[Axis], sessions: int) -> list[Poi
     if DEVICE in names and SETTING in names:
         raise ModelError(
             f"{DEVICE} and {SETTING} exclude each other: a device of the catalogue has one time for a sync",
-            next_step="set one of them",
+            next_step="set only one of the two",
         )
     paths = {name: _path(machine, name) for name in names if name not in (DEVICE, SESSIONS, SETTING)}
     return [
@@ -129,5 +137,9 @@ def _point(machine: Machine, levels: dict[str, str], paths: Mapping[str, str], s
         settings |= settings_of(machine, levels[SETTING])
     number = levels.get(SESSIONS, str(sessions))
     if not number.isdigit() or not 0 < int(number) <= 65_535:
-        raise ModelError("sessions are a whole number from 1 to 65535", where=f"sessions={number}")
+        raise ModelError(
+            "sessions must be a whole number from 1 to 65535",
+            where=f"sessions={number}",
+            next_step="choose a number in this range",
+        )
     return Point(levels, text, settings, int(number))

@@ -105,9 +105,10 @@ class Calibrated:
         statements = values.get("postgres.statements") or []
         if not statements:
             raise ModelError(
-                "has no PostgreSQL that was calibrated",
+                "has no calibrated PostgreSQL",
                 where=machine.name,
-                next_step="make one of an arm of a run: dbdyno model calibrate RUN --arm ARM -o mine.toml",
+                next_step="calibrate the machine from an arm of a run: dbdyno model calibrate RUN --arm ARM -o "
+                "mine.toml",
             )
         texts = [str(statement.get("text", "")) for statement in statements]
         changes = [float(statement.get("wal_bytes", 0.0)) > 0 for statement in statements]
@@ -130,7 +131,11 @@ def predict(
     from dbdyno.study.plan.plan import plan_from_dict
 
     if not is_live_postgres(run):
-        raise ModelError("is not a run on PostgreSQL, which the machine models", where=run.id)
+        raise ModelError(
+            "is not a run on PostgreSQL, which is the only engine the machine models",
+            where=run.id,
+            next_step="name a run on PostgreSQL",
+        )
     plan = plan_from_dict(run.manifest.plan)
     arms: list[Predicted] = []
     waits = _live_waits(run)
@@ -141,6 +146,7 @@ def predict(
             raise ModelError(
                 "the model cannot predict an arm with a rate: its sessions never wait between transactions",
                 where=arm.name,
+                next_step="choose arms without rate_per_s",
             )
         on_progress(f"arm {arm.name}")
         about = run.manifest.arms[number]

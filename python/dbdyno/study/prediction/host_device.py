@@ -23,7 +23,7 @@ def host_device(speed: HostSpeed) -> LogDevice:
         raise ModelError(
             f"{len(usual.elapsed_us)} syncs are too few to fit a device",
             where=str(speed.folder),
-            next_step=f"give it more time, --for 60s: {LEAST} or more are needed",
+            next_step=f"measure for a longer time, such as --for 60s; at least {LEAST} syncs are needed",
         )
     texts: list[str] = []
     rows: list[Parameter] = []

@@ -139,12 +139,14 @@ def observe(run: Run, measures: Measures, name: str) -> Observed:
     plan = plan_from_dict(run.manifest.plan)
     names = [arm.name for arm in plan.arms]
     if name not in names:
-        raise ModelError(f"has no arm {name!r}", where=run.id, next_step=f"its arms are {', '.join(names)}")
+        raise ModelError(f"has no arm {name!r}", where=run.id, next_step=f"name one of the arms {', '.join(names)}")
     number = names.index(name)
     arm = plan.arms[number]
     if plan.rate_of(arm) is not None:
         raise ModelError(
-            "the model cannot predict an arm with a rate: its sessions never wait between transactions", where=name
+            "the model cannot predict an arm with a rate: its sessions never wait between transactions",
+            where=name,
+            next_step="choose arms without rate_per_s",
         )
     own = measures.arms[number]
     connection, _ = connect(run)

@@ -74,7 +74,7 @@ def steps_of(plan: Plan, arm: Arm) -> Steps:
     found = Steps()
     scripts = plan.scripts_of(arm)
     if not scripts:
-        raise ModelError("the arm runs no script", where=f"arm {arm.name}")
+        raise ModelError("the arm has no script", where=f"arm {arm.name}", next_step="choose an arm with a script")
     total = sum(script.weight for script in scripts)
     for script in scripts:
         _add(found, script, plan, arm, script.weight / total)
@@ -99,7 +99,7 @@ def _add(found: Steps, script: Script, plan: Plan, arm: Arm, share: float) -> No
         raise ModelError(
             f"the script cannot be drawn in advance: {error}",
             where=f"arm {arm.name}, script {script.name}",
-            next_step="a script whose statements depend on answers of the server cannot be predicted",
+            next_step="use a script whose statements do not depend on answers of the server",
         ) from error
     sent = drawer.statements()
     single = drawer.scripts()[0]["single"]

@@ -147,9 +147,10 @@ def resume(
     plan = plan_to_resume(run)
     if not agreed and orders(run, target):
         raise PlanError(
-            "comes from elsewhere or was changed, and you did not confirm its plan",
+            "was made elsewhere or changed, and its plan was not confirmed",
             where=run.id,
-            next_step="read its manifest.json; `dbdyno run --resume` shows what it would do and asks",
+            next_step="read its manifest.json, then run `dbdyno run --resume`, which shows what it would do and "
+            "asks first",
         )
     with contextlib.ExitStack() as stack:
         around = replace(_around(stack, run.path.parent, progress, ways), cut=run, target=target)
@@ -178,16 +179,20 @@ def plan_to_resume(run: Run) -> Plan:
         raise PlanError(
             f"is a run of {run.manifest.kind} without a plan; it cannot be resumed",
             where=run.id,
-            next_step="start it again; the complete blocks of this one stay readable",
+            next_step="start a new run; the complete blocks of this one stay readable",
         )
     plan, kind = plan_from_dict(run.manifest.plan), kind_named(run.manifest.bench)
     if kind_of(plan.dsn) is not kind:
-        raise EvidenceError(f"was made on {kind.word}, and its plan names {kind_of(plan.dsn).word}", where=run.id)
+        raise EvidenceError(
+            f"was made on {kind.word}, but its plan names {kind_of(plan.dsn).word}",
+            where=run.id,
+            next_step="start a new run",
+        )
     if reason := RACES if plan.kind == "tune" else kind.bench().traits.refuses_resume:
         raise PlanError(
             reason,
             where=run.id,
-            next_step="start it again; the complete blocks of this one stay readable",
+            next_step="start a new run; the complete blocks of this one stay readable",
         )
     if run.manifest.plan.get("secrets_left_out"):
         raise PlanError(
@@ -218,9 +223,13 @@ def refuse_ended(run: Run) -> None:
     """
     refuse_foreign(run.path)
     if run.status == "complete":
-        raise PlanError("is complete; there is nothing to resume", where=run.id)
+        raise PlanError(
+            "is complete, so there is nothing to resume",
+            where=run.id,
+            next_step="see its result with `dbdyno report`, or start a new run",
+        )
     if run.status == "running":
-        raise PlanError("is still running", where=run.id, next_step="wait for it, or stop it")
+        raise PlanError("is still running", where=run.id, next_step="wait until the run has ended, or stop it")
 
 
 def opened(plan: Plan, around: Circumstances) -> Bench:
@@ -244,7 +253,7 @@ def opened(plan: Plan, around: Circumstances) -> Bench:
         reason = f"it has expected_errors, and {bench.traits.no_errors}"
     if reason:
         raise PlanError(
-            f"{kind.word} cannot run this: {reason}",
+            f"{kind.word} cannot run this plan: {reason}",
             where=plan.study or plan.title,
             next_step=f"name another target: --target {', --target '.join(usages(kind))}",
         )

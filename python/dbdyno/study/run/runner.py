@@ -161,7 +161,7 @@ class Runner:
             raise TargetError(
                 f"all {tried:,} transactions failed in the first block, the first with: {said}",
                 where=f"arm {self.names[arm]!r}",
-                next_step=f"run the {self.ready.plan.what_runs} manually, then correct the plan",
+                next_step=f"run the {self.ready.plan.what_runs} manually to see the error, then correct the plan",
             )
 
     def _side_by_side(self, todo: Sequence[PlannedBlock]) -> None:

@@ -107,7 +107,8 @@ def join_page(client: Path, server: Path) -> dict[str, Any]:
             raise TraceError(
                 "the two runs have no session in common: none has the same server process at the same time",
                 where=f"{client} and {server}",
-                next_step="run dbdyno trace proxy and dbdyno trace record --exact together, on the server's machine",
+                next_step="run `dbdyno trace proxy` and `dbdyno trace record --exact` at the same time, on the "
+                "server's machine",
             )
         statements, events = rows(_STATEMENTS), rows(_EVENTS)
     return {
@@ -129,13 +130,13 @@ def _opened(folder: Path, form: str, command: str) -> Run:
         raise TraceError(
             f"is not a run of dbdyno {command}",
             where=str(folder),
-            next_step="dbdyno trace join RUN_OF_PROXY RUN_OF_RECORD",
+            next_step="run `dbdyno trace join RUN_OF_PROXY RUN_OF_RECORD`",
         )
     if run.manifest.to_json().get("options", {}).get("mode") == "read":
         raise TraceError(
             "was recorded by reading the server's memory, which does not tell short calls apart",
             where=str(folder),
-            next_step="record with dbdyno trace record --exact",
+            next_step="record with `dbdyno trace record --exact`",
         )
     return run
 

@@ -127,7 +127,7 @@ def _require_statements(report: Report, sources: LogSources, refused: Sequence[s
     where = report["files"][0]["path"] if report["files"] else ""
     if not any(file["entries"] for file in report["files"]):
         raise TraceError(
-            "no entry of PostgreSQL's or MariaDB's log was found" + (f": {refused[0]}" if refused else ""),
+            "the files contain no log entry of PostgreSQL or MariaDB" + (f": {refused[0]}" if refused else ""),
             where=where,
             next_step="name csvlog, jsonlog or text logs, or MariaDB's slow or general log; for text of an unusual form"
             " add --line-prefix",
@@ -136,9 +136,9 @@ def _require_statements(report: Report, sources: LogSources, refused: Sequence[s
     if backwards:
         name = Path(backwards[0]["path"]).name
         raise TraceError(
-            "the entries are in descending order of time: a log is read from its beginning",
+            "the entries are in descending order of time; expected the oldest entry first",
             where=backwards[0]["path"],
-            next_step=f"reverse the lines: tac {name} > ascending-{name}",
+            next_step=f"reverse the lines with: tac {name} > ascending-{name}",
         )
     if len(report["zones"]) > 1:
         raise TraceError(

@@ -84,7 +84,9 @@ def server_of(text: str) -> tuple[str, int]:
     if not colon or (":" in host and not host.startswith(("[", "/"))):
         host, port = text, str(_PORT)
     if not host.strip("[]") or not port.isdigit() or not 0 < int(port) <= _PORT_MOST:
-        raise TraceError(f"{text!r} names no server", where="--target", next_step="write HOST:PORT, such as db1:5432")
+        raise TraceError(
+            f"{text!r} is not the address of a server", where="--target", next_step="write HOST:PORT, such as db1:5432"
+        )
     return host.strip("[]"), int(port)
 
 
@@ -98,7 +100,11 @@ def spin_ns(text: str) -> int | None:
         return None
     asked = 0 if text == "off" else length_ns(text, "--spin")
     if asked > _SPIN_MOST_NS:
-        raise TraceError(f"{text!r} is too long", where="--spin", next_step="write a time up to 10ms, such as 50us")
+        raise TraceError(
+            f"{text!r} is too long: expected at most 10ms",
+            where="--spin",
+            next_step="write a time up to 10ms, such as 50us",
+        )
     return asked
 
 
@@ -111,8 +117,8 @@ def proxying(wanted: ProxyOptions, out: Path) -> Iterator[Proxying]:
     """
     if wanted.server_tls.startswith("verify") and wanted.server_ca is None:
         raise TraceError(
-            f"{wanted.server_tls} verifies the server's certificate against root certificates, and none are named",
-            next_step="name them with --server-ca FILE",
+            f"{wanted.server_tls} verifies the server's certificate against root certificates, but none are given",
+            next_step="give the file of root certificates with --server-ca FILE",
         )
     key = read_key(wanted.key_file) if wanted.key_file is not None else None
     with cleaned_up(), in_place(out) as aside:
@@ -128,9 +134,9 @@ def proxying(wanted: ProxyOptions, out: Path) -> Iterator[Proxying]:
                 made.report = json.loads(made.proxy.finish())
         if not made.report.get("sessions_all"):
             raise TraceError(
-                "no client came: nothing was recorded"
+                "no client connected, so nothing was recorded"
                 + (f" ({made.report['last']})" if made.report.get("last") else ""),
-                next_step="give clients the address that --listen names as their server's",
+                next_step="connect the clients to the address given by --listen",
             )
         Run(aside, manifest_of(made.report, wanted, started)).save(status="complete")
 

@@ -79,7 +79,9 @@ def speed_of(text: str) -> float:
     except ValueError:
         speed = 0.0
     if not 0 < speed <= _SPEED_MOST:
-        raise TraceError(f"{text!r} is not a speed", where="--speed", next_step="write 1, 0.5, 10 or max")
+        raise TraceError(
+            f"{text!r} is not a speed: expected a factor or max", where="--speed", next_step="write 1, 0.5, 10 or max"
+        )
     return speed
 
 

@@ -39,8 +39,10 @@ def place_of(dsn: str | None, pid: int | None, datadir: Path | None) -> Place:
     named = [way for way in (dsn, pid, datadir) if way is not None]
     if len(named) != 1:
         raise TraceError(
-            "name the server in one way" if named else "no server is named",
-            next_step="one of --target, --pid, --datadir",
+            "the server is named in several ways; expected one of --target, --pid and --datadir"
+            if named
+            else "no server is named; expected one of --target, --pid and --datadir",
+            next_step="give one of --target, --pid, --datadir",
         )
     if datadir is not None:
         return Place(_of_folder(datadir))
@@ -56,7 +58,7 @@ def _of_folder(folder: Path) -> int:
         return int(first)
     except (OSError, ValueError, IndexError) as error:
         raise TraceError(
-            f"no server runs on this folder: {error}",
+            f"no running server uses this data folder: {error}",
             where=str(path),
             next_step="name the data folder of a running server, or use --pid or --target",
         ) from error
@@ -67,7 +69,9 @@ def _of_process(pid: int) -> Place:
     try:
         title = _title(pid)
     except OSError as error:
-        raise TraceError(f"process {pid} cannot be read: {error}", next_step="name a process of PostgreSQL") from error
+        raise TraceError(
+            f"process {pid} cannot be read: {error}", next_step="give the id of a running process of PostgreSQL"
+        ) from error
     return Place(pid, only=title.startswith(_TITLE))
 
 
@@ -104,10 +108,9 @@ def _require_local(pid: int, folder: str | None, dsn: str) -> None:
         is_backend, lies_in = False, None
     if not is_backend or (folder and lies_in and not _same(folder, lies_in)):
         raise TraceError(
-            "the server does not run on this machine (or is behind a pooler, or in a namespace of its own):"
-            " exact waits are recorded where it runs",
+            "the server was not found on this machine: it runs elsewhere, behind a pooler or in its own namespace",
             where=without_secrets(dsn),
-            next_step="run this on the server's machine",
+            next_step="run this command on the server's machine, where exact waits can be recorded",
         )
 
 

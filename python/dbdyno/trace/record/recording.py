@@ -124,7 +124,7 @@ def recording(
             made.report = json.loads(made.recorder.finish())
         if not made.report.get("sessions_all"):
             raise TraceError(
-                "no session was there to record",
+                "there was no session to record",
                 next_step="check --database and --user, or record while sessions are connected",
             )
         _complete_texts(aside, made.report, texts)

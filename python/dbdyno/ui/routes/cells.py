@@ -20,7 +20,7 @@ def view(request: Request) -> View:
     """Return the heat map of the metric in the address, or of the first one.
 
     Raises:
-        CellsError: The run is not a recording of cells, or has no metric that changed.
+        CellsError: The run is not a recording of cells, or contains no metric that changed.
     """
     places = places_of(request)
     run = places.run(asked(request, "id"))
@@ -30,7 +30,9 @@ def view(request: Request) -> View:
         )
     panels = {f"{family}: {one['name']}": one for family, one in _panels(kept_model(run))}
     if not panels:
-        raise CellsError("has no metric that changed", where=run.id, next_step="see in its report what was collected")
+        raise CellsError(
+            "contains no metric that changed", where=run.id, next_step="see in its report what was collected"
+        )
     chosen = asked(request, "metric") if asked(request, "metric") in panels else next(iter(panels))
     model = {"schema": 1, "kind": "cells", "panel": panels[chosen]}
     title = fmt.line(chosen, 80)

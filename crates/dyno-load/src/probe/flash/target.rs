@@ -36,7 +36,7 @@ impl Target {
         let span_bytes = wanted / unit_bytes * unit_bytes;
         if span_bytes == 0 {
             let message = format!("has {most} bytes, too few for one request of {unit_bytes}");
-            return Err(ProbeError::refused(path, message, "name something larger"));
+            return Err(ProbeError::refused(path, message, "name a larger file or device"));
         }
         if !spec.destroy {
             check_room(path, &file, span_bytes)?;

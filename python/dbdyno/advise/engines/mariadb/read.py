@@ -31,7 +31,9 @@ from dbdyno.base.dsn import sql_without_secrets
 from dbdyno.base.json_types import TableRow
 
 _ELSEWHERE = Lack("MariaDB has no such evidence")
-_OFF = Lack("performance_schema is off", "performance_schema = ON in the server's configuration, and a restart")
+_OFF = Lack(
+    "performance_schema is off", "set performance_schema = ON in the server's configuration, and restart the server"
+)
 _ROW = TableRow
 
 
@@ -148,7 +150,10 @@ def _rows(connection: Any, query: Query, timed: frozenset[str] | Lack) -> list[A
     if query.accounted and isinstance(timed, Lack):
         return timed
     if query.instrument and query.instrument not in timed:  # type: ignore[operator]
-        return Lack(f"the instrument {query.instrument} is off", "switch it on in performance_schema.setup_instruments")
+        return Lack(
+            f"the instrument {query.instrument} is off",
+            "switch the instrument on in performance_schema.setup_instruments",
+        )
     try:
         found = [_plain(row) for row in _asked(connection, query.sql)]
         if query.kind is Index:
@@ -162,7 +167,7 @@ def _rows(connection: Any, query: Query, timed: frozenset[str] | Lack) -> list[A
         if query.kind is Table:
             _add(found, _TABLE, _optional(connection, TABLE_SIZES), ("n_rows", "pages"))
     except driver().Error as error:
-        return Lack(f"{PLACES[query.kind]}: {said(error)}", "grant process and select on it to the user")
+        return Lack(f"{PLACES[query.kind]}: {said(error)}", "grant PROCESS, and SELECT on this view, to the user")
     shape = _SHAPES.get(query.kind)
     return [made(query.kind, shape(row) if shape else row) for row in found]
 

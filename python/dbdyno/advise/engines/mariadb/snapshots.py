@@ -21,7 +21,7 @@ from dbdyno.snapshot.engines.mariadb.views import OTHER, STATEMENTS
 from dbdyno.snapshot.reading.interval import Interval
 
 _FILES = "file_summary_by_event_name"
-_ASK = Lack("snapshots do not hold it", "ask the server itself: dbdyno advise mariadb://...")
+_ASK = Lack("snapshots do not contain this", "run `dbdyno advise mariadb://...` on the server itself")
 _FROM_SERVER = frozenset((Table, Index, Column, Key, Load, Session, Segment))
 
 

@@ -78,7 +78,7 @@ def _facts(connection: Connection, title: str, identity: str) -> Facts:
             raise TargetError(
                 f"the server does not report its version: {lack.why if lack else ''}",
                 where=title,
-                next_step="connect to a PostgreSQL of version 12 or later",
+                next_step="connect to PostgreSQL 12 or newer",
             )
         server: Server = replace(found[0], identity=identity)
         rows[Server] = [server]
@@ -95,8 +95,8 @@ def _facts(connection: Connection, title: str, identity: str) -> Facts:
         wanted = candidates(Facts(title, "server", rows)) if {Table, Statement} <= rows.keys() else ()
         rows[Hypothetical] = hypothetical(connection, wanted)
     lacking[Estimate] = Lack(
-        "plans of the server's log are read by snapshots",
-        "dbdyno snap plans --log FILE, then advise snap:A..B (auto_explain.log_analyze = on)",
+        "plans of the server's log can be read only with snapshots",
+        "set auto_explain.log_analyze = on, run `dbdyno snap plans --log FILE`, then `dbdyno advise snap:A..B`",
     )
     return Facts(title, "server", rows, {k: v for k, v in lacking.items() if k not in rows}, "since statistics began")
 
@@ -111,7 +111,7 @@ def _statements(
 ) -> None:
     """Read the statements if the extension is in this database and the role may see all of them."""
     if server.version_num < 130000:
-        lacking[Statement] = Lack("statements are read from PostgreSQL 13 on")
+        lacking[Statement] = Lack("statements can be read only from PostgreSQL 13 or newer")
         return
     if not server.sees_all:
         lacking[Statement] = _SEES_ALL
@@ -123,7 +123,8 @@ def _statements(
     if known is None:
         lacking[Statement] = Lack(
             "pg_stat_statements is not in this database",
-            "put it into shared_preload_libraries, restart, and run `create extension pg_stat_statements` here",
+            "add it to shared_preload_libraries, restart the server, and run `create extension "
+            "pg_stat_statements` in this database",
         )
         return
     connection.execute(

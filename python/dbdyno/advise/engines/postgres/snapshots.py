@@ -47,7 +47,7 @@ from dbdyno.snapshot.store.folder import Store
 
 PLANS = "plans of the server's log"
 _LIVE_ONLY = (Index, ForeignKey, Key, Width, Session, Prepared, Load)
-_ASK = Lack("snapshots do not hold it", "ask the server itself: dbdyno advise postgresql://...")
+_ASK = Lack("snapshots do not contain this", "run `dbdyno advise postgresql://...` on the server itself")
 
 
 def read(store: Store, text: str, target: str | None = None) -> Facts:
@@ -64,7 +64,7 @@ def read(store: Store, text: str, target: str | None = None) -> Facts:
             raise AdviceError(
                 f"advice on snapshots is for {' and '.join(map(str, _ENGINES))}, not for {engine}",
                 where=text,
-                next_step="`dbdyno snap report` shows what these snapshots hold",
+                next_step="see what these snapshots contain with `dbdyno snap report`",
             )
         return _ENGINES[engine](interval)
 
@@ -272,9 +272,12 @@ def _slru(interval: Interval) -> list[dict[str, object]]:
 def _estimates(interval: Interval) -> list[Estimate] | Lack:
     found = estimated(interval)
     if found is None:
-        return Lack(f"{PLANS}: no log of this time is kept", "dbdyno snap plans --log FILE, then ask again")
+        return Lack(
+            f"{PLANS}: the store has no log of this time",
+            "run `dbdyno snap plans --log FILE`, then ask for advice again",
+        )
     if not found:
-        return Lack(f"{PLANS}: no logged plan has the rows that were found", "auto_explain.log_analyze = on")
+        return Lack(f"{PLANS}: no logged plan has the actual numbers of rows", "set auto_explain.log_analyze = on")
     return [_estimate(one, place) for one, place in found]
 
 

@@ -42,9 +42,9 @@ def refuse_other(
     if not keys:
         if into.mode != "replace":
             raise MoveError(
-                "rows have no unique key to find them by",
+                "the table has no unique key by which rows can be found",
                 where="--verify target",
-                next_step="nothing was changed; add a key, load by --mode replace, or leave it out",
+                next_step="add a unique key, use --mode replace, or leave --verify target out; nothing was changed",
             )
         _as_sets(conn, goal, stages, given)
         return
@@ -94,5 +94,5 @@ def _refuse(count: int) -> None:
         f"{counted(count, 'row')} of the table would differ from the loaded rows:"
         " a trigger or a narrower type alters them",
         where="--verify target",
-        next_step="the table was not changed; check its triggers and types",
+        next_step="check the table's triggers and types; the table was not changed",
     )

@@ -51,7 +51,9 @@ def _columns(target: MariaDB, into: LoadRequest, heads: Heads) -> tuple[str, lis
     with reached(target, "rehearses") as conn:
         if into.create:
             if is_there(conn, database_of(target), into):
-                raise MoveError("already exists", where=into.table, next_step="leave --create out")
+                raise MoveError(
+                    "already exists", where=into.table, next_step="leave --create out, or name another table"
+                )
             lines = [f"  {one['name']}: {one['staged']} -> {type_of(one)}" for one in heads]
             return ".".join(split_name(into.table, database_of(target))), lines
         goal = matched(conn, database_of(target), replace(into, create=False), heads)

@@ -172,7 +172,9 @@ def _until_begun(job: _core.MoveJob, workers: int) -> None:
     while job.begun() < workers:
         if time.monotonic() > until:
             job.stop()
-            raise MoveError(f"its workers did not begin within {BEGIN_S:.0f} s", next_step="check the server's log")
+            raise MoveError(
+                f"the job's workers did not start within {BEGIN_S:.0f} s", next_step="check the server's log"
+            )
         time.sleep(0.002)
 
 
@@ -183,7 +185,11 @@ def _refuse_altered(conn: Any, plan: Plan) -> None:
             continue
         now = {one.name: one.mariadb_type for one in columns_of(conn, table.schema, table.name)}
         if any(now.get(one.name) != one.mariadb_type for one in table.columns):
-            raise MoveError("was altered just now", where=f"{table.schema}.{table.name}", next_step="begin again")
+            raise MoveError(
+                "was altered while the job was starting",
+                where=f"{table.schema}.{table.name}",
+                next_step="run the command again",
+            )
 
 
 def read_into(folder: Path, *, again: bool = False) -> Pieces:
@@ -314,7 +320,7 @@ def failed_job(failed: MoveFailed) -> MoveError:
     """Return an error for a failure that the core reported, with the user's next step."""
     step = NEXT.get(failed["kind"], "")
     if failed["kind"] == "unrepresentable":
-        step = f"--text {failed['column']}: the column as the server prints it"
+        step = f"add --text {failed['column']} to move the column as the server prints it"
     where = f"chunk {failed['chunk']}" if failed.get("chunk") is not None else None
     return MoveError(failed["message"], where=where, next_step=step or None)
 
@@ -354,15 +360,19 @@ def resume(
     plan, done = Plan.from_json(ledger.plan), len(ledger.records())
     if done and not restart and not as_of_now:
         raise MoveError(
-            f"the snapshots of {ledger.manifest['snapshots'][-1]['at']} ended with its workers; {done} of"
+            f"the snapshots of {ledger.manifest['snapshots'][-1]['at']} are gone, because its workers ended; {done} of"
             f" {len(plan.chunks)} chunks are finished",
             where=str(ledger.folder),
-            next_step="--restart reads all again, exact; --as-of-now reads only the missing chunks as they are now,"
-            " which is the same only where the table has not changed since",
+            next_step="add --restart to read all rows again in one snapshot, or --as-of-now to read only the "
+            "missing chunks as they are now (exact only if the table has not changed since)",
         )
     with contextlib.closing(connect(target, plan.id)) as conn:
         if target.identity(conn) != plan.server:
-            raise MoveError("is not the server of the job", where=target.safe_dsn, next_step=f"name {plan.source}")
+            raise MoveError(
+                "is not the server of the job",
+                where=target.safe_dsn,
+                next_step=f"use the job's own server: {plan.source}",
+            )
         if restart or not done:
             fresh = plan_of(target, conn, _original_request(plan), plan.id, how)
             fresh = fresh if plan.into is None else across(fresh, plan.into)

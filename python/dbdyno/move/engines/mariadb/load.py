@@ -134,7 +134,9 @@ def refuse_csv(files: Sequence[Path]) -> None:
     """
     if files[0].suffix == CSV:
         raise MoveError(
-            "a CSV can be loaded only into PostgreSQL", where=str(files[0]), next_step="give Parquet or Arrow"
+            "a CSV file can be loaded only into PostgreSQL",
+            where=str(files[0]),
+            next_step="give Parquet or Arrow files",
         )
 
 
@@ -271,7 +273,7 @@ def finished(
         mover.stop()
     if failed is not None:
         steps = {**NEXT, "refused": "repair the value, or move its column as text"}
-        step = steps.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
+        step = steps.get(failed["kind"], "").replace("run `dbdyno move resume`", "run the same command again")
         chunk = failed.get("chunk")
         where = names[chunk] if chunk is not None else None
         raise MoveError(f"{failed['message']}; the table was not changed", where=where, next_step=step or None)
@@ -304,7 +306,7 @@ def read_staged(
     if sum(int(one["hash"], 16) for one in done) % MODULUS != total:
         raise MoveError(
             "the staged rows differ from those received; the table was not changed",
-            next_step="report it, with the versions of dbdyno and of the server",
+            next_step="report this error, with the versions of dbdyno and of the server",
         )
 
 

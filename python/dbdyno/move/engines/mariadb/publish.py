@@ -128,10 +128,11 @@ def _refuse_nulls_of_a_trigger(conn: Any, goal: TargetTable, stages: Sequence[st
         if any(rows(conn, f"select 1 from {stage} s where {one.value()} is null limit 1") for stage in stages):
             continue
         raise MoveError(
-            f"{said}, and no row that came has NULL there: a trigger made it: {', '.join(triggers)}",
+            f"{said}, but none of the loaded rows has NULL there: a trigger produced it: {', '.join(triggers)}",
             where=goal.table,
-            next_step="nothing was changed; load without the trigger. It may be the server: 11.4.5 says so of each "
-            "INSERT ... SELECT that names its columns, into a table with a BEFORE trigger; 10.11.5 does not",
+            next_step="load without the trigger; nothing was changed. It may be a fault of the server: 11.4.5 "
+            "reports this for each INSERT ... SELECT with named columns into a table with a BEFORE trigger; "
+            "10.11.5 does not",
         )
 
 
@@ -153,7 +154,11 @@ def _insert(
         text = f"insert into {goal.table} ({names}) select {values} from {stage} s where "
         added += run(stage, text.__add__)
     if added + _rejected(rejects) - before != staged:
-        raise MoveError(f"{staged:,} rows were staged and {added:,} were added; nothing was changed", where=into.table)
+        raise MoveError(
+            f"{staged:,} rows were staged and {added:,} were added; nothing was changed",
+            where=into.table,
+            next_step="check the table's triggers",
+        )
     return Merged(new=added)
 
 
@@ -200,7 +205,11 @@ def _merge(
             new -= _rejected(rejects) - before
     gone = _rejected(rejects) - since
     if into.mode == "merge" and added != new:
-        raise MoveError(f"{new:,} rows are new and {added:,} were added; nothing was changed", where=into.table)
+        raise MoveError(
+            f"{new:,} rows are new and {added:,} were added; nothing was changed",
+            where=into.table,
+            next_step="check the table's triggers",
+        )
     return Merged(added, changed, staged - gone - nulls - new - changed, 0 if into.mode == "merge" else new, nulls)
 
 
@@ -213,7 +222,7 @@ def _refuse_doubles(conn: Any, stages: Sequence[str], keys: Sequence[Field], no_
         raise MoveError(
             f"{counted(found[0][0], 'key')} is in the loaded rows more than once, so it is not clear which row to use",
             where="--key",
-            next_step="nothing was changed; name a key that is unique",
+            next_step="name a key that is unique in the loaded rows; nothing was changed",
         )
 
 

@@ -61,7 +61,11 @@ def write(
     count = sum(one["rows"] for one in done)
     again = read_again and path is not None
     if again and _core.move_read_back(Path(to)) != (count, found):
-        raise MoveError("contains other rows than were written", where=to, next_step="check the disk; move it again")
+        raise MoveError(
+            "does not contain the rows that were written",
+            where=to,
+            next_step="check the disk, then move the table again",
+        )
     return WrittenFile(count, at, found, again, sentence(sessions_of(done)))
 
 
@@ -96,7 +100,7 @@ def _as_text(plan: Plan, failed: MoveFailed, path: Path | None, say: Say) -> Pla
     table = plan.tables[0]
     column = next((one for one in table.columns if one.name == failed.get("column")), None)
     if failed["kind"] != "unrepresentable" or column is None or column.kind in ("text", "bytea"):
-        step = NEXT.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
+        step = NEXT.get(failed["kind"], "").replace("run `dbdyno move resume`", "run the same command again")
         raise MoveError(failed["message"], next_step=step or None)
     if path is None:
         words = f"--text {column.name}: the column as the server prints it"

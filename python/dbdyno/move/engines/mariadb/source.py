@@ -88,7 +88,11 @@ def _named(target: MariaDB, conn: Any, request: Request) -> list[tuple[str, str]
     for pattern in request.patterns:
         fits = [(schema, name) for schema, name in known if fnmatch.fnmatchcase(f"{schema}.{name}", pattern)]
         if not fits:
-            raise MoveError(f"no table fits {pattern!r}", where="--tables", next_step="write 'database.*', quoted")
+            raise MoveError(
+                f"no table matches {pattern!r}",
+                where="--tables",
+                next_step="write a pattern such as 'database.*', in quotes",
+            )
         found += fits
     return list(dict.fromkeys(found))
 
@@ -98,22 +102,26 @@ def _table(conn: Any, schema: str, name: str, request: Request) -> Table:
     described = rows(conn, TABLES_SQL, [schema, name])
     if not described:
         raise MoveError(
-            "there is no such table or view", where=f"--table {place}", next_step="`show tables` lists them"
+            "there is no such table or view", where=f"--table {place}", next_step="list the tables with `show tables`"
         )
     schema, name, kind, engine, size = described[0]
     is_view = "view" in kind
     if not is_view and engine not in VERSIONED:
         raise MoveError(
-            f"its engine is {engine}, which keeps no old versions of rows: there is no instant to read it at",
+            f"its engine {engine} keeps no old versions of rows, so the table cannot be read as of one instant",
             where=place,
-            next_step="alter table ... engine = InnoDB; or stop its writers and move it by --query",
+            next_step="run `alter table ... engine = InnoDB`, or stop its writers and move the table with --query",
         )
     columns = _chosen(columns_of(conn, schema, name, request.as_text), request.columns, place)
     where = whole(request.where, "--where") if request.where is not None else None
     key = "" if is_view else _key(conn, schema, name)
     relation = Relation(schema, name, bytes=int(size), stream=not key, key=key)
     if request.partition is not None and request.partition not in {one.name for one in columns}:
-        raise MoveError(f"{place} has no column {request.partition!r}", where="--partition-by")
+        raise MoveError(
+            f"{place} has no column {request.partition!r}",
+            where="--partition-by",
+            next_step="name a column of the table",
+        )
     return Table(schema, name, "view" if is_view else "table", columns, (relation,), where, None, request.partition)
 
 
@@ -136,7 +144,7 @@ def _chosen(columns: Sequence[Column], names: Sequence[str], where: str) -> tupl
     missing = [name for name in names if name not in known]
     if missing:
         listed = ", ".join(list(known)[:20])
-        raise MoveError(f"has no column {missing[0]!r}", where=where, next_step=f"it has: {listed}")
+        raise MoveError(f"has no column {missing[0]!r}", where=where, next_step=f"name one of its columns: {listed}")
     return tuple(known[name] for name in dict.fromkeys(names)) if names else tuple(columns)
 
 
@@ -204,10 +212,12 @@ def failure(error: Exception, where: str) -> MoveError:
     number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     steps = {
         1142: "ask for SELECT on the table",
-        1062: "rows with these keys already exist: --mode merge, or update, with --key changes them",
-        1205: "another session holds the table: wait for it, or end it",
-        1412: "the table was altered or truncated after the snapshot: begin again",
-        3948: "set global local_infile = 1 on the server",
-        4166: "set global local_infile = 1 on the server",
+        1062: "use --mode merge or --mode update with --key to change the rows that already exist",
+        1205: "wait until the session that locks the table has ended, or end it",
+        1412: "move the table again: it was altered or truncated after the snapshot",
+        3948: "run `set global local_infile = 1` on the server",
+        4166: "run `set global local_infile = 1` on the server",
     }
-    return MoveError(said(error), where=where, next_step=steps.get(number, "correct it; try the SQL in mariadb"))
+    return MoveError(
+        said(error), where=where, next_step=steps.get(number, "correct the SQL; try it in the mariadb client")
+    )

@@ -40,9 +40,11 @@ def split_name(text: str, database: str) -> tuple[str, str]:
     parts = [part.replace("``", "`") for part in found.groups() if part] if found else []
     if not parts or (len(parts) == 1 and not database):
         raise MoveError(
-            "is not a table name" if not parts else "names no database, and the connection has none",
+            "is not a table name"
+            if not parts
+            else "does not name a database, and the connection has no default database",
             where=f"--table {text}",
-            next_step="write database.table; names with dots or blanks in `backquotes`",
+            next_step="write database.table, with `backquotes` around names that contain dots or blanks",
         )
     return (parts[0], parts[1]) if len(parts) == 2 else (database, parts[0])
 
@@ -78,4 +80,6 @@ def whole(text: str, option: str) -> str:
 def _not_whole(text: str, option: str, place: int, what: str) -> MoveError:
     line = text.count("\n", 0, place) + 1
     column = place - (text.rfind("\n", 0, place) + 1) + 1
-    return MoveError(what, where=f"{option}, line {line}, column {column}", next_step="give one whole expression")
+    return MoveError(
+        what, where=f"{option}, line {line}, column {column}", next_step="give one complete SQL expression"
+    )

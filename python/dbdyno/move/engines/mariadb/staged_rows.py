@@ -204,9 +204,9 @@ class _Arriving:
         kept = sum(one["rows"] - len(one["refused"]) for one in records.values())
         if here != kept:
             raise MoveError(
-                f"{kept:,} rows were staged and {here:,} are there",
+                f"{kept:,} rows were staged, but the table contains {here:,}",
                 where=goal.stage(self.plan.id, numbers[0]),
-                next_step=f"dbdyno move resume {self.ledger.folder} --restart",
+                next_step=f"run `dbdyno move resume {self.ledger.folder} --restart`",
             )
         if self.level in ("source", "target"):
             refuse_unstaged(list(records.values()))

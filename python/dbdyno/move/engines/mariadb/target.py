@@ -138,24 +138,29 @@ def matched(conn: Any, database: str, into: LoadRequest, heads: Heads) -> Target
         _create(conn, schema, name, heads)
     described = rows(conn, TABLES_SQL, [schema, name])
     if not described:
-        raise MoveError("there is no such table", where=f"--table {into.table}", next_step="--create makes it")
+        raise MoveError(
+            "there is no such table", where=f"--table {into.table}", next_step="add --create to make the table"
+        )
     schema, name, kind, engine, _ = described[0]
     if "view" in kind or engine not in VERSIONED:
         raise MoveError(
             "is a view" if "view" in kind else f"its engine is {engine}, which has no transactions",
             where=into.table,
-            next_step="name a table of InnoDB",
+            next_step="name a table whose engine is InnoDB",
         )
     fields = _fields(conn, schema, name, into, heads)
     missing = [key for key in into.key if key not in {one.name for one in fields}]
     if missing:
-        raise MoveError(f"the loaded rows have no column {missing[0]!r}", where="--key")
+        raise MoveError(
+            f"the loaded rows have no column {missing[0]!r}", where="--key", next_step="name columns of the loaded rows"
+        )
     if into.key and not rows(conn, KEYED_SQL, [schema, name, list(into.key)]):
         # Without an index the server scans the whole table for each row: 500,000 rows took more than ten minutes.
         raise MoveError(
             f"has no index that begins with a column of the key ({', '.join(into.key)})",
             where=into.table,
-            next_step=f"alter table {into.table} add index ({', '.join(quoted(one) for one in into.key)})",
+            next_step=f"add one with: alter table {into.table} add index "
+            f"({', '.join(quoted(one) for one in into.key)})",
         )
     return TargetTable(schema, name, tuple(fields))
 
@@ -173,13 +178,13 @@ def _fields(conn: Any, schema: str, name: str, into: LoadRequest, heads: Heads) 
         row = known.get(one["name"])
         if row is None:
             raise MoveError(
-                f"has no column {one['name']!r}, and the loaded rows do",
+                f"has no column {one['name']!r}, but the loaded rows have one",
                 where=into.table,
-                next_step=f"add it: alter table {into.table} add column ... {type_of(one)}",
+                next_step=f"add it with: alter table {into.table} add column ... {type_of(one)}",
             )
         if one["staged"] is None:
             raise MoveError(
-                f"is of type {one['arrow']}, which is not loaded",
+                f"is of type {one['arrow']}, which cannot be loaded",
                 where=f"column {one['name']} of the files",
                 next_step="write it as a type of the table in docs/how-to/move.md, or as text",
             )
@@ -207,7 +212,9 @@ def type_of(head: Mapping[str, Any]) -> str:
 
 def _create(conn: Any, schema: str, name: str, heads: Heads) -> None:
     if rows(conn, TABLES_SQL, [schema, name]):
-        raise MoveError("already exists", where=f"{schema}.{name}", next_step="leave --create out")
+        raise MoveError(
+            "already exists", where=f"{schema}.{name}", next_step="leave --create out, or name another table"
+        )
     parts = ", ".join(f"{quoted(one['name'])} {type_of(one)} null" for one in heads)
     rows(conn, f"create table {quoted(schema, name)} ({parts}) engine = InnoDB default charset = utf8mb4")
 

@@ -57,7 +57,11 @@ def session(address: source.Address) -> Iterator[Any]:
 def failure(error: Exception, where: str) -> MoveError:
     """Return a `MoveError` with the first line of the driver's error and the user's next step."""
     said = str(error).strip().splitlines()[0]
-    step = "the undo of the SCN is gone: move the table again" if TOO_OLD in said else "see what the server says of it"
+    step = (
+        "move the table again: the undo data of the SCN is no longer available"
+        if TOO_OLD in said
+        else "look up the server's error code, correct the cause and move the table again"
+    )
     return MoveError(said, where=where, next_step=step)
 
 
@@ -70,7 +74,7 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, h
     """
     if len(request.tables) != 1 or request.patterns or request.query or request.where or request.partition:
         raise MoveError(
-            "from Oracle, a move takes one table without conditions",
+            "a move from Oracle takes one table without conditions",
             where="--table",
             next_step="write --table OWNER.NAME without conditions",
         )
@@ -104,11 +108,19 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, h
 def _columns(cursor: Any, owner: str, name: str, request: Request) -> list[Described]:
     found = [Described(*row[:4]) for row in cursor.execute(source.COLUMNS_SQL, owner=owner, name=name).fetchall()]
     if not found:
-        raise MoveError("there is no such table", where=f"{owner}.{name}", next_step="names are in upper case")
+        raise MoveError(
+            "there is no such table",
+            where=f"{owner}.{name}",
+            next_step="write names in upper case, and check that this user may read the table",
+        )
     known = {one.name: one for one in found}
     missing = [one for one in request.columns if one not in known]
     if missing:
-        raise MoveError(f"has no column {missing[0]!r}", where=f"{owner}.{name}")
+        raise MoveError(
+            f"has no column {missing[0]!r}",
+            where=f"{owner}.{name}",
+            next_step="name columns of the table in upper case",
+        )
     return [known[one] for one in request.columns] or found
 
 
@@ -176,12 +188,18 @@ def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Colum
                 os.fsync(written.fileno())
             rows, found = _core.move_read_back(aside)
             if rows != counted:
-                raise MoveError(f"{counted:,} rows were received, but {rows:,} are in the file", where=path.name)
+                raise MoveError(
+                    f"{counted:,} rows were received, but {rows:,} are in the file",
+                    where=path.name,
+                    next_step="check the disk, then move the table again",
+                )
         sync_folder(path.parent)
     except oracledb.Error as error:
         raise failure(error, path.name) from None
     except pyarrow.ArrowInvalid as error:
-        raise MoveError(f"a value does not fit its type: {error}", where=path.name) from None
+        raise MoveError(
+            f"a value does not fit its type: {error}", where=path.name, next_step="leave the column out with --columns"
+        ) from None
     elapsed_ns = int((time.monotonic() - begun) * 1e9)
     told = {"rows": rows, "hash": found, "file_bytes": path.stat().st_size, "snapshot": 0}
     return {**told, "elapsed_ns": elapsed_ns, "ended_ns": time.time_ns()}

@@ -73,7 +73,9 @@ class Address:
         """
         parts = urlsplit(text)
         if not parts.hostname or not parts.username or not parts.path.strip("/"):
-            raise MoveError("is not an Oracle address", where=safe(text), next_step="oracle://user@host:1521/service")
+            raise MoveError(
+                "is not an Oracle address", where=safe(text), next_step="write oracle://user@host:1521/service"
+            )
         password = None if parts.password is None else unquote(parts.password)
         dsn = f"{parts.hostname}:{parts.port or 1521}/{parts.path.strip('/')}"
         return cls(unquote(parts.username), password, dsn)
@@ -136,7 +138,11 @@ def quoted(name: str) -> str:
         MoveError: The name is empty, or contains a double quote or a NUL character.
     """
     if '"' in name or "\0" in name or not name:
-        raise MoveError(f"{name!r} is not an Oracle name", where="--table")
+        raise MoveError(
+            f"{name!r} is not an Oracle name",
+            where="--table",
+            next_step="remove double quotes and NUL characters from the name",
+        )
     return f'"{name}"'
 
 
@@ -159,7 +165,9 @@ def split_name(text: str, user: str) -> tuple[str, str]:
             name, _, rest = rest.partition(".")
             parts.append(name.upper())
     if rest or not 1 <= len(parts) <= 2 or not all(parts):
-        raise MoveError("is not a table name", where=f"--table {text}", next_step='OWNER.TABLE, or "Owner"."Table"')
+        raise MoveError(
+            "is not a table name", where=f"--table {text}", next_step='write OWNER.TABLE, or "Owner"."Table"'
+        )
     return (parts[0], parts[1]) if len(parts) == 2 else (user.upper(), parts[0])
 
 
@@ -193,8 +201,12 @@ def driver() -> Any:
         import oracledb
     except ImportError:
         raise MoveError(
-            "an Oracle needs python-oracledb", where=SCHEME, next_step="pip install 'dbdyno[oracle]'"
+            "the driver python-oracledb is not installed", where=SCHEME, next_step="run `pip install 'dbdyno[oracle]'`"
         ) from None
     if not hasattr(oracledb.Connection, "fetch_df_batches"):
-        raise MoveError("this python-oracledb has no fetch_df_batches", where=SCHEME, next_step="install 3.0 or later")
+        raise MoveError(
+            "the installed python-oracledb is too old: it has no fetch_df_batches",
+            where=SCHEME,
+            next_step="install python-oracledb 3.0 or newer",
+        )
     return oracledb

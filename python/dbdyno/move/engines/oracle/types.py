@@ -62,7 +62,7 @@ def typed(one: Described) -> Column:
         raise MoveError(
             f"is of type {one.data_type}, which cannot be moved",
             where=f"column {one.name}",
-            next_step="name the other columns: --columns",
+            next_step="leave the column out: name the others with --columns",
         )
     return Column(one.name, "text", "text", cast=True)
 

@@ -34,7 +34,7 @@ def create(conn: psycopg.Connection[Any], named: str, columns: Sequence[FileColu
         with conn.transaction():
             conn.execute(sql.SQL("create table {} ({})").format(name, sql.SQL(",\n ").join(parts)))
     except psycopg.errors.DuplicateTable:
-        raise MoveError("already exists", where=named, next_step="leave --create out") from None
+        raise MoveError("already exists", where=named, next_step="leave --create out, or name another table") from None
 
 
 def _parsed(conn: psycopg.Connection[Any], named: str) -> sql.Identifier:
@@ -60,8 +60,8 @@ def _type(conn: psycopg.Connection[Any], column: Mapping[str, Any]) -> sql.Compo
             row = None
     if row is None or row[0] is None:
         raise MoveError(
-            f"there is no type {written!r}",
+            f"the target has no type {written!r}",
             where=f"column {column['name']}",
-            next_step="create the type, or make the table yourself and leave --create out",
+            next_step="create the type, or create the table yourself and leave --create out",
         )
     return sql.SQL(written)

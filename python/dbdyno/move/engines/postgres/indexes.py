@@ -100,7 +100,7 @@ def _drop(
             with conn.transaction():
                 conn.execute(gone)
         except psycopg.errors.DependentObjectsStillExist:
-            why = "something else stands on it"
+            why = "another object depends on it"
     if why is None:
         found.again.append((name, again))
     else:

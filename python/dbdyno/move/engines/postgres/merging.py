@@ -62,7 +62,11 @@ def merge(
         psycopg.Error: The server reports an error.
     """
     if not key:
-        raise MoveError("update and merge need a key", where="--key", next_step="--key id, or --key a,b")
+        raise MoveError(
+            "the modes update and merge need a key",
+            where="--key",
+            next_step="name the columns of the key with --key id or --key a,b",
+        )
     others = [one for one in columns if one.name not in key]
     names = {one.name: sql.Identifier(one.name) for one in columns}
     on = sql.SQL(" and ").join(sql.SQL("t.{0} = s.{0}").format(names[name]) for name in key)
@@ -102,7 +106,7 @@ def merge(
     if changed != differing - refused or (adds and added != new - (rejected() - begun - refused)):
         raise MoveError(
             f"{differing:,} rows differ and {changed:,} were changed, {new:,} are new and {added:,} were added",
-            next_step="nothing was changed; check the table's triggers, rules and keys: the key may not be unique",
+            next_step="check the table's triggers, rules and keys (the key may not be unique); nothing was changed",
         )
     conn.execute("drop table dbdyno_changes")  # the next table in the same transaction creates its own
     return Merged(added, changed, staged - nulls - new - differing, 0 if adds else new, nulls)
@@ -127,5 +131,5 @@ def _refuse_doubles(
         raise MoveError(
             f"{counted(row[0], 'key')} {are} in the files more than once, so it is not clear which row to use",
             where="--key",
-            next_step="nothing was changed; name a key that is unique",
+            next_step="name a key that is unique in the files; nothing was changed",
         )

@@ -167,7 +167,9 @@ def wanted(conn: psycopg.Connection[Any], oid: int, into: LoadRequest, columns: 
     """
     nodes = tree(conn, oid)
     if not nodes or nodes[0].kind != "p":
-        raise MoveError("has no partitions", where=into.table, next_step="--mode replace replaces all of it")
+        raise MoveError(
+            "has no partitions", where=into.table, next_step="use --mode replace to replace the whole table"
+        )
     reason = against(conn, nodes, columns)
     if reason is not None:
         raise refuse(into.table, reason)
@@ -179,5 +181,5 @@ def refuse(table: str, reason: str) -> MoveError:
     return MoveError(
         f"its partitions cannot be replaced by others: {reason}",
         where=table,
-        next_step="load into a partition by its own name with --mode replace, or all of the table",
+        next_step="load into a partition by its own name with --mode replace, or replace the whole table",
     )

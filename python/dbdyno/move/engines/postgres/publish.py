@@ -147,9 +147,9 @@ def _write(
     rejected = 0 if rejects is None else len(rejects.rows)
     if added + rejected != staged.rows:
         raise MoveError(
-            f"{staged.rows - before:,} rows were staged and {added:,} were added: a trigger or rule takes rows away",
+            f"{staged.rows - before:,} rows were staged, but {added:,} were added: a trigger or rule removes rows",
             where=into.table,
-            next_step="nothing was changed; check the table's triggers and rules",
+            next_step="check the table's triggers and rules; nothing was changed",
         )
     return Merged(new=added)
 

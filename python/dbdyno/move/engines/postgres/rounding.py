@@ -122,8 +122,9 @@ def refuse_other(
         differing = None if left == right else f"{left[0] if left else 0:,} rows came, and the table's are not"
     if differing is not None:
         raise MoveError(
-            f"{differing} what came; the table was not changed",
-            next_step="a trigger or a narrower type alters them; without --verify target the load says what is rounded",
+            f"{differing} what was sent; the table was not changed",
+            next_step="check for a trigger or a narrower type that alters values, or leave --verify target out "
+            "to see what is rounded",
         )
 
 

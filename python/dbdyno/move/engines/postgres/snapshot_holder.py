@@ -66,7 +66,10 @@ def held(target: Postgres, snapshot: Snapshot, ledger: Ledger, seconds: int) -> 
         process.stdin.flush()
         name = process.stdout.readline().decode().strip()
         if not name:
-            raise MoveError("a second process cannot hold the snapshot", next_step="leave --hold out")
+            raise MoveError(
+                "a second process cannot hold the snapshot",
+                next_step="leave --hold out, and keep this process running until the job has ended",
+            )
         ledger.manifest["snapshots"][-1]["held"] = name
         ledger.save()
         yield

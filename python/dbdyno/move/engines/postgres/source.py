@@ -161,9 +161,9 @@ def take(target: Postgres, request: Request, job: str, held: str | None = None) 
     """
     if target.pooled:
         raise MoveError(
-            "a pooler may give each transaction another server process, and a snapshot is valid in one only",
+            "a snapshot cannot be read through a pooler, which may change the server process",
             where=target.safe_dsn,
-            next_step="connect to the server itself",
+            next_step="connect to the server directly",
         )
 
     def begin(snapshot: Snapshot) -> bool:
@@ -201,7 +201,7 @@ def begun(target: Postgres, job: str, held: str | None, begin: Callable[[Snapsho
         raise MoveError(
             f"{changed} each time between the snapshot and the lock",
             where=target.safe_dsn,
-            next_step="wait until what does so has ended",
+            next_step="wait until the session that changes it has ended, then run the command again",
         )
     except psycopg.Error as error:
         conn.close()
@@ -222,7 +222,9 @@ def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], request: Request, 
         if kind in LOCKABLE:
             conn.execute(sql.SQL("lock table {} in access share mode").format(sql.Identifier(*name)))
         elif oid is None:
-            raise MoveError("is gone", where=".".join(name))
+            raise MoveError(
+                "was dropped while the job was reading it", where=".".join(name), next_step="run the command again"
+            )
     row = conn.execute("select pg_export_snapshot(), now()::text").fetchone()
     snapshot.id, snapshot.taken_at = row or ("", "")
     conn.execute(session_settings(conn, idle_only=True))
@@ -260,7 +262,11 @@ def _named(conn: psycopg.Connection[Any], request: Request) -> list[tuple[int, t
         for pattern in request.patterns:
             fits = [(s, n) for s, n in known if fnmatch.fnmatchcase(f"{s}.{n}", pattern)]
             if not fits:
-                raise MoveError(f"no table fits {pattern!r}", where="--tables", next_step="write 'schema.*', quoted")
+                raise MoveError(
+                    f"no table matches {pattern!r}",
+                    where="--tables",
+                    next_step="write 'schema.*', in quotes",
+                )
             names += [sql.Identifier(*one).as_string(conn) for one in fits]
     found = [resolve(conn, name) for name in names]
     return list({one[0]: one for one in found}.values())
@@ -290,7 +296,7 @@ def resolve(conn: psycopg.Connection[Any], name: str) -> tuple[int, tuple[str, s
         raise MoveError(
             "there is no such table or view" if row is None else "is not a table or view",
             where=f"--table {name}",
-            next_step="`\\d` in psql lists them; a name with capitals or dots needs double quotes within the shell's",
+            next_step="list the tables with `\\d` in psql; put names with capitals or dots in double quotes",
         )
     return row[0], (row[1], row[2]), row[3]
 
@@ -300,7 +306,7 @@ def _table(conn: psycopg.Connection[Any], oid: int, name: tuple[str, str], kind:
     if request.columns:
         described = _chosen(described, request.columns, ".".join(name))
     if not described:
-        raise MoveError("has no columns", where=".".join(name), next_step="choose a table that has some")
+        raise MoveError("has no columns", where=".".join(name), next_step="choose a table with columns")
     relations = tuple(Relation(*row) for row in conn.execute(RELATIONS_SQL, [oid]))
     where = whole(request.where, "--where") if request.where is not None else None
     table = Table(*name, KINDS[kind], _typed(conn, described, request.as_text), relations, where)
@@ -313,7 +319,11 @@ def _table(conn: psycopg.Connection[Any], oid: int, name: tuple[str, str], kind:
 
 def _partitioned(table: Table, column: str) -> Table:
     if column not in {one.name for one in table.columns}:
-        raise MoveError(f"{table.schema}.{table.name} has no column {column!r}".lstrip("."), where="--partition-by")
+        raise MoveError(
+            f"{table.schema}.{table.name} has no column {column!r}".lstrip("."),
+            where="--partition-by",
+            next_step="name a column of the table",
+        )
     return replace(table, partition=column)
 
 
@@ -322,7 +332,9 @@ def _chosen(described: Sequence[Described], columns: Sequence[str], where: str) 
     missing = [name for name in columns if name not in known]
     if missing:
         raise MoveError(
-            f"has no column {missing[0]!r}", where=where, next_step=f"it has: {', '.join(list(known)[:20])}"
+            f"has no column {missing[0]!r}",
+            where=where,
+            next_step=f"name one of: {', '.join(list(known)[:20])}",
         )
     return [known[name] for name in dict.fromkeys(columns)]
 
@@ -339,7 +351,7 @@ def _query(conn: psycopg.Connection[Any], request: Request) -> Table:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None or not names:
         raise MoveError(
-            f"two columns are named {twice!r}" if twice else "gives no columns",
+            f"two columns are named {twice!r}" if twice else "returns no columns",
             where="--query",
             next_step="name each column with AS",
         )
@@ -406,10 +418,10 @@ def failure(error: psycopg.Error, where: str) -> MoveError:
     """Return a `MoveError` for an error of the server, with the user's next step."""
     said = (str(error).strip().splitlines() or [type(error).__name__])[0]
     steps = {
-        "55P03": "another session alters, truncates or vacuums the table: wait for it, or end it",
+        "55P03": "wait until the session that alters, truncates or vacuums the table has ended, or end it",
         "42501": "ask for SELECT on the table",
-        "23505": "rows with these keys already exist: --mode merge, or update, with --key changes them",
-        "25006": "the statement writes; only reading is allowed here",
+        "23505": "use --mode merge or --mode update with --key to change the rows that already exist",
+        "25006": "give a statement that only reads",
         "53200": "raise max_locks_per_transaction: each table needs a lock",
     }
-    return MoveError(said, where=where, next_step=steps.get(error.sqlstate or "", "correct it; try the SQL in psql"))
+    return MoveError(said, where=where, next_step=steps.get(error.sqlstate or "", "correct the SQL; try it in psql"))

@@ -30,9 +30,11 @@ def whole(text: str, option: str) -> str:
         MoveError: It is empty or not complete; the error names the line and column.
     """
     if not text.strip():
-        raise MoveError("is empty", where=option, next_step="leave it out, or give an SQL expression")
+        raise MoveError(
+            "is empty; expected an SQL expression", where=option, next_step="leave it out, or give an SQL expression"
+        )
     if "\x00" in text:
-        raise MoveError("contains a NUL character", where=option, next_step="give plain SQL")
+        raise MoveError("contains a NUL character", where=option, next_step="remove the NUL character")
     open_marks: list[tuple[str, int]] = []
     at = 0
     while found := _TOKEN.search(text, at):

@@ -155,10 +155,10 @@ def put(
 
 
 def _failure(failed: MoveFailed, pieces: Mapping[int, Piece]) -> MoveError:
-    steps = {**NEXT, "refused": "repair the value, or let such rows go to a file by --rejects"}
-    step = steps.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
+    steps = {**NEXT, "refused": "repair the value, or write such rows to a file with --rejects"}
+    step = steps.get(failed["kind"], "").replace("run `dbdyno move resume`", "run the same command again")
     if failed.get("code") == "23514" and "no partition of relation" in failed["message"]:
-        step = "make a partition for such rows, or let them go to a file by --rejects"
+        step = "make a partition for such rows, or write them to a file with --rejects"
     chunk = failed.get("chunk")
     where = pieces[chunk].path.name if chunk is not None else None
     return MoveError(f"{failed['message']}; the table was not changed", where=where, next_step=step or None)

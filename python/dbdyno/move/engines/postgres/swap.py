@@ -177,7 +177,9 @@ def publish(conn: psycopg.Connection[Any], staged: Staged, name: tuple[str, str]
         try:
             conn.execute(rename)
         except psycopg.errors.DuplicateTable:
-            raise MoveError("already exists", where=into.table, next_step="leave --create out") from None
+            raise MoveError(
+                "already exists", where=into.table, next_step="leave --create out, or name another table"
+            ) from None
         return loaded
     if conn.execute(ANALYSED_SQL, name).fetchone() == (True,):
         conn.execute(sql.SQL("analyze {}").format(staged.stage))

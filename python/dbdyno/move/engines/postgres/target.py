@@ -54,12 +54,14 @@ def matched(conn: psycopg.Connection[Any], into: LoadRequest, heads: Heads) -> T
             create(conn, into.table, heads)
         oid, name, kind = resolve(conn, into.table)
         if kind not in ("r", "p"):
-            raise MoveError("is not a table", where=into.table, next_step="name a table, or a partitioned one")
+            raise MoveError("is not a table", where=into.table, next_step="name a table or a partitioned table")
         known = {row[0]: row for row in conn.execute(TARGET_SQL, [oid])}
         columns = [_column(one, known, into) for one in heads]
     missing = [key for key in into.key if key not in {column.name for column in columns}]
     if missing:
-        raise MoveError(f"the files have no column {missing[0]!r}", where="--key")
+        raise MoveError(
+            f"the files have no column {missing[0]!r}", where="--key", next_step="name columns of the files"
+        )
     return TargetTable(oid, *name, kind, tuple(columns), any(known[one.name][3] for one in columns))
 
 
@@ -67,16 +69,16 @@ def _column(one: FileColumn, known: Mapping[str, Sequence[Any]], into: LoadReque
     name = one["name"]
     if one["holds"] is None:
         raise MoveError(
-            f"is of type {one['arrow']}, which is not loaded",
+            f"is of type {one['arrow']}, which cannot be loaded",
             where=f"column {name} of the files",
             next_step="write it as a type of the table in docs/how-to/move.md, or as text",
         )
     row = known.get(name)
     if row is None:
         raise MoveError(
-            f"has no column {name!r}, and the files do",
+            f"has no column {name!r}, but the files have one",
             where=into.table,
-            next_step=f"add it: alter table {into.table} add column ... {one['pg_type'] or one['holds']}",
+            next_step=f"add it with: alter table {into.table} add column ... {one['pg_type'] or one['holds']}",
         )
     return Column(name, one["holds"], row[1], row[2], row[4], one.get("came", ""))
 

@@ -139,7 +139,7 @@ class MariadbCollector(Closing):
         )
         self._spent = time.perf_counter_ns() - started
         if not rows:
-            raise driver().OperationalError(2027, "the server answers nothing to a question for its status")
+            raise driver().OperationalError(2027, "the server did not answer a request for its status")
         counts: list[tuple[Any, ...]] = []
         states: list[tuple[Any, ...]] = []
         for name, text, own, *_ in rows:

@@ -66,9 +66,9 @@ def _guard(connection: Any, where: Address, options: Options) -> None:
         if "mariadb" not in version.lower():
             connection.close()
             raise SnapshotError(
-                f"this is MySQL {version}; only MariaDB is known",
+                f"this is MySQL {version}; expected a MariaDB server",
                 where=where.safe,
-                next_step="give a MariaDB server",
+                next_step="give the address of a MariaDB server",
             )
         with contextlib.suppress(pymysql.Error):  # if allowed: the own session is not accounted
             cursor.execute(

@@ -113,12 +113,14 @@ def read_history(dsn: str) -> History:
         with contextlib.closing(open_session(where.parameters, name="dbdyno trace")) as connection:
             if "mariadb" not in str(connection.get_server_info()).lower():
                 raise SnapshotError(
-                    "is no MariaDB: MySQL is not supported", where=where.safe, next_step="name a MariaDB"
+                    "is not a MariaDB server: MySQL is not supported",
+                    where=where.safe,
+                    next_step="name a MariaDB server",
                 )
             return _history(connection, where)
     except (pymysql.Error, OSError, ValueError) as error:
         raise SnapshotError(
-            f"its statements cannot be read: {said(error)}",
+            f"the server's statements cannot be read: {said(error)}",
             where=where.safe,
             next_step="check address, user and password (MYSQL_PWD), and the right to read performance_schema",
         ) from error
@@ -130,7 +132,7 @@ def _history(connection: Any, where: Address) -> History:
         is_on, most, version = cursor.fetchone()
         if not is_on:
             raise SnapshotError(
-                "its performance schema is off, so it remembers no statements",
+                "the server's performance schema is off, so it keeps no statements",
                 where=where.safe,
                 next_step="start the server with performance_schema = ON, or import its slow log",
             )
@@ -138,7 +140,9 @@ def _history(connection: Any, where: Address) -> History:
         own = cursor.fetchone()
         if own is None:
             raise SnapshotError(
-                "its performance schema keeps no statements", where=where.safe, next_step=f"execute: {_CONSUMERS}"
+                "the server's performance schema does not keep statements",
+                where=where.safe,
+                next_step=f"enable its consumers with: {_CONSUMERS}",
             )
         thread, now_ps, now = own
         cursor.execute(_HISTORY, (thread,))

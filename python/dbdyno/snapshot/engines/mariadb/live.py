@@ -123,7 +123,7 @@ class MariadbLive(Closing):
             raise SnapshotError(
                 f"the server closed the connection: {said(error)}",
                 where=self._address.safe,
-                next_step="start again when it is up",
+                next_step="start the command again when the server is up",
             ) from error
         found: dict[str, float | None] = {}
         states: dict[str, float | None] = {}
@@ -197,7 +197,7 @@ class MariadbLive(Closing):
         try:
             rows = self._rows("show explain for %s", [int(pid)])
         except driver().Error as error:
-            raise SnapshotError(f"no plan: {said(error)}") from error
+            raise SnapshotError(f"the plan cannot be read: {said(error)}") from error
         return ["  ".join(str(value) for value in row if value is not None) for row in rows]
 
     def cancel(self, pid: int) -> bool:
@@ -209,7 +209,7 @@ class MariadbLive(Closing):
         try:
             self._rows("kill query %s", [int(pid)])
         except driver().Error as error:
-            raise SnapshotError(f"not cancelled: {said(error)}") from error
+            raise SnapshotError(f"the statement was not cancelled: {said(error)}") from error
         return True
 
     def wait_class(self, kind: str | None, event: str | None) -> str:

@@ -23,7 +23,7 @@ CONNECT_S = 10
 PASSTHROUGH = ("config_dir", "wallet_location", "ssl_server_dn_match")
 _EXAMPLE = "oracle://user@host:1521/service"
 _LOGIN = "check host, service, user and password (DBDYNO_ORACLE_PASSWORD)"
-_OLD = "the driver's thin mode, and the queries, ask for Oracle 12.1 or later"
+_OLD = "use a server of Oracle 12.1 or newer"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def address(dsn: str) -> Address:
         raise SnapshotError(f"the connection string cannot be read: {error}", next_step=_EXAMPLE) from error
     service = unquote(parts.path.strip("/"))
     if not parts.hostname or not service:
-        raise SnapshotError("the connection string names no host or no service", next_step=_EXAMPLE)
+        raise SnapshotError("the connection string has no host or no service", next_step=_EXAMPLE)
     given: JsonObject = {"host": parts.hostname, "port": port, "service_name": service}
     if parts.username:
         given["user"] = unquote(parts.username)
@@ -72,13 +72,13 @@ def address(dsn: str) -> Address:
         else:
             known = ", ".join(("licensed", *PASSTHROUGH))
             raise SnapshotError(
-                f"the connection string has an option {name!r}, expected {known}",
+                f"the connection string has the unknown option {name!r}, expected {known}",
                 next_step=_EXAMPLE,
             )
     offered = [one.removeprefix(LICENSED) for one in names() if one.startswith(LICENSED)]
     for one in licensed:
         if one not in offered:
-            raise SnapshotError(f"licensed={one}: there is no such view here", next_step=f"one of {offered}")
+            raise SnapshotError(f"licensed={one}is not a view that needs a licence", next_step=f"use one of {offered}")
     user = f"{given['user']}@" if "user" in given else ""
     place = f"{parts.hostname}:{port}/{service}"
     return Address(given, f"oracle://{user}{place}", place, tuple(licensed))
@@ -114,7 +114,7 @@ def driver() -> Any:
         import oracledb
     except ImportError as error:
         raise SnapshotError(
-            "Oracle needs the driver python-oracledb", next_step="pip install 'dbdyno[oracle]'"
+            "the driver python-oracledb is not installed", next_step="run `pip install 'dbdyno[oracle]'`"
         ) from error
     return oracledb
 

@@ -69,7 +69,7 @@ class OracleLive(Closing):
             raise SnapshotError(
                 f"the instance closed the connection: {said(error)}",
                 where=self._address.safe,
-                next_step="start again when it is up",
+                next_step="start the command again when the instance is up",
             ) from error
         found = {_COUNTERS[name]: float(value) for _, name, _, value in rows if name in _COUNTERS}
         logical, physical = found.get("logical"), found.get("physical")
@@ -101,12 +101,12 @@ class OracleLive(Closing):
         raise SnapshotError("dbdyno cannot read the plans of Oracle sessions")
 
     def cancel(self, pid: int) -> bool:
-        """Raise an error, because nothing is cancelled on Oracle.
+        """Raise an error, because dbdyno cannot cancel statements of Oracle sessions.
 
         Raises:
             SnapshotError: Always.
         """
-        raise SnapshotError("nothing is cancelled on Oracle")
+        raise SnapshotError("dbdyno cannot cancel statements of Oracle sessions")
 
     def wait_class(self, kind: str | None, event: str | None) -> str:
         """Return the class of a wait."""

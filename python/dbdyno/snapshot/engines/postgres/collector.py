@@ -104,7 +104,7 @@ class PostgresCollector(Closing):
         except psycopg.Error as error:
             self.close()
             raise SnapshotError(
-                f"the server closed the connection: {(str(error).strip().splitlines() or ['no word'])[0]}",
+                f"the server closed the connection: {(str(error).strip().splitlines() or ['no message'])[0]}",
                 where=self._target.safe_dsn,
                 next_step="try again when it is up; the store keeps what was taken before",
             ) from error

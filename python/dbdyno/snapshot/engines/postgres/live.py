@@ -132,7 +132,7 @@ class PostgresLive(Closing):
             raise SnapshotError(
                 f"the server closed the connection: {str(error).strip().splitlines()[0]}",
                 where=self._target.safe_dsn,
-                next_step="start again when it is up",
+                next_step="start the command again when the server is up",
             ) from error
         values = {
             name: None if value is None else float(value) for name, value in zip(_COUNTERS, row or (), strict=True)

@@ -109,10 +109,14 @@ def plan(target: Postgres, connection: Connection, pid: int) -> list[str]:
     """
     row = connection.execute("select datname, query from pg_stat_activity where pid = %s", [pid]).fetchone()
     if row is None or not row[1]:
-        raise SnapshotError(f"no session {pid} with a statement that this role may see")
+        raise SnapshotError(
+            f"there is no session {pid}, or this role may not see its statement",
+            next_step="choose an active session, or grant pg_read_all_stats to the role",
+        )
     if not _EXPLAINED.match(row[1]):
         raise SnapshotError(
-            f"session {pid} runs no query: only queries, INSERT, UPDATE, DELETE and MERGE are explained"
+            f"session {pid} runs a statement without a plan: only SELECT, INSERT, UPDATE, DELETE and MERGE have one",
+            next_step="choose another session",
         )
     import psycopg
 
@@ -129,7 +133,9 @@ def plan(target: Postgres, connection: Connection, pid: int) -> list[str]:
     try:
         return generic_lines(own, row[1])
     except psycopg.Error as error:
-        raise SnapshotError(f"no plan: {(str(error).strip().splitlines() or ['refused'])[0]}") from error
+        raise SnapshotError(
+            f"the plan cannot be read: {(str(error).strip().splitlines() or ['refused'])[0]}"
+        ) from error
     finally:
         own.close()
 
@@ -172,5 +178,7 @@ def cancel(connection: Connection, pid: int) -> bool:
     try:
         row = connection.execute("select pg_cancel_backend(%s)", [pid]).fetchone()
     except psycopg.Error as error:
-        raise SnapshotError(f"not cancelled: {(str(error).strip().splitlines() or ['refused'])[0]}") from error
+        raise SnapshotError(
+            f"the statement was not cancelled: {(str(error).strip().splitlines() or ['refused'])[0]}"
+        ) from error
     return bool(row and row[0])

@@ -52,8 +52,9 @@ def open_patiently(dsn: str) -> Postgres:
             raise TargetError(
                 f"a session holds a lock on a system catalog such as pg_class: the login waited {LOGIN_LOCK_MS} ms",
                 where=error.where,
-                next_step="a running watch names the session; so does, in an open session,"
-                " select pid, relation from pg_lock_status() where granted and mode = 'AccessExclusiveLock'",
+                next_step="find the session in the output of a running `dbdyno snap watch`, or run in an open "
+                "session: select pid, relation from pg_lock_status() where granted and mode = "
+                "'AccessExclusiveLock'",
             ) from error
         if not any(word in error.message for word in _NOT_TAKEN):
             raise

@@ -42,7 +42,7 @@ select /* dbdyno */ 1 from pg_proc where proname = 'pg_stat_force_next_flush'
 
 _STEPS = {
     "42501": "grant pg_monitor to the role, and usage of the extension's schema",
-    "55P03": "end that session, or wait for it: the next snapshot will have the view",
+    "55P03": "end that session or wait until it ends; the next snapshot will contain the view",
     "57014": "raise --statement-timeout",
     "55000": "put pg_stat_statements into shared_preload_libraries and restart the server",
 }

@@ -101,10 +101,10 @@ class Chunk:
         found = read_json(path)
         odd = next((one for one in self.folder.glob("*.parquet") if not one.is_file()), None)
         if odd is not None:
-            raise EvidenceError("is not a file", where=str(odd), next_step="delete the folder: it is made again")
+            raise EvidenceError("is not a file", where=str(odd), next_step="delete the folder; dbdyno makes it again")
         if not isinstance(found, dict) or found.get("version") != VERSION:
             raise EvidenceError(
-                "was not made by dbdyno", where=str(path), next_step="delete the folder: it is made again"
+                "was not made by dbdyno", where=str(path), next_step="delete the folder; dbdyno makes it again"
             )
         model = Model(found)
         try:
@@ -115,7 +115,7 @@ class Chunk:
                 [Column(*one) for one in columns]
         except (TypeError, KeyError, AttributeError, IndexError, ValueError) as error:
             raise EvidenceError(
-                "is damaged", where=str(path), next_step="delete the folder: it is made again"
+                "is damaged", where=str(path), next_step="delete the folder; dbdyno makes it again"
             ) from error
         return model
 

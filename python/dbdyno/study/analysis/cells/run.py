@@ -53,7 +53,7 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
         raise EvidenceError(
             "contains no complete block that counts",
             where=str(run.path),
-            next_step="run it again: a run on cells cannot be resumed",
+            next_step="start the run again: a run on cells cannot be resumed",
         )
     model: Model = {
         "schema": SCHEMA,

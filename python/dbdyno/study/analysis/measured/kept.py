@@ -50,7 +50,7 @@ class KeptRun(Run):
             self.rows = _rows(content["values"], self.kept)
             names = [str(arm["name"]) for arm in self.manifest.arms]
             if not names or not set(content["values"]) <= set(names) or not self.manifest.plan["judge"]["level"]:
-                raise ValueError("its arms are not those of its plan")
+                raise ValueError("the arms of the result are not those of its plan")
 
     @property
     def id(self) -> str:
@@ -73,9 +73,9 @@ def result_of(run: Run, machine: Mapping[str, object], commit: str = "") -> Json
         EvidenceError: The run is not complete, or its evidence has no values of arms by block.
     """
     if run.status != "complete":
-        raise EvidenceError(f"is {run.status}, not complete", where=run.id, next_step="finish it, then push it")
+        raise EvidenceError(f"is {run.status}, not complete", where=run.id, next_step="finish the run, then push it")
     if not run.manifest.says("plan") or run.manifest.reads.get("evidence") not in ("operations", "sums"):
-        raise EvidenceError("has no arms that were timed", where=run.id, next_step="push runs of plans")
+        raise EvidenceError("has no timed arms", where=run.id, next_step="push only runs of plans")
     measures = measures_of(run)
     manifest = {name: getattr(run.manifest, name) for name in FIELDS if run.manifest.says(name)}
     manifest["plan"] = _plan(manifest["plan"])
@@ -105,9 +105,17 @@ def parsed(text: bytes, where: str) -> KeptRun:
     try:
         content = json.loads(text, object_hook=Section) if len(text) <= LARGEST else None
     except (ValueError, RecursionError) as error:
-        raise EvidenceError(f"is not complete JSON: {str(error)[:100]}", where=where) from error
+        raise EvidenceError(
+            f"is not complete JSON: {str(error)[:100]}",
+            where=where,
+            next_step="restore the file from a copy, or push the run again",
+        ) from error
     if not isinstance(content, dict) or content.get("kind") != KIND or content.get("schema") != SCHEMA:
-        raise EvidenceError(f"is not a result of schema {SCHEMA}", where=where)
+        raise EvidenceError(
+            f"is not a result of schema {SCHEMA}",
+            where=where,
+            next_step="use the version of dbdyno that wrote the result",
+        )
     try:
         return KeptRun(Path(where), content)
     except EvidenceError as error:

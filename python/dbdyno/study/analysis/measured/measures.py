@@ -132,7 +132,7 @@ def measure(run: Run, operation: str | None = None) -> Measures:
         raise EvidenceError(
             "contains no complete block that counts",
             where=str(run.path),
-            next_step=f"finish it: dbdyno run --resume {run.id}",
+            next_step=f"finish the run with: dbdyno run --resume {run.id}",
         )
     parts = [part_of(run, block) for block in blocks]
     operation = operation or operation_of(run)

@@ -86,7 +86,9 @@ def measure_sums(run: Run) -> Summed:
         rows = connection.execute(_SQL).fetchall() if "metrics" in tables else []
     blocks = [block for block in run.blocks() if block.index in {row[1] for row in rows}]
     if not blocks:
-        raise EvidenceError("contains no complete block that counts", where=str(run.path), next_step="import it again")
+        raise EvidenceError(
+            "contains no complete block that counts", where=str(run.path), next_step="import the run again"
+        )
     return summed(run, blocks, rows, broken)
 
 

@@ -74,7 +74,11 @@ def _phases(run: Run, measured: dict[int, tuple[Any, ...]]) -> list[Model]:
             }
         )
     if not found:
-        raise EvidenceError("contains no request", where=str(run.path), next_step="probe again for longer: --round 5s")
+        raise EvidenceError(
+            "does not contain a request",
+            where=str(run.path),
+            next_step="probe again for a longer time, such as --round 5s",
+        )
     return found
 
 

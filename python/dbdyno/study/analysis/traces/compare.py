@@ -124,7 +124,7 @@ def _values_of(sets: Sets, asked: Question) -> tuple[Any, Any]:
     for name, found in zip(asked.names, values, strict=True):
         if not found.size:
             what = f"no wait for {asked.event!r}" if asked.event else "no call of the client"
-            raise TraceError(f"{what} in it", where=name, next_step="`dbdyno trace check` says more")
+            raise TraceError(f"{what} in it", where=name, next_step="see the details with `dbdyno trace check`")
     return values
 
 

@@ -41,15 +41,16 @@ def pair(sets: tuple[Traces, Traces], pattern: str) -> Pairs:
         raise TraceError(
             f"{pattern!r} is not a valid regular expression: {error}",
             where="--pair",
-            next_step="give one that fits part of the file names, such as 'job-(\\d+)'",
+            next_step="give an expression that matches part of the file names, such as 'job-(\\d+)'",
         ) from error
     sides = tuple(_files(traces, compiled) for traces in sets)
     keys = tuple(sorted(set(sides[0]) & set(sides[1]), key=_natural))
     if not keys:
         raise TraceError(
-            f"{pattern!r} pairs no file: it finds {_some(sides[0])} in the first set, {_some(sides[1])} in the other",
+            f"{pattern!r} does not pair any file: it finds {_some(sides[0])} in the first set, "
+            f"{_some(sides[1])} in the other",
             where="--pair",
-            next_step="the part of the name in brackets has to be the same on both sides",
+            next_step="put brackets around a part of the name that is the same on both sides",
         )
     for traces, files in zip(sets, sides, strict=True):
         _restrict(traces, [(file, at) for at, key in enumerate(keys) for file in files[key]])
