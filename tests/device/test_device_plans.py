@@ -54,9 +54,9 @@ def test_a_device_that_polls_needs_a_processor_of_its_own(monkeypatch: pytest.Mo
         ({"data": "gp4"}, "did you mean gp3?"),
         ({"data": "gp3", "iopss": "1"}, "did you mean iops?"),
         ({"dataa": "gp3"}, "did you mean data?"),
-        ({"data": "gp3", "wal.iops": "1"}, "the parameter of no device here"),
-        ({"data": "gp3", "direct_io": "maybe"}, "is on or off"),
-        ({"data": "gp3", "wal": "io2", "wal.poll": "2"}, "poll is on or off"),
+        ({"data": "gp3", "wal.iops": "1"}, "not a parameter of a device of this target"),
+        ({"data": "gp3", "direct_io": "maybe"}, "must be on or off"),
+        ({"data": "gp3", "wal": "io2", "wal.poll": "2"}, "poll must be on or off"),
     ],
 )
 def test_wrong_devices_are_refused_with_the_next_step(devices: dict[str, str], said: str):

@@ -246,7 +246,7 @@ def test_a_database_in_use_is_refused_and_nothing_is_made(
         user.execute("select 1")
         done = dbdyno("rehearse", old, "--change", "set jit = off", "--load", captured, "--out", tmp_path / "runs")
     assert done.returncode == 2
-    assert "looks like production: 1 session of others was at work" in done.stderr
+    assert "looks like a production server: 1 session of others was at work" in done.stderr
     assert "webshop" in done.stderr and "next:" in done.stderr
     assert not (tmp_path / "runs").exists()
 
