@@ -23,7 +23,7 @@ LONGEST_EXAMPLE = 70
 _HEAD = """\
 # The keys of a plan
 
-A plan is a TOML file. `dbdyno plan new` writes a commented example that runs unchanged,
+A plan is a TOML file. `dbdyno plan new` writes a commented example that runs unchanged.
 `dbdyno plan check plan.toml` shows what a plan would do, and `dbdyno run plan.toml` does it. This page
 is made from the table that the reader of plans uses (`python/dbdyno/study/plan/keys.py`), and a test
 compares the two.
@@ -46,7 +46,7 @@ settings = {work_mem = "64MB"}
 ```
 
 The first arm is the base with which the others are compared. An unknown key, a wrong type or a value
-out of its limits is an error that names the file and the line, and nothing runs. The limits of every
+out of its limits is an error that names the file and the line. Then nothing runs. The limits of every
 number and duration follow its description. A plan has at most {arms} arms, and at most {slices} slices
 in a block.
 
