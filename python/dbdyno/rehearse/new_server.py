@@ -31,8 +31,9 @@ from dbdyno.bench.postgres.binaries import (
 )
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.database.job import Moved, move_database
+from dbdyno.move.database.job import move_database
 from dbdyno.move.database.masks import Mask
+from dbdyno.move.database.result import Moved
 from dbdyno.move.reading.run import JobOptions, new_id
 from dbdyno.rehearse.changed_settings import fate, name_in, value_in
 from dbdyno.rehearse.database_settings import search_path
