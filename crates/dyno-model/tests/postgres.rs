@@ -278,3 +278,14 @@ fn a_load_that_cannot_be_one_is_refused() {
     let lock = Some(Lock { table: 0, rows: vec![] });
     assert!(refused(&load(1, 10, vec![step(lock, true)])).contains("a lock"));
 }
+
+#[test]
+fn sessions_that_wait_for_a_row_have_it_in_the_order_in_which_they_came() {
+    // Without an order the median of a few lucky ones would be far below the mean.
+    let lock = Some(Lock { table: 0, rows: vec![1] });
+    let steps = vec![step(lock, false), step(None, true)];
+    let mut times_ns = outcome(&bare(64, 50.0, 200.0), constant(400.0), &load(8, 5_000, steps)).latencies_ns;
+    times_ns.sort_unstable();
+    let at = |share: f64| times_ns[(times_ns.len() as f64 * share) as usize] as f64;
+    assert!(at(0.9) < 1.5 * at(0.5), "{} {}", at(0.5), at(0.9));
+}

@@ -26,11 +26,12 @@ def analysis(model: Analysis) -> Page:
         "sessions bound:per_s analytic:per_s simulated:per_s difference:words cores:ratio:cores_busy"
         " device:ratio:device_busy alone:words:commit_if_flushed_alone why:text"
     )
+    answers = table("", shown, map(_answer, rows), look="loose")
     laws = columns("sessions law:text says:text left:number:left_side right:number:right_side")
     return Page(
         _head(model, "Analysis", "analysis"),
         (
-            Section("answers", "Throughput", "Transactions a second.", tables=(table("", shown, map(_answer, rows), look="loose"),)),
+            Section("answers", "Throughput", "Transactions a second.", tables=(answers,)),
             Section(
                 "laws",
                 "Operational laws",
@@ -86,8 +87,8 @@ def sensitivity(model: Analysis) -> Page:
 
 
 _SOBOL = (
-    " Alone and with others: shares of the variance that a parameter explains, all being varied at once (Sobol); a share"
-    " below 0 is sampling error."
+    " Alone and with others: shares of the variance that a parameter explains, all being varied at once (Sobol); a"
+    " share below 0 is sampling error."
 )
 _INDICES = ("throughput_first", "throughput_total", "p99_first", "p99_total")
 

@@ -1,11 +1,15 @@
 //! Cores with a run queue each, and Linux's rules for choosing the core of a process that wakes up.
 //!
-//! **Waking up** (`select_task_rq_fair`). An idle core is taken if there is one: the process's last one first. Otherwise
-//! the process queues where its waker runs if that one is alone there (it is about to sleep), else where fewer wait.
+//! **Waking up** (`select_task_rq_fair`). The process's last core is taken if it is idle, else the one before if that is
+//! idle. Another idle core is searched only while utilisation is low ([`super::utilisation`]). Otherwise the process
+//! queues where its waker runs if that one is alone there (it is about to sleep), else where fewer wait.
 //!
 //! **Order** (`pick_eevdf`). Of a core's queue the process with the least virtual time runs. One that sleeps keeps its
 //! lag, by which it is ahead of the average or behind it, up to a slice. Whoever runs does so for a slice undisturbed;
 //! from then on it leaves the core to one with less virtual time.
+//!
+//! **Sleeping** (`DELAY_DEQUEUE`). A process that has had more than its share when it goes to sleep stays in the queue
+//! until its turn would come. If it is woken before that, it continues to wait there, even if another core is idle.
 //!
 //! **Balance** (`sched_balance_newidle`, `sched_balance_rq`). A core that becomes idle takes a process from another queue,
 //! but none that ran there recently, whose data are in that core's cache (`task_hot`). At intervals the longest queue
@@ -13,8 +17,7 @@
 //!
 //! **Limits.** Equal weights, no cost of a switch, one cache for all cores.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -22,7 +25,10 @@ use std::task::Poll;
 use crate::device::parameters;
 use crate::kernel::sample::whole_ns;
 use crate::kernel::sim::Place;
-use crate::kernel::{ProcessId, Sim, Station, StationReport};
+use crate::kernel::{Sim, Station, StationReport};
+
+use super::queue::{Core, Key, Seat};
+use super::utilisation::Utilisation;
 
 parameters! {
     /// Parameters of the scheduler.
@@ -33,115 +39,10 @@ parameters! {
         hot_ms: f64 = 0.5, from "Linux fair.c: sched_migration_cost", in 0.0..=3.6e6;
         /// interval at which queues of busy cores are balanced
         balance_ms: f64 = 32.0, from "Linux topology.c: 16 (busy_factor) x 2 CPUs", in 0.001..=3.6e6;
-    }
-}
-
-/// Order in a run queue: virtual time, then arrival.
-type Key = (i64, u64);
-
-/// Scheduler's state of a process.
-pub(super) struct Seat {
-    process: Cell<ProcessId>,
-    running: Cell<bool>,
-    /// True while its idle core starts.
-    starting: Cell<bool>,
-    core: Cell<usize>,
-    /// Virtual time up to `since_ns` [ns].
-    had_ns: Cell<i64>,
-    /// Virtual time relative to the average of its core when it went to sleep [ns].
-    ahead_ns: Cell<i64>,
-    since_ns: Cell<u64>,
-    arrived_ns: Cell<u64>,
-    slice_from_ns: Cell<u64>,
-    /// Time at which it last ran [ns].
-    ran_ns: Cell<u64>,
-    /// True if others have run on the core since, so that its data are no longer in the core's cache.
-    cold: Cell<bool>,
-    key: Cell<Option<Key>>,
-}
-
-impl Seat {
-    pub fn new() -> Rc<Self> {
-        Rc::new(Self {
-            process: Cell::new(ProcessId::NONE),
-            running: Cell::new(false),
-            starting: Cell::new(false),
-            core: Cell::new(0),
-            had_ns: Cell::new(0),
-            ahead_ns: Cell::new(0),
-            since_ns: Cell::new(0),
-            arrived_ns: Cell::new(0),
-            slice_from_ns: Cell::new(0),
-            ran_ns: Cell::new(0),
-            cold: Cell::new(false),
-            key: Cell::new(None),
-        })
-    }
-
-    /// Returns true if it has a core.
-    pub fn is_running(&self) -> bool {
-        self.running.get()
-    }
-
-    /// Returns true, once, if the process started on a core where others had run since its last run.
-    pub fn take_cold(&self) -> bool {
-        self.cold.replace(false)
-    }
-
-    fn had_at(&self, now_ns: u64) -> i64 {
-        let ran_ns = if self.starting.get() { 0 } else { now_ns - self.since_ns.get() };
-        self.had_ns.get() + ran_ns as i64
-    }
-}
-
-#[derive(Default)]
-struct Core {
-    running: Option<Rc<Seat>>,
-    queue: BTreeMap<Key, Rc<Seat>>,
-    /// Sum of the virtual times in the queue [ns].
-    queued_ns: i64,
-    /// Average virtual time when the core was last busy [ns].
-    average_ns: i64,
-    /// The last two processes on this core.
-    last: [Option<Rc<Seat>>; 2],
-}
-
-impl Core {
-    fn present(&self) -> usize {
-        self.queue.len() + usize::from(self.running.is_some())
-    }
-
-    /// Returns the average virtual time of the processes that run and wait on this core [ns].
-    fn average_ns(&self, now_ns: u64) -> i64 {
-        let running_ns = self.running.as_ref().map_or(0, |seat| seat.had_at(now_ns));
-        match self.present() {
-            0 => self.average_ns,
-            present => (self.queued_ns + running_ns) / present as i64,
-        }
-    }
-
-    fn run(&mut self, seat: Rc<Seat>) {
-        let is = |other: &Option<Rc<Seat>>| other.as_ref().is_some_and(|other| Rc::ptr_eq(other, &seat));
-        if !is(&self.last[0]) {
-            if !is(&self.last[1]) {
-                seat.cold.set(true);
-            }
-            self.last[1] = self.last[0].replace(Rc::clone(&seat));
-        }
-        self.running = Some(seat);
-    }
-
-    fn push(&mut self, seat: &Rc<Seat>, key: Key) {
-        seat.key.set(Some(key));
-        self.queued_ns += key.0;
-        self.queue.insert(key, Rc::clone(seat));
-    }
-
-    fn remove(&mut self, key: Key) -> Option<Rc<Seat>> {
-        let seat = self.queue.remove(&key)?;
-        seat.key.set(None);
-        self.queued_ns -= key.0;
-        Some(seat)
+        /// true if a process that has had more than its share stays in the queue when it goes to sleep
+        delay_dequeue: bool = true, from "Linux features.h: DELAY_DEQUEUE, since 6.12";
+        /// true if an idle core is searched only while utilisation is low
+        search_by_utilisation: bool = true, from "Linux features.h: SIS_UTIL, since 6.0";
     }
 }
 
@@ -149,6 +50,9 @@ struct State {
     cores: Vec<Core>,
     arrivals: u64,
     station: Station,
+    busy: Utilisation,
+    delay_dequeue: bool,
+    search_by_utilisation: bool,
 }
 
 struct Inner {
@@ -167,8 +71,15 @@ pub(super) struct Cores(Rc<Inner>);
 impl Cores {
     /// Returns idle cores.
     pub fn new(sim: &Sim, cores: u64, parameters: &CoresParameters) -> Self {
-        let cores = (0..cores.max(1)).map(|_| Core::default()).collect();
-        let state = RefCell::new(State { cores, arrivals: 0, station: Station::default() });
+        let cores: Vec<_> = (0..cores.max(1)).map(|_| Core::default()).collect();
+        let state = RefCell::new(State {
+            busy: Utilisation::new(cores.len()),
+            cores,
+            arrivals: 0,
+            station: Station::default(),
+            delay_dequeue: parameters.delay_dequeue,
+            search_by_utilisation: parameters.search_by_utilisation,
+        });
         let ns = |ms: f64| whole_ns(ms * 1e6);
         let (slice_ns, hot_ns) = (ns(parameters.slice_ms).max(1), ns(parameters.hot_ms));
         let balance_ns = ns(parameters.balance_ms).max(1);
@@ -191,9 +102,13 @@ impl Cores {
         let inner = &*self.0;
         let now_ns = inner.sim.now_ns();
         let mut state = inner.state.borrow_mut();
+        if seat.asleep.get() {
+            state.resume(seat, now_ns);
+            return false;
+        }
         let waker = waker.filter(|waker| waker.is_running()).map(|waker| waker.core.get());
-        let core = state.choose(seat.core.get(), waker);
-        seat.core.set(core);
+        let core = state.choose(seat, waker, now_ns);
+        seat.core_before.set(seat.core.replace(core));
         let most = inner.slice_ns as i64;
         let had_ns = state.cores[core].average_ns(now_ns) + seat.ahead_ns.get().clamp(-most, most);
         state.enter(seat, had_ns, now_ns);
@@ -282,8 +197,8 @@ impl Cores {
             return false;
         }
         let state = self.0.state.borrow();
-        let first = state.cores[seat.core.get()].queue.first_key_value();
-        if first.is_some_and(|(&(had_ns, _), _)| had_ns < seat.had_at(now_ns)) {
+        let first = state.cores[seat.core.get()].waiters().next();
+        if first.is_some_and(|((had_ns, _), _)| had_ns < seat.had_at(now_ns)) {
             return true;
         }
         seat.slice_from_ns.set(now_ns);
@@ -292,20 +207,32 @@ impl Cores {
 }
 
 impl State {
-    /// Returns the core for a process that wakes up, based on its last core and that of its waker.
-    fn choose(&self, last: usize, waker: Option<usize>) -> usize {
+    /// Returns the core for a process that wakes up, based on its last two cores and that of its waker.
+    fn choose(&self, seat: &Seat, waker: Option<usize>, now_ns: u64) -> usize {
         let idle = |core: usize| self.cores[core].present() == 0;
-        if idle(last) {
-            return last;
-        }
-        if let Some(core) = (0..self.cores.len()).find(|&core| idle(core)) {
+        let last = seat.core.get();
+        if let Some(core) = [last, seat.core_before.get()].into_iter().find(|&core| idle(core)) {
             return core;
         }
         // The waker itself does not count: it is about to sleep.
-        match waker {
+        let chosen = match waker {
             Some(waker) if self.cores[waker].present() - 1 < self.cores[last].present() => waker,
             _ => last,
+        };
+        let all = self.cores.len();
+        let searched = if self.search_by_utilisation { self.busy.searched(now_ns) } else { all };
+        (1..=searched).map(|next| (chosen + next) % all).find(|&core| idle(core)).unwrap_or(chosen)
+    }
+
+    /// Wakes a process that sleeps in the queue: it continues to wait there, but is not ahead (`DELAY_ZERO`).
+    fn resume(&mut self, seat: &Rc<Seat>, now_ns: u64) {
+        let core = seat.core.get();
+        if let Some(key) = seat.key.get() {
+            self.cores[core].remove(key);
         }
+        seat.asleep.set(false);
+        let average_ns = self.cores[core].average_ns(now_ns);
+        self.enter(seat, seat.had_ns.get().max(average_ns), now_ns);
     }
 
     /// Puts a process into the queue of its core.
@@ -331,29 +258,34 @@ impl State {
         core.average_ns = core.average_ns(now_ns);
         seat.ahead_ns.set(seat.had_ns.get() - core.average_ns);
         core.running = None;
+        self.busy.change(-1.0, now_ns);
         let arrived_ns = self.station.arrived_ns(seat.arrived_ns.get());
         self.station.depart(now_ns, arrived_ns);
     }
 
-    /// Removes a process from its core for good.
+    /// Removes a process from its core for good, unless it has had more than its share while others wait.
     fn leave(&mut self, inner: &Inner, seat: &Rc<Seat>, now_ns: u64) {
         self.stop(seat, now_ns);
         let core = seat.core.get();
-        if self.cores[core].queue.is_empty() {
-            self.pull(inner, core, now_ns);
+        if self.delay_dequeue && seat.ahead_ns.get() > 0 && !self.cores[core].is_alone() {
+            seat.asleep.set(true);
+            self.push(seat, seat.had_ns.get());
         }
-        self.next(inner, core, now_ns);
+        if !self.next(inner, core, now_ns) {
+            self.pull(inner, core, now_ns);
+            self.next(inner, core, now_ns);
+        }
     }
 
     /// Moves a process to a core that becomes idle: the first one in the longest queue that is not hot.
     fn pull(&mut self, inner: &Inner, to: usize, now_ns: u64) {
         let Some(from) =
-            (0..self.cores.len()).filter(|&core| core != to).max_by_key(|&core| self.cores[core].queue.len())
+            (0..self.cores.len()).filter(|&core| core != to).max_by_key(|&core| self.cores[core].waiting())
         else {
             return;
         };
         let cold = |seat: &Seat| now_ns - seat.ran_ns.get() >= inner.hot_ns;
-        let key = self.cores[from].queue.iter().find(|(_, seat)| cold(seat)).map(|(&key, _)| key);
+        let key = self.cores[from].waiters().find(|(_, seat)| cold(seat)).map(|(key, _)| key);
         if let Some(key) = key {
             self.move_to(from, key, to, now_ns);
         }
@@ -365,7 +297,7 @@ impl State {
         let all = || 0..self.cores.len();
         let (Some(from), Some(to)) = (all().max_by_key(present), all().min_by_key(present)) else { return };
         for _ in 0..(present(&from) - present(&to)) / 2 {
-            let Some((&key, _)) = self.cores[from].queue.last_key_value() else { return };
+            let Some((key, _)) = self.cores[from].waiters().next_back() else { return };
             self.move_to(from, key, to, now_ns);
         }
     }
@@ -378,10 +310,9 @@ impl State {
         self.push(&seat, had_ns);
     }
 
-    /// Starts the first process in a core's queue.
-    fn next(&mut self, inner: &Inner, core: usize, now_ns: u64) {
-        let Some((&key, _)) = self.cores[core].queue.first_key_value() else { return };
-        let Some(seat) = self.cores[core].remove(key) else { return };
+    /// Starts the first process in a core's queue; returns false if none waits.
+    fn next(&mut self, inner: &Inner, core: usize, now_ns: u64) -> bool {
+        let Some(seat) = self.cores[core].pop() else { return false };
         seat.running.set(true);
         // A core that is started serves nobody yet.
         if !seat.starting.get() {
@@ -391,12 +322,14 @@ impl State {
             inner.sim.wake(seat.process.get());
         }
         self.cores[core].run(seat);
+        true
     }
 
     /// Begins the slice of a process on a core.
     fn begin(&mut self, seat: &Seat, now_ns: u64) {
         let arrived_ns = self.station.arrived_ns(seat.arrived_ns.get());
         self.station.start(now_ns, arrived_ns);
+        self.busy.change(1.0, now_ns);
         seat.starting.set(false);
         seat.since_ns.set(now_ns);
         seat.slice_from_ns.set(now_ns);

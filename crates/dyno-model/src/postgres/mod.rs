@@ -14,7 +14,8 @@
 //! flushes everything inserted so far; those that find it held sleep until it is released, and most of them then find
 //! their records flushed. So one flush serves all commits that arrived during the one before.
 //!
-//! **Rows.** All who wait for a row wake up at the end of the transaction that has it; the first one that runs has it next.
+//! **Rows.** Those that wait for a row wake up one after the other at the end of the transaction that has it; the first one
+//! that runs has it next.
 //!
 //! **Processors.** Clients and servers are processes on the same cores, with a run queue each (`cores`): more sessions than
 //! cores queue. A process that is woken onto an idle core starts after a drawn time (`delay`, half of it at the server and
@@ -24,7 +25,9 @@
 //! | module | what |
 //! |---|---|
 //! | [`parameters`] | parameters of a server, and costs of its statements |
-//! | `cores` | run queues of the cores, and who gets which core |
+//! | `cores` | cores, and who gets which core |
+//! | `queue` | a core's run queue, and the state of a process in it |
+//! | `utilisation` | how busy the cores are, as Linux averages it |
 //! | [`load`] | what sessions do: scripts of steps |
 //! | `process` | a process on the cores, with its account |
 //! | `wal` | the log and its lock |
@@ -38,9 +41,11 @@ mod cores;
 pub mod load;
 pub mod parameters;
 mod process;
+mod queue;
 mod rows;
 pub mod run;
 mod session;
+mod utilisation;
 mod wal;
 
 pub use cores::CoresParameters;

@@ -9,7 +9,8 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use super::cores::{Cores, Seat};
+use super::cores::Cores;
+use super::queue::Seat;
 use crate::kernel::sim::Place;
 use crate::kernel::{ProcessId, Sim};
 
@@ -163,15 +164,17 @@ impl Sleepers {
         .await
     }
 
+    /// Wakes the first sleeper; returns true if it got an idle core, `None` if nobody sleeps.
+    pub fn wake_first(&self, waker: &Process) -> Option<bool> {
+        let sleeper = self.sleeping.borrow_mut().pop_front()?;
+        let idle = sleeper.process.wake(Some(waker));
+        sleeper.woken.set(Some(idle));
+        waker.sim.wake(sleeper.id);
+        Some(idle)
+    }
+
     /// Wakes all sleepers; returns how many got an idle core.
     pub fn wake_all(&self, waker: &Process) -> u64 {
-        let mut started = 0;
-        while let Some(sleeper) = self.sleeping.borrow_mut().pop_front() {
-            let idle = sleeper.process.wake(Some(waker));
-            started += u64::from(idle);
-            sleeper.woken.set(Some(idle));
-            waker.sim.wake(sleeper.id);
-        }
-        started
+        std::iter::from_fn(|| self.wake_first(waker)).map(u64::from).sum()
     }
 }

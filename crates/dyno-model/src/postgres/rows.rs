@@ -1,8 +1,8 @@
 //! Row locks, held until the end of a transaction.
 //!
-//! Who finds a row locked waits for the end of the transaction that has it, and all who do wake up then: the first one
-//! that runs has the row, which may be one that never waited, and the others wait for that one. There is an order (the
-//! tuple's lock) only among those that wait at the same version of a row; with many sessions each waits at another.
+//! Who finds a row locked waits for the end of the transaction that has it. Those that wait at one version of the row
+//! are in order (the tuple's lock): the first one wakes up then, and wakes the next one, which finds another version and
+//! waits there. The row may also go to a session that never waited and runs before the first one does.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -41,21 +41,22 @@ impl Rows {
         free
     }
 
-    /// Sleeps until a locked row is released; returns true if the process was woken onto an idle core.
-    pub async fn wait(&self, row: Row, process: &Process) -> bool {
+    /// Sleeps until a locked row is released, and the process's turn has come; returns true if it was woken onto an
+    /// idle core, and those that still wait at this version of the row.
+    pub async fn wait(&self, row: Row, process: &Process) -> (bool, Option<Rc<Sleepers>>) {
         let sleepers = self.0.locked.borrow().get(&row).map(Rc::clone);
         match sleepers {
-            Some(sleepers) => sleepers.sleep(process).await,
-            None => false,
+            Some(sleepers) => (sleepers.sleep(process).await, Some(sleepers)),
+            None => (false, None),
         }
     }
 
-    /// Releases locks, and wakes all who wait for them.
+    /// Releases locks, and wakes the first one who waits for each.
     pub fn release(&self, held: &mut Vec<Row>, releaser: &Process) {
         for row in held.drain(..) {
             let sleepers = self.0.locked.borrow_mut().remove(&row);
             if let Some(sleepers) = sleepers {
-                sleepers.wake_all(releaser);
+                sleepers.wake_first(releaser);
             }
         }
     }

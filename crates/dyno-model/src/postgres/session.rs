@@ -246,8 +246,12 @@ impl Session {
             let writes = i64::from(open.record > 0);
             shared.wal.writing(-writes);
             let begin_ns = self.server.leave();
-            let idle = shared.rows.wait(row, &self.server).await;
+            let (idle, others) = shared.rows.wait(row, &self.server).await;
             self.server.start(Wait::Row, begin_ns, self.start_ns(idle)).await;
+            if let Some(others) = others {
+                // The next one checks its version of the row as well.
+                others.wake_first(&self.server);
+            }
             shared.wal.writing(writes);
             self.server.run(whole_ns(shared.parameters.lock_us * 1e3)).await;
         }

@@ -21,7 +21,13 @@ from dbdyno.cli.spread_options import spread_options, workers_of
     show_default=True,
     help="Number of paths through the parameters' ranges.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="Seed of the paths and samples.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=1,
+    show_default=True,
+    help="Seed of the paths and samples.",
+)
 @click.option(
     "--sobol",
     type=Count(16),

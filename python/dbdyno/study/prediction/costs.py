@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dbdyno.study.prediction.modes import Modes, one_core_us, statement_modes, two_cores
 from dbdyno.study.prediction.observed import SYNC, WRITE, Observed
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured
 from dbdyno.study.prediction.sizes import mean_kb, per_kb
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+AS_MUCH = "assumed: as much as to start an idle core"
+COLD_US = 14.0
+"""CPU time that a statement takes longer where several sessions share the cores [us]."""
+COLD_FROM = (
+    "pgbench -S, PostgreSQL 15, AMD EPYC: 29, 31 and 39 us of CPU with 4, 8 and 16 sessions on two cores, 19 us with"
+    " one on one core"
+)
 UNHURRIED = 0.2
 """Quantile of a statement's times that determines its share of the CPU time."""
 LEAST_US = 0.5
@@ -46,6 +54,7 @@ class Costs:
         write: CPU time of a flush for each KB.
         whole_flush_us: CPU time of a flush of mean size.
         wake: CPU time of a server's process to start an idle core when it wakes its client, once a round trip.
+        cold: CPU time of a server's process to fetch its data again where others ran since.
         server: CPU time of a transaction outside of its waits.
         client: CPU time of the client for a round trip.
         delays_us: Delays of round trips, in order within each session; empty if none can be seen apart.
@@ -60,6 +69,7 @@ class Costs:
     write: Parameter
     whole_flush_us: float
     wake: Parameter
+    cold: Parameter
     server: Parameter
     client: Parameter
     delays_us: Floats
@@ -75,14 +85,46 @@ def costs_of(seen: Observed) -> Costs:
     client = measured(
         "client_us", [ns / 1e3 for ns in seen.client_ns], "CPU of the load's threads for a round trip, all arms", "us"
     )
-    insert, sizes_kb = _per_kb(seen)
-    wake = _wake(seen)
-    wakes_us = wake.value * sum(seen.steps.per_transaction)
-    cpu = _shared_out(seen, max(server.value - insert.value * sizes_kb - wakes_us, 0.0), whole_us)
-    delays = _delays(seen, cpu, client.value)
+    insert, sizes_kb, sized_us = _per_kb(seen)
+    modes = statement_modes(seen, sized_us)
+    if modes is None:
+        wake = _wake(seen)
+        wakes_us = wake.value * sum(seen.steps.per_transaction)
+        cpu = _shared_out(seen, max(server.value - insert.value * sizes_kb - wakes_us, 0.0), whole_us)
+        cold = replace(wake, key="cold_us", source=DEFAULT, how=AS_MUCH)
+    else:
+        cpu = [max(us - client.value, LEAST_US) for us in one_core_us(modes)]
+        cold = Parameter("cold_us", COLD_US, DEFAULT, COLD_FROM, unit="us")
+        wake = _wake_beyond(seen, modes, server, math.fsum(_per_transaction(seen, cpu)) + insert.value * sizes_kb)
+    delays = _delays(seen, cpu, client.value, modes)
     return Costs(
-        cpu, _system(seen), _wal(seen), insert, flush, write, whole_us, wake, server, client, delays, _memory(delays)
+        cpu,
+        _system(seen),
+        _wal(seen),
+        insert,
+        flush,
+        write,
+        whole_us,
+        wake,
+        cold,
+        server,
+        client,
+        delays,
+        _memory(delays),
     )
+
+
+def _per_transaction(seen: Observed, cpu_us: list[float]) -> list[float]:
+    """Return the CPU time of each statement in a transaction [us]."""
+    return [us * each for us, each in zip(cpu_us, seen.steps.per_transaction, strict=True)]
+
+
+def _wake_beyond(seen: Observed, modes: list[Modes | None], server: Parameter, cpu_us: float) -> Parameter:
+    """Return the CPU time that a round trip over two cores takes beyond the `cpu_us` of a transaction on one core."""
+    trips = sum(seen.steps.per_transaction) * two_cores(modes, seen.steps.per_transaction)
+    value, low, high = (max(us - cpu_us, 0.0) / trips for us in (server.value, server.low, server.high))
+    how = "CPU of the server's processes beyond that of round trips on one core, for each of those over two"
+    return Parameter("wake_us", value, MEASURED, how, low, high, "us")
 
 
 def _each(seen: Observed, name: str) -> list[float]:
@@ -147,10 +189,11 @@ def _wake(seen: Observed) -> Parameter:
     return measured("wake_us", found, "CPU time to start an idle core, before blocks", "us")
 
 
-def _per_kb(seen: Observed) -> tuple[Parameter, float]:
-    """Return the CPU time per KB of log, and the mean log of a transaction if it is not known by statement [KB].
+def _per_kb(seen: Observed) -> tuple[Parameter, float, dict[int, Floats]]:
+    """Return the CPU time per KB of log, the mean log of a transaction [KB], and a statement's times without its log's.
 
-    It is known where a script draws the size: the slope of a statement's time over the log that it makes.
+    The slope of a statement's time over the log that it makes is known where a script draws the size. The mean log is 0
+    if it is known by statement; times [us] are by the statement's number.
     """
     import numpy as np
 
@@ -159,22 +202,24 @@ def _per_kb(seen: Observed) -> tuple[Parameter, float]:
     none = Parameter("insert_us_per_kb", 0.0, "default", "sizes do not differ; it is in the costs of statements")
     sized = [step for script in seen.steps.scripts for step in script["steps"] if "wal_bytes" in step]
     if not sized:
-        return none, 0.0
+        return none, 0.0, {}
     calls = seen.calls
     name = seen.steps.statements[sized[0]["statement"]]
     own = np.flatnonzero((calls["kind"] == "exec") & (calls["statement"] == name))
     commits = np.flatnonzero((calls["kind"] == "commit") & (calls["redo_bytes"] > 0))
     after = commits[np.minimum(np.searchsorted(commits, own), len(commits) - 1)] if len(commits) else own[:0]
     if not len(after):
-        return none, 0.0
+        return none, 0.0, {}
     good = (after > own) & (calls["session"][after] == calls["session"][own])
     kb = calls["redo_bytes"][after[good]] / 1024.0
-    found = slope(kb, calls["elapsed_ns"][own[good]] / 1e3)
+    times_us = calls["elapsed_ns"][own[good]] / 1e3
+    found = slope(kb, times_us)
     if found is None:
-        return none, 0.0
+        return none, 0.0, {}
     per_kb, low, high = found
     how = "slope of a statement's time over the log that it makes"
-    return Parameter("insert_us_per_kb", per_kb, MEASURED, how, low, high, "us/KB"), float(kb.mean())
+    parameter = Parameter("insert_us_per_kb", per_kb, MEASURED, how, low, high, "us/KB")
+    return parameter, float(kb.mean()), {sized[0]["statement"]: times_us - per_kb * kb}
 
 
 def _shared_out(seen: Observed, server_us: float, flush_us: float) -> list[float]:
@@ -208,8 +253,11 @@ def _wal(seen: Observed) -> list[float]:
     return [each if changes else 0.0 for changes in steps.changes]
 
 
-def _delays(seen: Observed, cpu_us: list[float], client_us: float) -> Floats:
-    """Return the delays of round trips without lock wait or flush, in order within each session."""
+def _delays(seen: Observed, cpu_us: list[float], client_us: float, modes: list[Modes | None] | None) -> Floats:
+    """Return the delays of round trips without lock wait or flush, in order within each session.
+
+    Where modes are known only those over two cores have a delay.
+    """
     import numpy as np
 
     steps = seen.steps
@@ -223,6 +271,8 @@ def _delays(seen: Observed, cpu_us: list[float], client_us: float) -> Floats:
         own = calls["kind"] == kind
         if kind != "transaction":
             own &= calls["statement"] == statement
+        if modes is not None and (mode := modes[at]) is not None:
+            own &= calls["elapsed_ns"] / 1e3 >= mode.limit_us
         spent[own] = cpu_us[at] + client_us
     known = np.isfinite(spent)
     if int(known.sum()) < LEAST:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-AS_MUCH = "assumed: as much as to start an idle core"
 OFF = 0.03
 """Relative difference of the medians above which the fit is reported as failed."""
 INSENSITIVE = 0.05
@@ -89,7 +88,7 @@ def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words:
         *settings,
         costs.client,
         costs.wake,
-        replace(costs.wake, key="cold_us", source=DEFAULT, how=AS_MUCH),
+        costs.cold,
         costs.flush_us,
         costs.write,
         costs.insert,

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.host.speed import HostSpeed
-from dbdyno.study.prediction.fit import AS_MUCH, Machine, table
+from dbdyno.study.prediction.costs import AS_MUCH
+from dbdyno.study.prediction.fit import Machine, table
 from dbdyno.study.prediction.host_device import host_device
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured
 from dbdyno.study.prediction.reference import CARRIES, REFERENCE

@@ -1,8 +1,8 @@
 """Sobol indices of a machine's parameters: their shares of the variance of an answer.
 
 A parameter's *first* index is the share of the variance that it explains alone, its *total* index the share that it
-takes part in with others. Estimators: Saltelli et al. 2010 (first) and Jansen 1999 (total), with two independent samples
-of the unit cube, and samples in which one parameter at a time is exchanged: samples x (parameters + 2) runs.
+takes part in with others. Estimators: Saltelli et al. 2010 (first) and Jansen 1999 (total), with two independent
+samples of the unit cube, and samples in which one parameter at a time is exchanged: samples x (parameters + 2) runs.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ def design(count: int, samples: int, seed: int) -> Design:
     """Return the places at which a model with `count` parameters has to be run."""
     dice = random.Random(f"sobol {seed}")
     first, second = ([[dice.random() for _ in range(count)] for _ in range(samples)] for _ in range(2))
-    exchanged = [
-        [[*a[:at], b[at], *a[at + 1 :]] for a, b in zip(first, second, strict=True)] for at in range(count)
-    ]
+    exchanged = [[[*a[:at], b[at], *a[at + 1 :]] for a, b in zip(first, second, strict=True)] for at in range(count)]
     return Design(first, second, exchanged)
 
 

@@ -1,0 +1,107 @@
+"""Two modes of a session's round trips: client and server on one core, or each on its own.
+
+A process that is woken takes the core of its waker, which is about to sleep, or starts another core, which is idle. On
+one core a round trip is the CPU time of both and nothing else; over two cores it takes two to four times as long,
+because each wake-up starts a core. So the times of a statement have two peaks with a gap between them, and the first
+one shows its CPU time.
+
+Limits: only with one session, since with several a process also waits for a core.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbdyno.study.prediction.observed import Observed
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+BINS = 25
+"""Number of bins, in logarithmic steps, in which a gap is searched."""
+BODY = (0.005, 0.8)
+"""Quantiles of a statement's times between which a gap is searched."""
+DEEP = 4.0
+"""Minimum ratio of the lower peak to the gap."""
+LEAST = 30
+"""Minimum number of times in a peak."""
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Round trips of one statement.
+
+    Attributes:
+        one_core_us: Median time on one core.
+        limit_us: Time that separates the modes.
+        two_cores: Share of round trips over two cores.
+    """
+
+    one_core_us: float
+    limit_us: float
+    two_cores: float
+
+
+def modes_of(times_us: Floats) -> Modes | None:
+    """Return the modes of a statement's times, or None if they have one peak only."""
+    import numpy as np
+
+    if len(times_us) < 10 * LEAST:
+        return None
+    low, high = (float(one) for one in np.quantile(times_us, BODY))
+    if not 0 < low < high:
+        return None
+    counts, edges = np.histogram(times_us, np.geomspace(low, high, BINS + 1))
+    before = np.maximum.accumulate(counts)[:-2]
+    after = np.maximum.accumulate(counts[::-1])[::-1][2:]
+    lower = np.minimum(before, after)
+    depths = lower / (counts[1:-1] + 1)
+    at = int(np.argmax(depths))
+    if depths[at] < DEEP or lower[at] < LEAST:
+        return None
+    limit = float(np.sqrt(edges[at + 1] * edges[at + 2]))
+    near = times_us[times_us < limit]
+    return Modes(float(np.median(near)), limit, 1.0 - len(near) / len(times_us))
+
+
+def statement_modes(seen: Observed, sized_us: dict[int, Floats]) -> list[Modes | None] | None:
+    """Return the modes of each statement, None for a commit or an untimed one.
+
+    Args:
+        seen: The arm.
+        sized_us: By number of a statement whose log has different sizes, its times without the log's.
+
+    Returns:
+        None if the arm has several sessions, or does not show the modes of all other statements.
+    """
+    steps = seen.steps
+    if seen.sessions != 1:
+        return None
+    found: list[Modes | None] = []
+    for at, (statement, kind) in enumerate(zip(steps.statements, steps.kinds, strict=True)):
+        times_us = sized_us.get(at, seen.elapsed_us(statement, kind))
+        if kind == "commit" or (kind == "transaction" and steps.writes) or not len(times_us):
+            found.append(None)
+            continue
+        own = modes_of(times_us)
+        if own is None:
+            return None
+        found.append(own)
+    return found if any(found) else None
+
+
+def one_core_us(modes: list[Modes | None]) -> list[float]:
+    """Return the time of each statement on one core; a commit's own is taken to be that of the fastest statement."""
+    least = min(own.one_core_us for own in modes if own is not None)
+    return [least if own is None else own.one_core_us for own in modes]
+
+
+def two_cores(modes: list[Modes | None], per_transaction: list[float]) -> float:
+    """Return the share of round trips over two cores; commits are taken to be like the others."""
+    known = [(own.two_cores, each) for own, each in zip(modes, per_transaction, strict=True) if own is not None]
+    return math.fsum(share * each for share, each in known) / math.fsum(each for _, each in known)
