@@ -9,7 +9,7 @@ use dyno_model::formula::mva;
 use dyno_model::kernel::Simulation;
 use dyno_model::kernel::sample::Times;
 use dyno_model::postgres::load::Lock;
-use dyno_model::postgres::{CoresParameters, Load, Outcome, PostgresParameters, Script, Statement, Step, Wait, run};
+use dyno_model::postgres::{Load, Outcome, PostgresParameters, Script, Statement, Step, Wait, run};
 
 use crate::common::instance::{constant, station};
 use crate::redo::chain;
@@ -288,17 +288,4 @@ fn sessions_that_wait_for_a_row_have_it_in_the_order_in_which_they_came() {
     times_ns.sort_unstable();
     let at = |share: f64| times_ns[(times_ns.len() as f64 * share) as usize] as f64;
     assert!(at(0.9) < 1.5 * at(0.5), "{} {}", at(0.5), at(0.9));
-}
-
-#[test]
-fn busy_cores_idle_although_processes_wait_because_these_stay_where_they_slept() {
-    // Linux searches no idle core above 60 % utilisation, and whoever has had its share stays in its queue.
-    let busy = |delay_dequeue, search_by_utilisation| {
-        let scheduler = CoresParameters { delay_dequeue, search_by_utilisation, ..CoresParameters::default() };
-        let parameters = PostgresParameters { client_us: 10.0, scheduler, ..bare(2, 30.0, 0.0) };
-        let found = outcome(&parameters, constant(1.0), &load(4, 20_000, vec![step(None, true)]));
-        found.stations[0].utilisation
-    };
-    let (searching, linux) = (busy(false, false), busy(true, true));
-    assert!(linux < searching && linux > 0.6, "{linux} {searching}");
 }
