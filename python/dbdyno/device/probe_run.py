@@ -80,10 +80,13 @@ def _jobs(run: Run, which: str) -> Iterator[MeasuredJob]:
             blocks = [block for block in run.blocks() if block.report.get("phase") == phase][-ROUNDS:]
             seconds = sum(block.ended_ns - block.started_ns for block in blocks) / 1e9
             names = [block.index for block in blocks]
+            if not names:
+                continue
             sql = "select elapsed_ns from calls where block in (select unnest($blocks)) and error is null"
-            times = connection.execute(sql, {"blocks": names}).fetchnumpy()["elapsed_ns"] / 1e3 if names else []
-            if len(times) and seconds > 0:
-                yield _job(f"{phase} at depth {depth}{which}", operation, depth, times, len(times) / seconds)
+            found = connection.execute(sql, {"blocks": names}).fetchnumpy()["elapsed_ns"]
+            us = np.asarray(found, dtype=np.float64) / 1e3
+            if len(us) and seconds > 0:
+                yield _job(f"{phase} at depth {depth}{which}", operation, depth, us, len(us) / seconds)
 
 
 def redo_jobs(run: Run, path: int) -> tuple[list[MeasuredJob], str]:
@@ -102,7 +105,7 @@ def redo_jobs(run: Run, path: int) -> tuple[list[MeasuredJob], str]:
         raise DeviceError("the probe wrote to one path", where=run.id, next_step="omit --path")
     with connect(run)[0] as connection, reading("redo probe", run.id):
         found = connection.execute(_WRITES, {"path": PATHS[path - 1]}).fetchnumpy()
-    us, kb = found["elapsed_ns"] / 1e3, found["p2"] * int(logs[0]["block_bytes"]) / 1024
+    us, kb = np.asarray(found["elapsed_ns"], dtype=np.float64) / 1e3, found["p2"] * int(logs[0]["block_bytes"]) / 1024
     if not len(us):
         raise DeviceError("has no write", where=run.id, next_step="probe for longer: --for 10s")
     halves = zip(("first", "second"), np.array_split(us, 2), strict=True)
