@@ -154,7 +154,7 @@ def test_an_open_loop_counts_from_the_intended_moment(dbdyno: Command, tmp_path:
         (("/dev/null",), "/dev/null: is a device, and the probe would destroy what is on it"),
         (("precious",), "precious: is there already and was not made by the probe"),
         (("no/such/log",), "no/such/log: cannot be made"),
-        (("log", "--race"), "--race: a race needs two paths"),
+        (("log", "--race"), "--race: expected two for a race paths"),
         (("log", "log"), "path: both paths are the same"),
         (("log", "--size", "big"), 'size: "big" is not a size'),
         (("log", "--block-size", "700"), "block size: 700 is not a block size"),
@@ -254,7 +254,7 @@ def test_the_arms_of_flash_log_differ_by_the_race_alone() -> None:
     assert off["hand_over"], "its writes go through a thread too"
     with pytest.raises(PlanError, match="no factor 'colour'"):
         on_host("flash-log", {"colour": "red"})
-    with pytest.raises(PlanError, match="a race needs two"):
+    with pytest.raises(PlanError, match="expected two for a race"):
         on_host("flash-log", {"paths": "/x/a"})
     with pytest.raises(PlanError, match="does not run on this host"):
         on_host("redo-size", {})
