@@ -154,7 +154,7 @@ def test_an_open_loop_counts_from_the_intended_moment(dbdyno: Command, tmp_path:
         (("/dev/null",), "/dev/null: is a device, and the probe would destroy what is on it"),
         (("precious",), "precious: is there already and was not made by the probe"),
         (("no/such/log",), "no/such/log: cannot be made"),
-        (("log", "--race"), "--race: expected two for a race paths"),
+        (("log", "--race"), "--race: a race needs two paths"),
         (("log", "log"), "path: both paths are the same"),
         (("log", "--size", "big"), 'size: "big" is not a size'),
         (("log", "--block-size", "700"), "block size: 700 is not a block size"),
