@@ -103,7 +103,7 @@ def test_an_honest_client_gives_its_operations_and_ends_with_its_stdin():
         ("stray statement", "has a statement without its transaction"),
         ("long statement", "has a statement that began before its transaction, or ended after it"),
         ("outside", "record 1 of the slice is outside the times that its end reports"),
-        ("too many", "its end reports 10 transactions, and 5 were recorded"),
+        ("too many", "its end reports 10 transactions, but 5 were recorded"),
         ("too few", "has 4 transactions, but 5 were requested"),
         ("other end", "ended slice 78 where slice 2 was asked for"),
         ("short records", "wrote an invalid record"),
@@ -515,4 +515,4 @@ def test_a_client_is_named_by_what_is_run(command: str | list[str], name: str):
 def test_text_among_records_is_shown_without_what_follows_it():
     with pytest.raises(StreamError) as caught:
         list(Reader().take(b"hello\n" + bytes(42) + b"Z" * 96))
-    assert caught.value.message.endswith("as record 1: 'hello'")
+    assert caught.value.message.endswith("record 1: 'hello'")

@@ -81,8 +81,8 @@ def test_names_are_found_without_case_and_given_as_the_engine_writes_them(own: P
         ("server_version", "99", "fixed when the server is built", "compare two servers"),
         ("transaction_isolation", "serializable", "one transaction", "default_transaction_iso"),
         ("role", "none", "does not list this name", "in the arm's SQL"),
-        ("application_name", "mine", "tell the arms apart", "take it out"),
-        ("port", "1", "lose its way in", "take it out"),
+        ("application_name", "mine", "tell the arms apart", "remove the setting"),
+        ("port", "1", "lose its way in", "remove the setting"),
     ],
 )
 def test_what_cannot_be_set_is_refused_with_reason_and_next_step(
@@ -286,7 +286,7 @@ def test_a_plain_role_may_vary_user_settings_only(plain: Postgres) -> None:
     with pytest.raises(TargetError, match="the role 'plain user' may not change this setting") as raised:
         classified(plain, log_min_duration_statement=5)
     assert 'GRANT SET ON PARAMETER log_min_duration_statement TO "plain user"' in (raised.value.next_step or "")
-    with pytest.raises(TargetError, match="may not see it"):
+    with pytest.raises(TargetError, match="may not see the setting"):
         classified(plain, shared_preload_libraries="x")
 
 

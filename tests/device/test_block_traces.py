@@ -202,7 +202,7 @@ def test_a_fit_to_one_depth_says_what_was_not_measured(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["{", '{"jobs": 3}', '{"jobs": [{}]}', '{"a": 1}'])
 def test_json_that_is_not_of_fio_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(DeviceError, match="is not fio's JSON"):
+    with pytest.raises(DeviceError, match="is not JSON output of fio"):
         read_fio_json(written(tmp_path, text))
 
 

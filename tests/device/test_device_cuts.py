@@ -168,7 +168,7 @@ def test_plans_are_checked_with_the_key_and_what_is_allowed():
         ({"title": "t", "engine": "oracle"}, "one of sqlite, postgres, mariadb"),
         ({"title": "t", "engine": "sqlite", "sesions": 1}, "did you mean sessions?"),
         ({"title": "t", "engine": "sqlite", "sessions": 0}, "from 1 to 64"),
-        ({"engine": "sqlite"}, "needs 'title'"),
+        ({"engine": "sqlite"}, "no key 'title'"),
         ({"title": "t", "engine": "sqlite", "settings": "x"}, "is not of type dict"),
     ]:
         with pytest.raises(DeviceError) as refused:

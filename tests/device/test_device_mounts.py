@@ -242,8 +242,8 @@ def _nothing_is_left(folder: Path) -> None:
         (("gp3", "m", "--back", "absent"), "mkdir -p"),
         (("gp3", "m", "--fail", "eoi"), "did you mean eio?"),
         (("gp3", "m", "--fail", "eio:pth=x"), "did you mean path?"),
-        (("gp3", "m", "--fail", "eio:operation=sync"), "there are read, write, flush"),
-        (("gp3", "m", "--fail", "slow:ms=fast"), "ms is a whole number"),
+        (("gp3", "m", "--fail", "eio:operation=sync"), "use one of read, write, flush"),
+        (("gp3", "m", "--fail", "slow:ms=fast"), "ms must be a whole number"),
     ],
 )
 def test_what_cannot_be_mounted_is_refused_and_nothing_changes(tmp_path: Path, words: tuple[str, ...], said: str):

@@ -157,4 +157,4 @@ def test_an_error_of_writing_names_a_safe_next_step(tmp_path: Path, link: Path) 
 
     with pytest.raises(Error) as caught:
         write_text(link, "x")
-    assert "without -o" in str(caught.value)
+    assert "leave -o out" in str(caught.value)

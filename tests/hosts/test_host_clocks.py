@@ -28,7 +28,7 @@ def test_an_offset_is_found_within_its_error_and_strangers_get_no_answer(monkeyp
         found = compare(ours.now_ns, "127.0.0.1", server.port, server.key, rounds=20)
         assert abs(found.offset_ns - 500_000_000) <= found.error_ns < 50_000_000
         monkeypatch.setattr(clocks, "TIMEOUT_S", 0.01)
-        with pytest.raises(TargetError, match="its clock does not answer"):
+        with pytest.raises(TargetError, match="the clock of the worker does not answer"):
             compare(ours.now_ns, "127.0.0.1", server.port, b"x" * clocks.KEY_BYTES)
 
 

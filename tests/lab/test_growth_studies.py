@@ -312,7 +312,7 @@ def test_checksums_of_mariadb_are_those_of_the_servers(lab):
 
 
 def test_statistics_that_mariadb_does_not_know_are_refused():
-    with pytest.raises(PlanError, match="neither of columns and indexes"):
+    with pytest.raises(PlanError, match="is not one of columns and indexes"):
         find_study("gather-statistics").plan({"statistics": "all"}, target="mariadb")
 
 

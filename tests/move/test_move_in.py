@@ -139,7 +139,7 @@ def test_files_of_others_go_in_where_their_types_are_known(lab: Lab) -> None:
     with contextlib.closing(duckdb.connect()) as conn:
         conn.execute(f"copy (select [1, 2] as id) to '{lab.out}/a.parquet' (format parquet)")
     refused = into(lab, "--table", "u")
-    assert (refused.returncode, "which is not loaded" in refused.stderr) == (2, True)
+    assert (refused.returncode, "which cannot be loaded" in refused.stderr) == (2, True)
     (lab.out / "a.parquet").write_bytes(b"PAR1 no more")
     broken = into(lab, "--table", "u")
     assert (broken.returncode, "a.parquet" in broken.stderr) == (2, True)

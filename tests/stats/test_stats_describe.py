@@ -111,7 +111,7 @@ def test_columns_of_every_kind() -> None:
     assert column(np.array([2**63], np.uint64)).dtype == np.float64
     assert np.isnan(column(pa.array([1, None]))[1])
     assert np.isnan(column(np.ma.masked_array([1, 2], [False, True]))[1])
-    with pytest.raises(StatsError, match="no numbers"):
+    with pytest.raises(StatsError, match="not contain numbers"):
         column(["a", "b"])
     with pytest.raises(StatsError, match="one dimension"):
         column(np.zeros((2, 2)))
@@ -134,7 +134,7 @@ def test_groups_stand_in_natural_order() -> None:
 def test_rows_without_a_value_are_left_out_together() -> None:
     x, y = complete([1, 2, None, 4], [1.0, math.inf, 3.0, 8.0])
     assert (x.tolist(), y.tolist()) == ([1, 4], [1, 8])
-    with pytest.raises(StatsError, match="3, 2 rows"):
+    with pytest.raises(StatsError, match="numbers of rows: 3, 2"):
         complete([1, 2, 3], [1, 2])
 
 

@@ -99,7 +99,7 @@ def test_redo_size_is_one_study_on_both_targets():
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        ('kind = "scan-jobs"', "no form in SQL"),
+        ('kind = "scan-jobs"', "not written in SQL"),
         ('kind = "commit-loop"\nparameters = {cpu_us = 5}', "cpu_us"),
         ('kind = "commit-loop"\nparameters = {redo_bytes = "9KiB..1KiB"}', "empty range"),
         ('kind = "commit-loop"\nparameters = {redo_bytes = "x"}', "is not a size"),

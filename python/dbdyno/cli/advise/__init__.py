@@ -202,7 +202,9 @@ def _text(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else f"it is not UTF-8 text at byte {error.start}"
         raise AdviceError(
-            f"cannot be read: {said}", where=str(path), next_step="write plans with `dbdyno advise DSN --plan DIR`"
+            f"cannot be read: {said}",
+            where=str(path),
+            next_step="name a readable plan file; write one with `dbdyno advise DSN --plan DIR`",
         ) from error
 
 

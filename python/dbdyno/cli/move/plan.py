@@ -35,9 +35,9 @@ def show_plan(
             chunks = [chunk for chunk in plan.chunks if chunk.table == place]
             if not chunks:
                 raise MoveError(
-                    "has no table with rows of its own",
+                    "has no rows to move: it is neither a table nor a partitioned table with partitions",
                     where=f"{table.schema}.{table.name}",
-                    next_step="name a table, or a partitioned table that has partitions",
+                    next_step="name another table with --table",
                 )
             name = f"{table.schema}.{table.name}" if table.schema else "the query"
             size = sum(chunk.bytes for chunk in chunks)
