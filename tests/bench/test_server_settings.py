@@ -248,7 +248,7 @@ def test_others_edits_that_wait_for_a_reload_are_not_brought_into_force(others: 
         conn.execute("alter system set log_min_messages to 'error'")
         refused = refusal(others, conn, changes, allow_alter_system=True)
         assert refused is not None
-        assert "waiting edits into effect: log_min_messages" in str(refused)
+        assert "other pending changes: log_min_messages" in str(refused)
         conn.execute("alter system reset log_min_messages")
         assert refusal(others, conn, changes, allow_alter_system=True) is None
 

@@ -32,12 +32,12 @@ def test_what_has_a_default_need_not_be_there_and_what_has_none_is_an_error_with
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("arms", {}, "no list as 'arms'"),
-        ("seed", "7", "no int as 'seed'"),
-        ("plan", None, "no dict as 'plan'"),
-        ("turn_ns", "1s", "no int as 'turn_ns'"),
-        ("wall_s", [], "no int or float as 'wall_s'"),
-        ("process", "x", "no dict as 'process'"),
+        ("arms", {}, "lacks 'arms', or its value is not of type list"),
+        ("seed", "7", "lacks 'seed', or its value is not of type int"),
+        ("plan", None, "lacks 'plan', or its value is not of type dict"),
+        ("turn_ns", "1s", "lacks 'turn_ns', or its value is not of type int"),
+        ("wall_s", [], "lacks 'wall_s', or its value is not of type int or float"),
+        ("process", "x", "lacks 'process', or its value is not of type dict"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_an_error_with_its_name_and_file(

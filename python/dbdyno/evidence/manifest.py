@@ -134,7 +134,7 @@ class Manifest:
             allowed = kinds().get(name, ())
             if allowed and not isinstance(value, allowed):
                 words = " or ".join(kind.__name__ for kind in allowed if kind is not NoneType)
-                raise EvidenceError(f"has no {words} as {name!r}", next_step=DAMAGED)
+                raise EvidenceError(f"lacks {name!r}, or its value is not of type {words}", next_step=DAMAGED)
             made.__dict__[name] = value
         return made
 

@@ -133,7 +133,7 @@ def _volume(devices: Mapping[str, str], part: str, *, alone: bool) -> Volume:
 
 def _is_on(name: str, value: str, device: str) -> bool:
     if value not in ("on", "off", "true", "false"):
-        raise DeviceError(f"{name} must be on or off, found {value!r}", where=device)
+        raise DeviceError(f"{name} must be on or off, found {value!r}", where=device, next_step="write on or off")
     return value in ("on", "true")
 
 

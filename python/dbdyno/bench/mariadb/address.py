@@ -135,7 +135,11 @@ def _protection_of(path: Path, failure: type[Error]) -> dict[str, object]:
         found = dict(file.items("client")) if file.has_section("client") else {}
     except (OSError, UnicodeDecodeError, configparser.Error) as error:
         words = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
-        raise failure(f"the file of options cannot be read: {words}", where=str(path)) from error
+        raise failure(
+            f"the file of options cannot be read: {words}",
+            where=str(path),
+            next_step="correct the file, or name another one",
+        ) from error
     told = {name: (value or "").strip("\"'") for name, value in found.items()}
     for name in NOT_IN_FILE:
         if name in told and told[name].lower() not in OFF and not (name == "ssl" and "ssl-ca" in told):

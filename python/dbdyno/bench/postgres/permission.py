@@ -120,8 +120,8 @@ def _others_in_waiting(conn: Connection) -> TargetError | None:
     waiting = [fact.name for fact in facts.values() if _waits(fact, in_files)]
     if waiting:
         return TargetError(
-            f"a reload would also bring other, waiting edits into effect: {', '.join(waiting)}",
-            next_step="ask a DBA to reload the server first, or undo those edits",
+            f"a reload would also apply other pending changes: {', '.join(waiting)}",
+            next_step="ask a DBA to reload the server first, or undo those changes",
         )
     return None
 

@@ -66,7 +66,11 @@ def git_bytes(
         raise GitError(f"git {words[0]} did not finish within ten minutes", where=str(repository)) from late
     if done.returncode:
         said = (done.stderr.decode(errors="replace").strip().splitlines() or [f"exit {done.returncode}"])[-1]
-        raise GitError(f"git {words[0]} failed: {said[:300]}", where=str(repository))
+        raise GitError(
+            f"git {words[0]} failed: {said[:300]}",
+            where=str(repository),
+            next_step="correct what git names, then run again",
+        )
     return done.stdout
 
 

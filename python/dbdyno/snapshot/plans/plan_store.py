@@ -147,7 +147,9 @@ def _open(folder: Path) -> KeptLog:
         raise EvidenceError(f"is not the evidence of a log in schema {SCHEMA}", where=str(path), next_step=step)
     for name, kind in _KINDS.items():
         if not isinstance(found.get(name), kind) or isinstance(found[name], bool):
-            raise EvidenceError(f"has no {kind.__name__} as {name!r}", where=str(path), next_step=step)
+            raise EvidenceError(
+                f"lacks {name!r}, or its value is not of type {kind.__name__}", where=str(path), next_step=step
+            )
     for table in TABLES:
         file = folder / f"{table}.parquet"
         wrong = damage(file, found["sums"].get(table))

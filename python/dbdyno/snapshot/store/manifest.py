@@ -76,7 +76,9 @@ def read(store: Path, number: int, shapes: dict[str, object]) -> SnapshotManifes
         )
     for name, kind in KINDS.items():
         if not isinstance(found.get(name), kind) or isinstance(found[name], bool):
-            raise EvidenceError(f"has no {kind.__name__} as {name!r}", where=str(path), next_step=DAMAGED)
+            raise EvidenceError(
+                f"lacks {name!r}, or its value is not of type {kind.__name__}", where=str(path), next_step=DAMAGED
+            )
     if not 0 <= found["at_ns"] < 1 << 63:
         raise EvidenceError(f"has an invalid time: {found['at_ns']!r:.40}", where=str(path), next_step=DAMAGED)
     if not isinstance(found.get("cost", {}), dict):

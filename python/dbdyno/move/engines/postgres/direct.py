@@ -145,7 +145,9 @@ def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], 
         rows, each = source.tallies()
         if cursor.rowcount != rows:
             raise MoveError(
-                f"the server counted {cursor.rowcount:,} rows, but {rows:,} were sent", where=str(files[0].parent)
+                f"the server counted {cursor.rowcount:,} rows, but {rows:,} were sent",
+                where=str(files[0].parent),
+                next_step="check the table's triggers and rules",
             )
     progress.show(sent, rows, whole=True)
     return [{"number": number, "rows": rows, "hash": found} for number, (rows, found) in enumerate(each)]
