@@ -54,9 +54,9 @@ class WorkflowRequest:
             )
         if self.results is not None and not NAME.fullmatch(self.results):
             raise PlanError(
-                f"{self.results!r} is not the name of a branch or folder",
+                f"{self.results!r} is not a valid name of a branch",
                 where="--results",
-                next_step="write branch:NAME or the path of a folder",
+                next_step="use letters, digits, - and _",
             )
 
     def install(self) -> str:
