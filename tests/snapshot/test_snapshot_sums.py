@@ -11,7 +11,7 @@ from made_store import MadeServer
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.periods import period
-from dbdyno.snapshot.reading.sums.index import light
+from dbdyno.snapshot.reading.sums.index import known_of, light
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store.folder import Snapshot
 
@@ -148,6 +148,12 @@ def test_an_hour_that_grows_takes_over_what_it_had(server: MadeServer):
     assert row["calls"] == 700
     (again,) = rows(server, taken[2], taken[5])
     assert again["calls"] == 300, "a stretch inside an hour"
+
+
+def test_a_folder_named_with_other_digits_is_no_snapshot(server: MadeServer):
+    taken = steady(server, 2)
+    (server.store.folder / "²").mkdir()
+    assert [one.number for one in known_of(server.store, None)] == [one.number for one in taken]
 
 
 def test_the_sums_of_a_snapshot_that_was_replaced_are_not_used(server: MadeServer):

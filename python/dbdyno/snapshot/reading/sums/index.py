@@ -164,8 +164,8 @@ class _Index:
     def of(self, store: Store, target: str) -> tuple[list[int], list[Light]]:
         """Return the numbers of a target's snapshots, and the snapshots, both by number."""
         if target not in self._lights:
-            found = [Light(row, store) for row in self.rows if row[3] == target]
-            self._lights[target] = [one.number for one in found], found
+            rows = [row for row in self.rows if row[3] == target]
+            self._lights[target] = [row[0] for row in rows], [Light(row, store) for row in rows]
         return self._lights[target]
 
 
@@ -238,9 +238,7 @@ def _lately(store: Store, low: int, high: int) -> _Index:
 
 def _is_landing(folder: Path) -> bool:
     """Return True if the newest snapshot is just being written: its manifest, which comes last, changes no folder."""
-    with os.scandir(folder) as entries:
-        newest = max((int(entry.name) for entry in entries if entry.name.isdigit()), default=0)
-    path = folder / f"{newest:06d}"
+    path = folder / f"{max(map(int, _names(folder)), default=0):06d}"
     try:
         return not (path / "manifest.json").exists() and time.time() - path.stat().st_mtime < LANDING_S
     except OSError:
@@ -262,7 +260,7 @@ def _current(
     fresh = 0
     for number, size, changed_ns in _manifests(store.folder):
         row = known.get(number)
-        if row is None or row[1:3] != (size, changed_ns):
+        if row is None or row[1] != size or row[2] != changed_ns:
             row = _read(store, number, size, changed_ns, noted=low <= number <= high)
             fresh += row is not None
         if row is not None:
@@ -272,16 +270,22 @@ def _current(
     return [rows[number] for number in sorted(rows)]
 
 
+def _names(folder: Path) -> list[str]:
+    """Return the names of all folders of snapshots; `Path` would take most of the time for tens of thousands."""
+    return [name for name in os.listdir(folder) if name.isascii() and name.isdigit()]  # noqa: PTH208
+
+
 def _manifests(folder: Path) -> Iterator[tuple[int, int, int]]:
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if entry.name.isdigit()]
-    place = str(folder)
-    for name in names:  # without `Path`, which takes most of the time for tens of thousands
-        try:
-            found = os.stat(f"{place}/{name}/manifest.json")  # noqa: PTH116
-        except OSError:
-            continue
-        yield int(name), found.st_size, found.st_mtime_ns
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)  # so that the system does not look up its path each time
+    try:
+        for name in _names(folder):
+            try:
+                found = os.stat(f"{name}/manifest.json", dir_fd=opened)
+            except OSError:
+                continue
+            yield int(name), found.st_size, found.st_mtime_ns
+    finally:
+        os.close(opened)
 
 
 def _read(store: Store, number: int, size: int, changed_ns: int, *, noted: bool) -> tuple[Any, ...] | None:
