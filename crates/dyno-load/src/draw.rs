@@ -356,7 +356,7 @@ mod tests {
             ("select 1 as one \\gset\nselect :one;", "line 1: another client cannot keep results"),
             ("select 1 \\; select 2;", "one statement at a time"),
             ("select 0;\n\\redo\nselect 1;", "line 2: another client does not support \\redo"),
-            ("\\startpipeline\nselect 1;\n\\endpipeline", "no pipelines"),
+            ("\\startpipeline\nselect 1;\n\\endpipeline", "does not support pipelines"),
             ("select ':rows';", "inside quotes"),
         ];
         for (text, expected) in cases {

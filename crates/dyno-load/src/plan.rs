@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn what_a_protocol_cannot_do_is_refused_before_the_run() {
         let cases = [
-            ("simple", "\\startpipeline\nselect 1;\n\\endpipeline\n", "no pipelines"),
+            ("simple", "\\startpipeline\nselect 1;\n\\endpipeline\n", "does not support pipelines"),
             ("prepared", "select 1 \\; select 2;", "cannot be prepared"),
             ("extended", "select ':v';", "inside quotes"),
             ("prepared", "\\set x 1\nselect 1 /* :x */;", "inside quotes"),

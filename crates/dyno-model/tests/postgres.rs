@@ -273,7 +273,7 @@ fn a_load_that_cannot_be_one_is_refused() {
     assert!(refused(&Load { sessions: 0, ..good() }).contains("sessions"));
     assert!(refused(&Load { limit_s: 0.0, ..good() }).contains("limit"));
     assert!(refused(&Load { scripts: vec![], ..good() }).contains("a script"));
-    assert!(refused(&load(1, 10, vec![])).contains("a statement"));
+    assert!(refused(&load(1, 10, vec![])).contains("one statement"));
     assert!(refused(&load(1, 10, vec![Step { statement: 1, ..step(None, true) }])).contains("statement 1 of 1"));
     let lock = Some(Lock { table: 0, rows: vec![] });
     assert!(refused(&load(1, 10, vec![step(lock, true)])).contains("a lock"));

@@ -188,7 +188,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         println!("{error}\n");
         assert!(error.contains(words), "{words}");
     }
-    assert!(Run::from_json(&spec("san", 1, &[])).unwrap_err().to_string().contains("an arm"));
+    assert!(Run::from_json(&spec("san", 1, &[])).unwrap_err().to_string().contains("one arm"));
     assert!(Run::from_json("{").is_err());
 }
 

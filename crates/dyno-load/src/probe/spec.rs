@@ -182,7 +182,7 @@ impl ProbeArm {
             return wrong("sessions", "expected at least one".to_owned(), "give 1 or more");
         }
         if self.rate_per_s.is_some_and(|rate| !(rate.is_finite() && rate > 0.0 && rate <= 1e7)) {
-            return wrong("rate", "must be from 0 to 10 million a second".to_owned(), "lower it");
+            return wrong("rate", "must be above 0 and at most 10 million a second".to_owned(), "give a number in this range");
         }
         if self.rate_per_s.is_some() && self.think_ns > 0 {
             let message = "a rate and a think time are given".to_owned();
@@ -250,8 +250,8 @@ mod tests {
             (format!(r#"{two}"sync": "dsync+fdatasync""#), "sync: dsync and fdatasync"),
             (format!(r#"{two}"size": "big""#), "size: \"big\" is not a size"),
             (format!(r#"{two}"block_bytes": 700"#), "block size: 700"),
-            (format!(r#"{two}"sessions": 0"#), "sessions: there must be"),
-            (format!(r#"{two}"rate_per_s": 0.0"#), "rate: must lie"),
+            (format!(r#"{two}"sessions": 0"#), "sessions: expected at least one"),
+            (format!(r#"{two}"rate_per_s": 0.0"#), "rate: must be above 0"),
             (format!(r#"{two}"rate_per_s": 5.0, "think_ns": 1"#), "rate: a rate and a think"),
             (format!(r#"{two}"file_bytes": 8192"#), "file size: 8192 bytes hold fewer than 4"),
             (format!(r#"{two}"backlog_bytes": 67108864"#), "backlog: a copy that is 67108864"),
