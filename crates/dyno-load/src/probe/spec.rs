@@ -182,7 +182,11 @@ impl ProbeArm {
             return wrong("sessions", "expected at least one".to_owned(), "give 1 or more");
         }
         if self.rate_per_s.is_some_and(|rate| !(rate.is_finite() && rate > 0.0 && rate <= 1e7)) {
-            return wrong("rate", "must be above 0 and at most 10 million a second".to_owned(), "give a number in this range");
+            return wrong(
+                "rate",
+                "must be above 0 and at most 10 million a second".to_owned(),
+                "give a number in this range",
+            );
         }
         if self.rate_per_s.is_some() && self.think_ns > 0 {
             let message = "a rate and a think time are given".to_owned();
