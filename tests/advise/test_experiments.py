@@ -232,7 +232,7 @@ def test_a_result_of_an_embedded_server_says_so() -> None:
 
 def test_a_result_that_cannot_be_kept_is_an_error_that_names_the_run(state: Path) -> None:
     state.write_text("a file")
-    with pytest.raises(AdviceError, match="run r1 has it"):
+    with pytest.raises(AdviceError, match="it is still in run r1"):
         keep(result())
 
 

@@ -136,7 +136,7 @@ def test_a_server_that_does_not_answer_is_told():
         own.admit(os.getpid())
         assert answer(port) == b""
         assert until(lambda: "the server behind it does not answer" in str(own.refuse_past(1)), 5)
-    with pytest.raises(TargetError, match=r"the host 'no\.such\.host\.invalid' is not known"):
+    with pytest.raises(TargetError, match=r"the host 'no\.such\.host\.invalid' cannot be resolved"):
         ClientLine({"delay_ns": 0, "rate_bit_per_s": None}, "no.such.host.invalid", 1, lambda _: {}).open()
 
 

@@ -88,7 +88,9 @@ def test_a_program_that_fails_is_an_error_with_its_last_words(tmp_path: Path):
     assert done.returncode == 2
     assert "/nowhere-" in done.stderr
     assert "exit 2" in done.stderr
-    assert "next: run the command manually, then correct the plan" in done.stderr, "it spoke of a script"
+    assert "next: run the command manually to see the error, then correct the plan" in done.stderr, (
+        "it spoke of a script"
+    )
 
 
 def test_a_program_that_hangs_is_ended_by_the_time_out(tmp_path: Path):

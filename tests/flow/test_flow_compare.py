@@ -255,7 +255,7 @@ def test_tables_are_files_that_are_there(tmp_path: Path) -> None:
     ):
         with pytest.raises(FlowError, match=said):
             input_tables([word])
-    with pytest.raises(FlowError, match="two tables are named a"):
+    with pytest.raises(FlowError, match="two tables have the name a"):
         input_tables([f"a={tmp_path}/a.csv"] * 2)
 
 

@@ -42,7 +42,7 @@ def test_a_plan_keeps_its_hosts_and_its_folder(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("load", "said"),
     [
-        ('hosts = ["a b"]', "'a b' is not a host"),
+        ('hosts = ["a b"]', "'a b' is not a valid host"),
         ("hosts = []", "no cell is given"),
         ('hosts = ["@group"]', "a plan has no @FILE of hosts"),
         ("hosts = [1]", "must be"),

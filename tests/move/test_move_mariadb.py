@@ -240,7 +240,7 @@ def test_without_the_privilege_there_is_one_worker_and_it_is_said(maria: Maria) 
     ("words", "said"),
     [
         (("--table", "nowhere"), "there is no such table or view"),
-        (("--table", "aria"), "its engine is aria"),
+        (("--table", "aria"), "its engine aria keeps"),
         (("--table", "t", "--where", "id > 1) or (1=1"), "--where, line 1, column 7"),
         (("--table", "t", "--where", "id > 1 /*!50000 or 1*/"), "a comment that is not closed, or is run"),
         (("--table", "t", "--columns", "y"), "has no column 'y'"),
@@ -278,7 +278,7 @@ def test_a_merge_without_an_index_of_its_key_is_refused(maria: Maria) -> None:
     words = ("move", maria.out, "--to", maria.url, "--table", "u", "--mode", "merge", "--key", "id")
     done = dbdyno(*words)
     assert (done.returncode, "has no index that begins with a column of the key (id)" in done.stderr) == (2, True)
-    assert "next: alter table u add index (`id`)" in done.stderr
+    assert "next: add one with: alter table u add index (`id`)" in done.stderr
     maria.do("alter table u add index (id)")
     assert dbdyno(*words).returncode == 0
 

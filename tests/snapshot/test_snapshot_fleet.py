@@ -262,7 +262,7 @@ def test_a_command_sees_no_secret_and_a_failure_is_told(tmp_path: Path):
         alerts.close()
     assert "geheim" not in told.read_text() and "PATH=" in told.read_text()
     assert any("command failed: it ended with 3" in line for line in lines)
-    assert any("answers 500" in line for line in lines)
+    assert any("answered 500" in line for line in lines)
     assert not any("verborgen" in line for line in lines), "arguments may hold secrets, and logs none"
 
 

@@ -30,6 +30,8 @@ LEAST_BYTES = 256 << 20
 QUESTIONS = ("SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE")
 """Node types of DuckDB's parser that only read."""
 
+READ_ONLY = "evidence cannot be changed by a query"
+
 
 def lock(connection: duckdb.DuckDBPyConnection, *folders: Path) -> None:
     """Restrict a connection to the files in these folders; this cannot be undone."""
@@ -64,7 +66,7 @@ def only_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Stat
     if kinds != ["SELECT"]:
         found = " and ".join(kinds) if kinds else "nothing"
         raise EvidenceError(
-            f"expected one SELECT, found {found}: evidence cannot be changed by a query",
+            f"expected one SELECT, found {found}: {READ_ONLY}",
             where="the query",
             next_step="give one SELECT; to store its rows, add -o FILE.csv",
         )
@@ -72,7 +74,7 @@ def only_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Stat
         if kind not in QUESTIONS:
             found = kind.removesuffix("_NODE").removesuffix("_QUERY")
             raise EvidenceError(
-                f"expected one SELECT, found {found} in it: evidence cannot be changed by a query",
+                f"expected one SELECT, found {found} in it: {READ_ONLY}",
                 where="the query",
                 next_step="give one SELECT; to store its rows, add -o FILE.csv",
             )

@@ -101,7 +101,7 @@ class Answer:
             return self._duck.execute(only_select(self._duck, self.question.sql))
         except EvidenceError as error:
             raise WideError(
-                error.message.replace(": evidence is read, never changed", ""),
+                error.message.removesuffix(f": {READ_ONLY}"),
                 where="the query",
                 next_step="give a query, or a plain INSERT, UPDATE or DELETE of one table without other clauses",
             ) from None

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
+ALLOW = "allow ALTER SYSTEM"
+"""Beginning of a next step that the plan can take: callers with a plan name its key."""
+
 
 def refusal(
     target: Postgres,
@@ -55,7 +58,7 @@ def refusal(
         return TargetError(
             f"{', '.join(change.name for change in server)}: needs ALTER SYSTEM and a reload, which affects "
             f"every user of this server",
-            next_step=f"allow this if it is acceptable (dbdyno runs:  {commands}; select"
+            next_step=f"{ALLOW} if that is acceptable (dbdyno runs: {commands}; select"
             " pg_reload_conf(); and restores the old values)",
         )
     return _missing_right(conn, server) or _others_in_waiting(conn)

@@ -200,7 +200,7 @@ def _free(target: Postgres) -> int | None:
 
 def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
     from dbdyno.bench.engine import cold_start
-    from dbdyno.bench.postgres.permission import refusal
+    from dbdyno.bench.postgres.permission import ALLOW, refusal
     from dbdyno.bench.postgres.settings import classify
 
     with contextlib.closing(target.connect()) as conn:
@@ -226,8 +226,8 @@ def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
         )
     if refused is not None:
         step = refused.next_step
-        if step and "allow it" in step:
-            step = f"set alter_system = true under [target]: {step}"
+        if step and step.startswith(ALLOW):
+            step = f"set alter_system = true under [target]{step.removeprefix(ALLOW)}"
         raise TargetError(refused.message, where=f"arm {arm.name!r}", next_step=step)
     return ReadyArm(arm, target, changes, arm.protocol or plan.workload.protocol)
 
