@@ -60,9 +60,7 @@ def test_bad_rows_go_to_a_file_with_reason_and_place_and_the_others_in(maria: Ma
     assert (plain.returncode, "not finite" in plain.stderr) == (2, True), plain.stderr
     bad = maria.folder / "bad.jsonl"
     done = into(maria, "--table", "u", "--rejects", bad, "--verify", "target")
-    assert (done.returncode, "read again" in done.stderr or "some rows were rejected" in done.stderr) == (2, True), (
-        done.stderr
-    )
+    assert (done.returncode, "read again" in done.stderr or "some rows were" in done.stderr) == (2, True), done.stderr
     assert not bad.exists()
     done = into(maria, "--table", "u", "--rejects", bad)
     assert done.returncode == 1, done.stderr

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.base.errors import EvidenceError, WideError
 from dbdyno.evidence.memory import in_memory
-from dbdyno.evidence.query_limits import lock, only_select
+from dbdyno.evidence.query_limits import READ_ONLY, lock, only_select
 from dbdyno.wide.address import Address, reached
 from dbdyno.wide.catalog import read_keyspace
 from dbdyno.wide.decode import Decoder, arrow
