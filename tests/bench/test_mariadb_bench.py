@@ -140,7 +140,7 @@ def asked_nothing(server: MariaServer, sql: str) -> None:
         ({"innodb_flush_log_at_trx_commit": "often"}, "expected a whole number"),
         ({"tx_isolation": "high"}, "expected one of READ-UNCOMMITTED"),
         ({"innodb_flush_method": "fsync"}, "restarts only servers that it started"),
-        ({"version": "12"}, "cannot be set"),
+        ({"version": "12"}, "cannot be changed"),
         ({"datadir": "/tmp"}, "dbdyno could lose its way in"),
         ({"init_connect": "drop table t"}, "would run what is not the load's"),
         ({"sql_mode": "ANSI'; drop table t; --"}, "a quote, a backslash"),
