@@ -136,7 +136,7 @@ def asked_nothing(server: MariaServer, sql: str) -> None:
     ("setting", "expected"),
     [
         ({"innodb_flush_log_at_trx_comit": "0"}, "did you mean innodb_flush_log_at_trx_commit"),
-        ({"innodb_flush_log_at_trx_commit": "9"}, "outside of 0 to 3"),
+        ({"innodb_flush_log_at_trx_commit": "9"}, "outside 0 to 3"),
         ({"innodb_flush_log_at_trx_commit": "often"}, "expected a whole number"),
         ({"tx_isolation": "high"}, "expected one of READ-UNCOMMITTED"),
         ({"innodb_flush_method": "fsync"}, "restarts only servers that it started"),

@@ -92,7 +92,7 @@ def test_a_name_is_checked_where_that_is_asked_for(files: Path) -> None:
         ("tls_version=TLSv1.3", "tls-version is not supported"),
         ("ssl", "ssl is not supported"),
         ("ssl-crl=/x.pem", "ssl-crl is not supported"),
-        ("ssl-verify-server-cert", "no ssl_ca"),
+        ("ssl-verify-server-cert", "ssl_ca is missing"),
         ("[[", "cannot be read"),
     ],
 )

@@ -88,7 +88,7 @@ def test_an_end_that_does_not_build_is_an_error_with_its_log(tmp_path: Path) -> 
     (tmp_path / "plan.toml").write_text(PLAN)
     done = bisect(tmp_path, names[0], build="echo no compiler; false")
     assert done.returncode == 2
-    assert "does not build: exit 1: no compiler" in done.stderr and ".log" in done.stderr
+    assert "does not build and is skipped: exit 1: no compiler" in done.stderr and ".log" in done.stderr
 
 
 def test_ends_that_are_alike_cannot_be_told_apart_and_no_commit_is_named(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_a_file_that_is_there_is_kept_unless_forced(tmp_path: Path) -> None:
         (("../plan.toml",), "outside the repository"),
         (("/plan.toml",), "outside the repository"),
         (("p.toml", "--build", "make\x1b"), "is not allowed in a workflow"),
-        (("p.toml", "--results", "a b"), "not the name of a branch"),
+        (("p.toml", "--results", "a b"), "not a valid name of a branch"),
     ],
 )
 def test_what_a_workflow_cannot_hold_is_refused(words: tuple[str, ...], said: str) -> None:

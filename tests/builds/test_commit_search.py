@@ -112,7 +112,7 @@ def test_ends_that_are_alike_name_no_commit() -> None:
 
 
 def test_an_end_that_does_not_build_is_an_error() -> None:
-    with pytest.raises(PlanError, match="does not build: exit 2"):
+    with pytest.raises(PlanError, match="cannot be built: exit 2"):
         search(Times(stepped(9)), broken=(63,))
 
 

@@ -135,7 +135,7 @@ def test_two_files_of_one_name_are_not_copied_over_each_other(tmp_path: Path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "f").write_text(folder)
-    with pytest.raises(CellsError, match="has the name of"):
+    with pytest.raises(CellsError, match="has the same name as"):
         copies_of([tmp_path / "a" / "f", tmp_path / "b" / "f"], "/tmp")
 
 

@@ -150,7 +150,7 @@ def test_any_parameter_is_a_factor(desk: Desk):
     [
         (["--set", "corse=4"], "did you mean database.cores"),
         (["--set", "sesions=4"], "did you mean sessions"),
-        (["--set", "capacity_gb=1"], "say which: devices."),
+        (["--set", "capacity_gb=1"], "name one of them: devices."),
         (["--set", "cores=4,x"], "cores"),
         (["--target", "model:sas-and-flsh"], "did you mean model:sas-and-flash"),
         (["--target", "model:./none.toml"], "cannot be read"),

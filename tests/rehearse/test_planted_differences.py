@@ -119,7 +119,7 @@ CASES = (
         ("taxed",),
         "fails",
         "function",
-        "function tax is another one",
+        "function tax has another definition",
     ),
     Planted(
         "a sequence behind",
@@ -143,7 +143,7 @@ CASES = (
         ("view",),
         "differs",
         "view",
-        "view paid is another one",
+        "view paid has another definition",
     ),
 )
 

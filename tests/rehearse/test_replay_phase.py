@@ -133,7 +133,7 @@ def test_a_load_that_only_reads_is_replayed_in_the_database_itself(engine: Embed
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--load", "statements", "--replay", "all"), "--load statements has none"),
+        (("--load", "statements", "--replay", "all"), "--load statements does not have"),
         (("--load", "CAPTURE", "--speed", "fast"), "'fast' is not a speed"),
         (("--load", "CAPTURE", "--replay", "soon"), "--replay"),
     ],

@@ -313,4 +313,4 @@ def test_the_line_of_figures_takes_its_own_place_on_a_terminal(engine: EmbeddedP
     shown = on_a_terminal(*words)
     assert b"\r\x1b[K1 s: 0 sessions, 0 calls" in shown
     assert b"\\x1b" not in shown
-    assert b"no client came" in shown
+    assert b"no client connected" in shown
