@@ -82,7 +82,7 @@ def test_the_list_of_runs(folder: Path) -> None:
 
 def test_no_arrow_on_a_terminal(folder: Path) -> None:
     shown = on_a_terminal("sql", QUERY, "--format", "arrow", cwd=folder)
-    assert b"not written to a terminal" in shown and b"-o" in shown
+    assert b"cannot be shown in a terminal" in shown and b"-o" in shown
 
 
 def test_a_place_that_cannot_be_written_is_named(folder: Path) -> None:

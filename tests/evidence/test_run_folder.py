@@ -90,7 +90,7 @@ def test_a_folder_with_one_run_names_it_and_one_with_several_says_which(tmp_path
     one = new_run(tmp_path, "a", {}, name="2026-01-01T00-00-00Z-a-aaaa")
     assert find_run(str(tmp_path), Path("elsewhere")).id == one.id
     new_run(tmp_path, "b", {}, name="2026-01-02T00-00-00Z-b-bbbb")
-    with pytest.raises(EvidenceError, match="holds 2 runs") as refused:
+    with pytest.raises(EvidenceError, match="contains 2 runs") as refused:
         find_run(str(tmp_path), Path("elsewhere"))
     assert "b-bbbb" in refused.value.next_step
 

@@ -67,7 +67,7 @@ def test_a_figure_by_its_suffix(runs: Path, tmp_path: Path, words: tuple[str, ..
 def test_a_page_without_a_figure_says_so(runs: Path, tmp_path: Path):
     done = dbdyno("trace", "sql", runs / "before", "-o", tmp_path / "x.svg")
     assert done.returncode == 2
-    assert "no figure" in done.stderr
+    assert "does not have a figure" in done.stderr
 
 
 def test_an_unknown_suffix_is_refused(runs: Path, tmp_path: Path):

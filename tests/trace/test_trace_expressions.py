@@ -182,7 +182,7 @@ def test_a_recipe_of_a_file_by_its_name_and_its_mistakes(tmp_path: Path):
     with pytest.raises(TraceError, match="expected a list of texts"):
         recipe(str(file))
     file.write_text("[a]\nwhre = 'rows > 1'\n")
-    with pytest.raises(TraceError, match="no key 'whre'"):
+    with pytest.raises(TraceError, match="unknown key 'whre'"):
         recipe(str(file))
 
 
