@@ -68,7 +68,7 @@ def test_each_map_runs_at_its_ends_and_names_what_was_published():
 
 
 def test_a_claim_without_a_map_is_told_with_those_that_have_one():
-    with pytest.raises(ModelError, match="no map of a claim 'N1'"):
+    with pytest.raises(ModelError, match="no map of a claim named 'N1'"):
         map_of("N1")
     with pytest.raises(ModelError, match="2 replications"):
         map_of("N12", replications=1)

@@ -59,8 +59,8 @@ def test_an_unknown_machine_lists_those_that_are_there():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"arms": []}, "an arm"),
-        ({"transactions": 0}, "a transaction"),
+        ({"arms": []}, "one arm"),
+        ({"transactions": 0}, "one transaction"),
         ({"machine": "title ="}, "line 1"),
         ({"colour": "red"}, "colour"),
     ],

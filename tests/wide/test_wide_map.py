@@ -73,7 +73,7 @@ def test_names_and_types_may_be_edited(tmp_path: Path) -> None:
         ('name = "name"', 'name = "nome"', "table.customers.columns.name: 'nome' is not a column of a parent"),
         ('rows = "parent"', 'rows = "mother"', "table.customers.rows: is 'mother', expected parent, child or element"),
         ('of = "orders_by_customer"', 'of = "orders"', "table.customers.of: there is no table orders in shop"),
-        ('element = "home"', 'element = "name"', "table.customers_home.element: 'name' is not a collection"),
+        ('element = "home"', 'element = "name"', "table.customers_home.element: 'name' is neither a collection"),
         ('columns = ["customer_id"] }', 'columns = ["id"] }', "table.customers.primary_key: has no column 'id'"),
         ('references = "customers"', 'references = "clients"', "foreign_key: no table 'clients' is in the map"),
         ("[table.orders]", "[table.ORDERS]\n[table.orders]", "table.ORDERS"),

@@ -86,7 +86,7 @@ def test_a_key_that_is_none_is_refused(shape: Shape, said: str) -> None:
 
 
 def test_a_type_that_cassandra_has_not_is_named() -> None:
-    with pytest.raises(WideError, match="column span: is duration"):
+    with pytest.raises(WideError, match="column span: is of type duration"):
         made_of(Shape("t", ("id",), (), ()), pa.schema([("id", pa.int32()), ("span", pa.duration("s"))]))
 
 
@@ -94,7 +94,7 @@ def test_a_table_that_is_there_must_take_the_rows() -> None:
     shape = Shape("orders_by_customer", ("customer_id",), ("order_date", "order_no"), ())
     given = [("customer_id", pa.int16()), ("order_date", pa.date32()), ("order_no", pa.int32())]
     fits(ORDERS, shape, pa.schema([*given, ("amount", pa.int32())]))
-    with pytest.raises(WideError, match="is decimal there, and string in the rows"):
+    with pytest.raises(WideError, match="is of type decimal in the table, but string in the rows"):
         fits(ORDERS, shape, pa.schema([*given, ("amount", pa.string())]))
     with pytest.raises(WideError, match="column 'order_no' is not in both the table and the rows"):
         fits(ORDERS, shape, pa.schema(given[:2]))

@@ -110,7 +110,7 @@ def _insert(tree: Any, relation: Relation, table: WideTable) -> Change:
     missing = [name for name in _key(relation, table) if name not in of]
     if missing:
         raise WideError(
-            f"a row needs its whole key, but {', '.join(missing)} is missing",
+            f"a row needs its whole key; missing: {', '.join(missing)}",
             where=relation.name,
             next_step="give values for all columns of the key; Cassandra does not generate keys",
         )
