@@ -24,7 +24,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def owed_apart(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nothing of a test is noted among the records of whoever runs the tests."""
+    """Tests neither read the configuration of whoever runs them nor write among their records."""
     place = tmp_path_factory.mktemp(f"state-{next(_states)}", numbered=False)
     monkeypatch.setenv("DBDYNO_STATE", str(place))
+    monkeypatch.setenv("DBDYNO_CONFIG", str(place / "config.toml"))
     return place / "owed"

@@ -23,7 +23,7 @@ from mariadb_server import MariaServer
 MARIA_SECRET = "gehei mß@/#1"
 
 
-ONCE = ("test_guardian", "test_server_settings", "test_watcher", "test_pooler")
+ONCE = ("test_guardian", "test_server_settings", "test_watcher", "test_pooler", "test_live_servers")
 """Modules whose subject no version of the server changes: on one server here, on the other kind in the soak, too."""
 
 

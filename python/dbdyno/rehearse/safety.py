@@ -25,8 +25,10 @@ def refuse_production(server: Postgres) -> None:
     """Raise an error if a server looks like production.
 
     Raises:
-        TargetError: Others work on the database now, replicas follow the server, or it is a standby.
+        TargetError: The user's configuration names it as live, others work on the database now, replicas follow the
+            server, or it is a standby.
     """
+    server.refuse_live()
     with contextlib.closing(server.connect()) as conn:
         (is_standby,) = conn.execute(_STANDBY).fetchone() or (False,)
         count, user, application = conn.execute(_RECENT).fetchone() or (0, "", "")

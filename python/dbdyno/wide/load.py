@@ -25,6 +25,7 @@ from typing import Any
 from dbdyno.base.errors import WideError
 from dbdyno.base.files import write_whole
 from dbdyno.base.json_types import TableRow
+from dbdyno.base.live_servers import refuse_live
 from dbdyno.evidence.files import read_json
 from dbdyno.evidence.seal import is_own, seal
 from dbdyno.wide.address import Address, failure, reached
@@ -138,7 +139,10 @@ def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str]
 
     Raises:
         WideError: The target is another one, the rows do not fit, or a write failed.
+        TargetError: The user's configuration names a host of the cluster as live.
     """
+    for host in where.hosts:
+        refuse_live(host, where.port, where.safe)
     if where.safe != state.plan["target"]:
         raise WideError(
             "is not the target of this load",

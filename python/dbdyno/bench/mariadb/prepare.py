@@ -85,7 +85,7 @@ def open_targets(plan: Plan, guardian: Guardian) -> Iterator[list[MariaDB]]:
 
     Raises:
         PlanError: An arm cannot be given a server.
-        TargetError: A server does not answer or did not start.
+        TargetError: A server does not answer or start, or the user's configuration names it as live.
     """
     names = [_place(plan, arm) for arm in plan.arms]
     opened: dict[str | None, MariaDB] = {}
@@ -93,6 +93,7 @@ def open_targets(plan: Plan, guardian: Guardian) -> Iterator[list[MariaDB]]:
         for name, arm in zip(names, plan.arms, strict=True):
             if name not in opened:
                 opened[name] = stack.enter_context(_target_of(plan, arm, guardian, len(opened) + 1))
+                opened[name].refuse_live()
         yield [opened[name] for name in names]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.base.errors import TargetError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.live_servers import refuse_live
 from dbdyno.bench.host.machine import data_disk_facts, host_facts, server_is_here
 from dbdyno.bench.mariadb.address import Address, Parameters, address, driver, of_parameters, said
 from dbdyno.bench.mariadb.session import ANSWER_S, open_session, row, rows
@@ -101,6 +102,16 @@ class MariaDB:
     def parameters(self) -> Parameters:
         """Return PyMySQL's parameters, including the password."""
         return self._where.parameters.copy()
+
+    def refuse_live(self) -> None:
+        """Raise an error if the user's configuration names the server as live.
+
+        Raises:
+            TargetError: It does, or the configuration cannot be read.
+        """
+        if not self.owned:
+            given = self._where.parameters
+            refuse_live(given.get("unix_socket") or given["host"], int(given["port"]), self.safe_dsn)
 
     def connect(self, *, answer_s: float | None = ANSWER_S, name: str = "dbdyno") -> Any:
         """Open a connection in autocommit mode.

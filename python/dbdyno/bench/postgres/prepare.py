@@ -62,12 +62,16 @@ def open_targets(plan: Plan, guardian: Guardian | None = None) -> Iterator[list[
     """Open the server of each arm, each server once, and yield them in the order of arms.
 
     An arm without a DSN uses an embedded engine; an arm that describes a server gets that server started.
+
+    Raises:
+        TargetError: A server does not answer or start, or the user's configuration names it as live.
     """
     opened: dict[str, Postgres] = {}
     with contextlib.ExitStack() as stack:
         for arm in plan.arms:
             if _place(plan, arm) not in opened:
                 opened[_place(plan, arm)] = stack.enter_context(_target_of(plan, arm, guardian))
+                opened[_place(plan, arm)].refuse_live()
         yield [opened[_place(plan, arm)] for arm in plan.arms]
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from dbdyno.base.errors import TargetError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.base.live_servers import refuse_live
 from dbdyno.bench.host.machine import host_facts, server_is_here
 from dbdyno.bench.postgres.data_folder import disk_facts
 from dbdyno.bench.postgres.login import login_failed
@@ -165,6 +166,15 @@ class Postgres:
         if known.get("sslmode") == "prefer":
             del known["sslmode"]
         return make_conninfo("", **known)
+
+    def refuse_live(self) -> None:
+        """Raise an error if the user's configuration names the server as live.
+
+        Raises:
+            TargetError: It does, or the configuration cannot be read.
+        """
+        if not self.owned:
+            refuse_live(self._parameters["host"], int(self._parameters["port"]), self.safe_dsn)
 
     def libpq_parameters(self) -> dict[str, str]:
         """Return all libpq parameters, including the password: for a pipe, never for a file."""

@@ -103,6 +103,8 @@ def command(
     kind = form_of(form, output, _FORMATS, "text")
     wanted = Wanted(speed_of(speed), order == "commit", writes, *_part(begin, end))
     target = Postgres.open(dsn)
+    if writes:
+        target.refuse_live()
     with messages_of(captured(run), key_file) as path:
         # Sessions that are read-only generate no keys.
         keys = key_plan(target, path, wanted.from_ns, wanted.to_ns) if writes else KeyPlan()

@@ -166,7 +166,9 @@ def refuse_target(target: Postgres, conn: psycopg.Connection[Any], job: str = ""
 
     Raises:
         MoveError: It is a standby's, sessions of others are connected to it, or the role may not write there.
+        TargetError: The user's configuration names the server as live.
     """
+    target.refuse_live()
     if target.pooled:
         raise MoveError(
             "a pooler is in between: settings of this session would affect other sessions",

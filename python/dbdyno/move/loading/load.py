@@ -98,7 +98,12 @@ def _refusal(error: psycopg.Error, into: LoadRequest) -> MoveError:
 
 @contextlib.contextmanager
 def reached(target: Postgres, into: LoadRequest) -> Iterator[psycopg.Connection[Any]]:
-    """Open a session that prepares and publishes, and close it on exit."""
+    """Open a session that prepares and publishes, and close it on exit.
+
+    Raises:
+        TargetError: The user's configuration names the server as live, or it does not answer.
+    """
+    target.refuse_live()
     name = application(f"into {into.table}"[:40])
     with contextlib.closing(target.connect(application_name=name, statement_timeout_ms=0)) as conn:
         conn.execute("select set_config('lock_timeout', %s, false)", [str(LOCK_TIMEOUT_MS)])

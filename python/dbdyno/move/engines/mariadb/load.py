@@ -146,7 +146,9 @@ def reached(target: MariaDB, job: str) -> Iterator[Any]:
 
     Raises:
         MoveError: The server reports an error, inside the block too.
+        TargetError: The user's configuration names the server as live, or it does not answer.
     """
+    target.refuse_live()
     conn = target.connect(answer_s=None, name=application(job))
     try:
         for text in WRITING:
