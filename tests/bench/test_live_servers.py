@@ -9,9 +9,9 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from command_line import dbdyno
 from psycopg.conninfo import make_conninfo
 
+from command_line import dbdyno
 from dbdyno.base.errors import TargetError
 from dbdyno.base.live_servers import configuration_file, refuse_live
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -72,9 +72,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("entry, host, port", OTHERS.values(), ids=OTHERS)
-def test_other_servers_are_not_refused(
-    entry: str, host: str, port: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_servers_are_not_refused(entry: str, host: str, port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def resolved(name: str, *_: object, **__: object) -> list[tuple[object, ...]]:
         if name[0].isdigit():
             return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (name, 0))]
@@ -111,14 +109,12 @@ def test_every_command_that_writes_refuses_a_live_server(engine: EmbeddedPostgre
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("drop table if exists kept; create table kept (a int); insert into kept values (1)")
     configured(f'live = ["localhost:{given["port"]}"]')
-    plan = tmp_path / "plan.toml"
-    plan.write_text('[workload]\nscript = "delete from kept;"\n[load]\nsessions = 1\nblocks = 4\nseconds = 0.1\n')
     (tmp_path / "rows.csv").write_text("a\n2\n")
     refused = [
         ["rehearse", dsn, "--change", "set work_mem = '8MB'", "--load", "statements"],
-        ["run", str(plan), "--target", dsn, "--runs", str(tmp_path / "runs")],
+        ["run", "redo-size", "--target", dsn, "--quick", "--out", str(tmp_path / "runs")],
         ["move", str(tmp_path / "rows.csv"), dsn, "--table", "kept"],
-        ["move", dsn, dsn, "--database", "--job", str(tmp_path / "job")],
+        ["move", dsn, make_conninfo(dsn, dbname="template1"), "--database", "--job", str(tmp_path / "job")],
     ]
     for words in refused:
         began = time.monotonic()
