@@ -46,6 +46,32 @@ def slow(text: str, old: Catalog, new: Catalog, plans: tuple[str, str] = ("", ""
     return cause_of_slowness(decision, grounds, lambda name, value, rounds: None)
 
 
+PARALLEL = plan(**{"Node Type": "Gather", "Plans": [{"Node Type": "Seq Scan", "Relation Name": "Orders"}]})
+
+
+@pytest.mark.parametrize(
+    "plans, without_ns, is_cause",
+    [
+        ((SCAN, PARALLEL), 1e6, True),
+        ((SCAN, PARALLEL), 1.9e6, False),
+        ((PARALLEL, PARALLEL), 1e6, False),
+        ((PARALLEL, SCAN), 1e6, False),
+    ],
+    ids=["as fast as the old without workers", "as slow without them", "parallel on both", "parallel on the old only"],
+)
+def test_a_plan_with_parallel_workers_is_a_cause(plans: tuple[str, str], without_ns: float, is_cause: bool) -> None:
+    decision = Decision(Rehearsed(Statement(1, "select 1", calls=1, total_ns=1)), "slower", 2.0, 1.9, 2.1, 1e6, 2e6)
+    tried: list[tuple[str, str]] = []
+
+    def trial(name: str, value: str, rounds: int) -> tuple[list[float], list[float]]:
+        tried.append((name, value))
+        return [2e6 + 1e3 * at for at in range(rounds)], [without_ns + 1e3 * at for at in range(rounds)]
+
+    found = cause_of_slowness(decision, Grounds(OLD, OLD, (read_plan(plans[0]), read_plan(plans[1]))), trial)
+    assert (found is not None and found.code == "parallel plan") == is_cause
+    assert (tried == [("max_parallel_workers_per_gather", "0")]) == (plans == (SCAN, PARALLEL))
+
+
 def other_answer(text: str, old: Catalog, new: Catalog, kind: str = "values") -> Cause:
     trial = Trial(Parameters(text), Answer(), Answer(), kind)  # type: ignore[arg-type]
     return cause_of_answer(text, trial, Grounds(old, new))

@@ -12,9 +12,11 @@ from psycopg.conninfo import make_conninfo
 from rehearsal_help import capture, database, model_in
 
 from command_line import dbdyno
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.os_user import engine_account
 from dbdyno.bench.postgres.binaries import Binaries, inspect, wheel_folders
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.rehearse.new_server import named_binaries
 
 SHOP = """create table customers (id int primary key, name text, city text);
 insert into customers select i, 'name ' || i, 'city ' || i % 9 from generate_series(1, 20000) i; analyze"""
@@ -63,6 +65,19 @@ def test_the_new_side_is_the_upgraded_folder(old: EmbeddedPostgres, tmp_path: Pa
     assert (data / "PG_VERSION").exists(), "the folder stays"
     with psycopg.connect(dsn) as connection:
         assert connection.execute("select count(*) from customers").fetchone() == (20000,)
+
+
+def test_programs_without_pg_upgrade_are_named(tmp_path: Path) -> None:
+    """Some builds have only the server and initdb: they are never chosen if others of their version are complete."""
+    newest = wheels()[-1]
+    for folder in ("bin", "lib", "share"):
+        (tmp_path / folder).mkdir()
+    for name in ("postgres", "initdb", "pg_ctl"):
+        (tmp_path / "bin" / name).symlink_to(newest.program(name))
+    with pytest.raises(TargetError, match="has no pg_upgrade") as refused:
+        named_binaries(f"bindir={tmp_path / 'bin'}", ["pg_upgrade"])
+    assert f"install all programs of PostgreSQL {newest.major}" in str(refused.value)
+    assert named_binaries(f"version={newest.major}", ["pg_upgrade"]).program("pg_upgrade").exists()
 
 
 @pytest.mark.soak

@@ -191,5 +191,5 @@ pub fn normal_of(sql: &[u8], dialect: Dialect) -> String {
     while matches!(out.last(), Some(b' ' | b';')) {
         out.pop();
     }
-    String::from_utf8_lossy(&out).into_owned()
+    String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

@@ -14,7 +14,7 @@ from dbdyno.rehearse.cause import NO_TIME, Cause, Grounds
 from dbdyno.rehearse.decision import Decision
 from dbdyno.rehearse.names import named, words_of
 from dbdyno.rehearse.rehearsed import Rehearsed, Trial
-from dbdyno.rehearse.setting_trials import OutOfTimeError, Try, by_plan_choice, by_setting
+from dbdyno.rehearse.setting_trials import OutOfTimeError, Try, by_parallel_plan, by_plan_choice, by_setting
 from dbdyno.rehearse.settings import differing
 from dbdyno.snapshot.plans.explain import Explained, UnreadPlanError, of_values
 from dbdyno.snapshot.plans.tree import Node, changed, identity, walk
@@ -121,7 +121,11 @@ def cause_of_slowness(decision: Decision, grounds: Grounds, try_setting: Try) ->
         return direct
     structural = next(_structural(grounds), None)
     try:
-        found = by_setting(decision, grounds, try_setting) or by_plan_choice(decision, try_setting)
+        found = (
+            by_setting(decision, grounds, try_setting)
+            or by_plan_choice(decision, try_setting)
+            or by_parallel_plan(decision, grounds, try_setting)
+        )
     except OutOfTimeError:
         return structural or NO_TIME
     return found or structural

@@ -117,12 +117,28 @@ class Carried:
     moved: tuple[str, ...] = ()
 
 
-def named_binaries(text: str) -> Binaries:
+def named_binaries(text: str, needed: Sequence[str] = ()) -> Binaries:
     """Return the server programs that `bindir=FOLDER` or `version=17` refers to.
 
+    Args:
+        text: What the user wrote.
+        needed: Programs that must be beside the server.
+
     Raises:
-        TargetError: The folder has no server, or no server of the version is installed.
+        TargetError: The folder has no server, no server of the version is installed, or a needed program is missing.
     """
+    found = _named_binaries(text, needed)
+    missing = [name for name in needed if not found.program(name).exists()]
+    if missing:
+        raise TargetError(
+            f"has no {missing[0]}",
+            where=str(found.bindir),
+            next_step=f"install all programs of PostgreSQL {found.major}, or rehearse without --upgrade",
+        )
+    return found
+
+
+def _named_binaries(text: str, needed: Sequence[str]) -> Binaries:
     kind, _, value = text.partition("=")
     if kind == "bindir" and value:
         return binaries_in(Path(value).expanduser(), "--new")
@@ -131,7 +147,9 @@ def named_binaries(text: str) -> Binaries:
             f"--new {text}: expected bindir=FOLDER or version=17", next_step="name a folder with a server's programs"
         )
     folders = (*installed_folders(os.environ), *wheel_folders(), *fetched_folders())
-    found = newest(one for one in inspect(folders, "--new") if one.major == int(value))
+    all_found = [one for one in inspect(folders, "--new") if one.major == int(value)]
+    complete = [one for one in all_found if all(one.program(name).exists() for name in needed)]
+    found = newest(complete or all_found)
     if found is None:
         raise TargetError(
             f"no PostgreSQL {value} is installed here",

@@ -14,12 +14,15 @@ from collections.abc import Callable, Sequence
 from dbdyno.rehearse.cause import Cause, Grounds
 from dbdyno.rehearse.decision import Decision, interval
 from dbdyno.rehearse.settings import settable, shown, why_differing
+from dbdyno.snapshot.plans.explain import Explained
+from dbdyno.snapshot.plans.tree import walk
 
+_WORKERS = "max_parallel_workers_per_gather"
 TRIED = (
     "work_mem",
     "hash_mem_multiplier",
     "jit",
-    "max_parallel_workers_per_gather",
+    _WORKERS,
     "random_page_cost",
     "seq_page_cost",
     "cpu_tuple_cost",
@@ -108,6 +111,27 @@ def by_plan_choice(decision: Decision, try_setting: Try) -> Cause | None:
         f"set plan_cache_mode = {mode} for the sessions that execute it, or have the driver not prepare it",
         f"with {mode} the difference goes back by {100 * min(restored, 1):.0f} %",
     )
+
+
+def by_parallel_plan(decision: Decision, grounds: Grounds, try_setting: Try) -> Cause | None:
+    """Return the parallel plan as the cause if only the new side has one, and is as fast as the old without it."""
+    old, new = grounds.plans
+    if old is None or new is None or _is_parallel(old) or not _is_parallel(new):
+        return None
+    restored = _certainly_restored(decision, try_setting, _WORKERS, "0")
+    if restored is None:
+        return None
+    return Cause(
+        "parallel plan",
+        "the new side executes it with parallel workers, the old side without",
+        f"analyze its tables on both sides; if the plan stays, set {_WORKERS} = 0 for the sessions that execute it, "
+        f"or raise parallel_setup_cost",
+        f"with {_WORKERS} = 0 the difference goes back by {100 * min(restored, 1):.0f} %",
+    )
+
+
+def _is_parallel(plan: Explained) -> bool:
+    return any(node.kind.startswith("Gather") for _, node in walk(plan.plan))
 
 
 def _certainly_restored(decision: Decision, try_setting: Try, name: str, value: str) -> float | None:

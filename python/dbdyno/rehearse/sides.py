@@ -100,9 +100,9 @@ def with_upgrade(dsn: str, new: str, upgrade: str, show: Show) -> Iterator[tuple
         TargetError: A server does not answer or start, looks like production, or pg_upgrade refuses.
     """
     from dbdyno.rehearse.new_server import named_binaries
-    from dbdyno.rehearse.upgraded_server import named_upgrade, upgraded_server
+    from dbdyno.rehearse.upgraded_server import PG_UPGRADE, named_upgrade, upgraded_server
 
-    binaries, folder = named_binaries(new), named_upgrade(upgrade)
+    binaries, folder = named_binaries(new, [PG_UPGRADE]), named_upgrade(upgrade)
     server = Postgres.open(dsn)
     refuse_production(server)
     with upgraded_server(server, binaries, folder, show) as (made, carried, said):

@@ -19,11 +19,12 @@ from pathlib import Path
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.os_user import Account, engine_account, run_as, within_reach
 from dbdyno.bench.engine.server_paths import free_port
-from dbdyno.bench.postgres.binaries import Binaries, inspect, installed_folders, wheel_folders
+from dbdyno.bench.postgres.binaries import Binaries, fetched_folders, inspect, installed_folders, wheel_folders
 from dbdyno.bench.postgres.embedded import USER, EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.rehearse.new_server import Carried, carried_settings
 
+PG_UPGRADE = "pg_upgrade"
 _NEEDED = ("pg_controldata", "pg_resetwal")
 """Programs of the old version that pg_upgrade runs, besides the server."""
 _CHECK_S, _UPGRADE_S = 600, 24 * 3600
@@ -138,7 +139,7 @@ class _UpgradedPostgres(EmbeddedPostgres):
         self._write("upgrade.conf", "")
         own = f"-c config_file={self.folder / 'upgrade.conf'} -c hba_file={self.folder / 'upgrade_hba.conf'}"
         old = within_reach(account, self.upgrade.binaries)
-        command: list[str | Path] = [self.binaries.program("pg_upgrade"), "-b", old.bindir, "-B", self.binaries.bindir]
+        command: list[str | Path] = [self.binaries.program(PG_UPGRADE), "-b", old.bindir, "-B", self.binaries.bindir]
         command += ["-d", self.upgrade.folder, "-D", self.data_dir, "-U", USER, "-o", own]
         command += ["-p", str(free_port()), "-P", str(free_port()), *(["--link"] if self.upgrade.is_link else [])]
         self.show("pg_upgrade --check")
@@ -196,12 +197,16 @@ def _programs(major: int) -> Binaries:
     Raises:
         TargetError: They are not on this machine.
     """
-    for found in inspect((*installed_folders(os.environ), *wheel_folders()), "--upgrade"):
-        if found.major == major and all(found.program(name).exists() for name in _NEEDED):
+    lacking = ""
+    for found in inspect((*installed_folders(os.environ), *wheel_folders(), *fetched_folders()), "--upgrade"):
+        missing = [name for name in _NEEDED if not found.program(name).exists()]
+        if found.major == major and not missing:
             return found
+        if found.major == major:
+            lacking = f" ({found.bindir} has no {missing[0]})"
     raise TargetError(
         f"pg_upgrade needs the programs of PostgreSQL {major}, the version of the data folder, but they are not "
-        f"installed here",
+        f"installed here{lacking}",
         next_step=f"install PostgreSQL {major} beside the new version, or rehearse without --upgrade",
     )
 
