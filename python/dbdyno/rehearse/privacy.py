@@ -18,6 +18,10 @@ from dbdyno.snapshot.engines.postgres.texts import without_literals
 
 _NUMBER = re.compile(r"(?<![\w$.])\d[\w.]*(?:(?<=[eE])[+-]\d+)?")
 _NEAR = re.compile(r'"((?:[^"]|"")*)"')
+_OPERATORS = frozenset(
+    {".", ",", ";", ":", "(", ")", "[", "]", "*", "=", "<", ">", "+", "-", "/", "%", "::", ":=", "=>"}
+)
+"""Words that a syntax error may quote and that are no values."""
 _WORDED = ("08", "0A", "23", "25", "40", "42", "53", "55", "57", "58")
 """Error classes whose messages name objects and SQL keywords, but no values."""
 _NAMES = frozenset(
@@ -66,6 +70,11 @@ def hidden_plan(text: str) -> str:
 def hidden_message(sqlstate: str, message: str, *, is_raised: bool, sent: str = "") -> str:
     """Return a server's message without values, or the name of its condition if it may contain some.
 
+    >>> hidden_message("42601", 'syntax error at or near "."', is_raised=False, sent="select user.name")
+    'syntax error at or near "."'
+    >>> hidden_message("42601", 'syntax error at or near "4711"', is_raised=False, sent="select 4711 4711")
+    'syntax error at or near "?"'
+
     Args:
         sqlstate: The error's code.
         message: The server's message.
@@ -98,7 +107,7 @@ def hidden_load(load: Load) -> Load:
 
 def _is_known(word: str, sqlstate: str, names: set[str]) -> bool:
     # A syntax error quotes what was sent, a literal or a part of one; other errors quote names of objects.
-    return sqlstate != "42601" or word in names
+    return sqlstate != "42601" or word in names or word in _OPERATORS
 
 
 def _condition(sqlstate: str) -> str:
