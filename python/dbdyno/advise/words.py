@@ -48,7 +48,7 @@ def setting_size(wanted: float) -> str:
 
 
 def setting_bytes(text: str) -> int:
-    """Return such a value in bytes, or 0 if it is not a size.
+    """Return the bytes of a setting such as `64MB`, or 0 if it is not a size.
 
     >>> setting_bytes("64MB"), setting_bytes("off")
     (67108864, 0)

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     "--results", metavar="PLACE", help="Follow the results kept in this folder or branch:NAME instead of runs."
 )
 @click.option(
-    "--ran-on", "machine", metavar="NAME", help="With --results: those of this machine (default: the last one's)."
+    "--ran-on",
+    "machine",
+    metavar="NAME",
+    help="With --results: use the results of this machine (default: that of the last result).",
 )
 @page_options
 def command(

@@ -84,7 +84,7 @@ def check_machine() -> None:
         )
     if not os.access(FUSE, os.R_OK | os.W_OK):
         raise DeviceError(
-            f"this user may not open {FUSE}, which fusermount3 alone does not help",
+            f"this user may not open {FUSE}; fusermount3 does not change that",
             next_step=f"as root: chmod 666 {FUSE}, the usual mode; or run as root",
         )
 

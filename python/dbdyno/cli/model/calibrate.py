@@ -34,7 +34,7 @@ UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
     "--for", "length_ns", type=time, metavar="TIME", help="With --host: length of the probes.  [default: 20s]"
 )
 @click.option("--scale", type=Count(), metavar="N", help="With --host: scale of TPC-B, its script.  [default: 10]")
-@click.option("--event", help="Of a run: the waits for this event, such as 'WALSync'.")
+@click.option("--event", help="With a run: fit only the waits for this event, such as WALSync.")
 @click.option("--calls", "kind", metavar="KIND", help="Of a run: the calls of this kind.")
 @click.option("--arm", metavar="NAME", help="Of a run: only this arm; required if there are several.")
 @click.option("--column", "-y", help="Of a file: the column with the latencies.")

@@ -15,7 +15,13 @@ from dbdyno.cli.pages import page_options, show_page
 @click.argument("trace", metavar="TRACE", type=click.Path(path_type=Path))
 @click.option("--device", "name", required=True, metavar="NAME|FILE", help="The device (`dbdyno device list`).")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a parameter; may be repeated.")
-@click.option("--speed", default=1.0, show_default=True, type=Number(1e-6, 1e6), help="Let requests arrive faster.")
+@click.option(
+    "--speed",
+    default=1.0,
+    show_default=True,
+    type=Number(1e-6, 1e6),
+    help="Speed factor: with 2, requests arrive twice as fast.",
+)
 @seed_option
 @page_options
 def command(

@@ -73,7 +73,7 @@ def first_wrong(tree: Node, numbers: Sequence[Numbers]) -> Wrong | None:
 
 @dataclass(slots=True)
 class _Place:
-    """A node in the order of the plan.
+    """Position of a node in a plan whose nodes are numbered from the root down.
 
     Attributes:
         kind: The node's type.

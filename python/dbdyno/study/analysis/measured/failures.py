@@ -88,7 +88,7 @@ def of_run(connection: Any, measures: Measures) -> Failures:
 
 
 def _same(row: dict[str, object]) -> tuple[Any, ...]:
-    """Return what the failure of a command has in common with that of its script."""
+    """Return the columns that are equal in the row of a failed command and in the row of its failed transaction."""
     return row["arm"], row["sqlstate"], row["vendor_code"], row["message"], row["expected"]
 
 
