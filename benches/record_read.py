@@ -1,13 +1,14 @@
 """Compares the waits that `--mode read` sees with those that `--mode sites` times on the same server, and with
 pg_stat_wal.
 
-    python benches/record_read.py [--seconds 10] [--cost-limit 2]
+    python benches/record_read.py [--seconds 10] [--cost-limit 2] [--bindir FOLDER]
 
-Three loads: TPC-B of four sessions, select-only of two, and a convoy of four sessions on one row. Of the client
-backends' waits that probes timed at 20 us or more, how many did a look find (the same process and event at the same
-time), and the sum of all waits by event that looks found over that of the probes. Gaps, in which nobody looked, are
-left out of both: compared are waits that touch no gap of their session. pg_stat_wal has the syncs of the server's own
-count, where its version has them.
+Six loads: TPC-B of four sessions, select-only of two, a convoy of four sessions on one row, TPC-B of 200 sessions,
+parallel scans by two sessions, and TPC-B on a modelled disk of 7,200 rpm. Of the waits of client backends and parallel
+workers that probes timed at 20 us or more, how many did a look find (the same process and event at the same time), and
+the sum of all waits by event that looks found over that of the probes. Gaps, in which nobody looked, are left out of
+both: compared are waits that touch no gap of their session. pg_stat_wal (up to 17) has the syncs of the server's own
+count, and pg_stat_io (from 16 on) the time of its reads.
 
 Holders of locks are compared with the server's log: in a fourth load, sessions hold a row for 20 ms, and the server
 writes of each wait of more than 10 ms who holds the lock (log_lock_waits). Compared are waits for transactions: their
@@ -17,8 +18,10 @@ holder stays the same, that of a row's queue (Lock:tuple) may change during a wa
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +30,11 @@ import psycopg
 from figures import figure, parse
 from record import pgbench
 
+from dbdyno.base.errors import DeviceError
+from dbdyno.bench.engine.volumes import Volume, volumes_of
+from dbdyno.bench.postgres.binaries import Binaries, binaries_in
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.device.mounts import check_machine
 from dbdyno.trace.record.process import Place
 from dbdyno.trace.record.recording import RecordingOptions, recording
 
@@ -35,7 +42,7 @@ CONVOY = "begin;\nupdate pgbench_branches set bbalance = bbalance + 1 where bid 
 WAITS = """
 select s.process, w.event, w.started_ns as since, w.started_ns + w.elapsed_ns as until, w.elapsed_ns as ns, w.p1, w.p2
 from read_parquet('{run}/waits/*.parquet') w join read_parquet('{run}/sessions.parquet') s using (session)
-where s.name like 'client backend%' and w.event <> 'Client:ClientRead' and w.p3 = 0
+where (s.name like 'client backend%' or s.name like 'parallel worker%') and w.event <> 'Client:ClientRead' and w.p3 = 0
 """
 COMPARED = """
 with gaps as (select process, since, until from looked where event = 'unobserved'),
@@ -60,6 +67,9 @@ where event <> 'unobserved' and not exists (
 group by 1
 """
 WAL = "select wal_sync, wal_sync_time from pg_stat_wal"
+READS = """
+select sum(reads)::int8, sum(read_time) from pg_stat_io where backend_type in ('client backend', 'background worker')
+"""
 HELD = """
 select w.p1 from read_parquet('{run}/waits/*.parquet') w join read_parquet('{run}/sessions.parquet') s using (session)
 where s.process = ? and w.event like 'Lock:%' and w.started_ns <= ? and w.started_ns + w.elapsed_ns >= ?
@@ -68,30 +78,43 @@ LOGGED = re.compile(
     r"(\d+\.\d+) \S+ +process (\d+) still waiting for \w+ on transaction .*?\n"
     r".*?Process(?:es)? holding the lock: ([\d, ]+)\. Wait queue",
 )
+SCAN = "select count(*) from pgbench_accounts where filler <> 'x';\n"
+SETTINGS: dict[str, str | int | float | bool] = {
+    "track_wal_io_timing": True,
+    "track_io_timing": True,
+    "log_lock_waits": True,
+    "deadlock_timeout": "10ms",
+    "log_line_prefix": "%n ",
+    "max_connections": 250,
+    "max_parallel_workers_per_gather": 2,
+    "parallel_setup_cost": 0,
+    "min_parallel_table_scan_size": 0,
+}
 LEAST_MS = 5.0
 """Events with less time are not printed."""
 
 
-def syncs(engine: EmbeddedPostgres) -> tuple[int, float] | None:
-    """What pg_stat_wal has counted."""
+def counted(engine: EmbeddedPostgres) -> dict[str, tuple[int, float]]:
+    """What pg_stat_wal and pg_stat_io have counted: number and milliseconds by event."""
     with psycopg.connect(**engine.conninfo(), autocommit=True) as connection:  # type: ignore[arg-type]
-        if connection.info.server_version >= 180_000:
-            return None
-        row = connection.execute(WAL).fetchone()
-        return (int(row[0]), float(row[1])) if row else None
+        version = connection.info.server_version // 10_000
+        asked = {"IO:WALSync": WAL} if version < 18 else {}
+        asked |= {"IO:DataFileRead": READS} if version >= 16 else {}
+        found = {event: connection.execute(query).fetchone() for event, query in asked.items()}
+    return {event: (int(row[0]), float(row[1])) for event, row in found.items() if row is not None}
 
 
 def both(engine: EmbeddedPostgres, folder: Path, limit: float, options: list[str]) -> dict[str, Any]:
-    """One turn of pgbench under both recorders; the report of the looks, and what pg_stat_wal counted meanwhile."""
+    """One turn of pgbench under both recorders; the report of the looks, and what the server counted meanwhile."""
     place = Place(int(engine.pid or 0))
     exact = RecordingOptions(cost_limit=0, mode="sites")
     looks = RecordingOptions(cost_limit=limit, mode="read")
     with recording(place, folder / "sites", exact), recording(place, folder / "read", looks) as it:
-        before = syncs(engine)
+        before = counted(engine)
         pgbench(engine, *options)
-        after = syncs(engine)
-    wal = (after[0] - before[0], after[1] - before[1]) if before and after else None
-    return {**it.report, "wal": wal}
+        after = counted(engine)
+    differences = {event: (after[event][0] - count, after[event][1] - ms) for event, (count, ms) in before.items()}
+    return {**it.report, "counted": differences}
 
 
 def compare(name: str, folder: Path, report: dict[str, Any]) -> None:
@@ -113,13 +136,12 @@ def compare(name: str, folder: Path, report: dict[str, Any]) -> None:
             f"  {event:24} >= 20 us: {count:7,}, seen {found / count:6.1%}; {ms:9.1f} ms timed, {ratio:.3f} of it read"
         )
         figure(f"{name}: {event}, time", sums.get(event, 0.0), "ms", against="probes", ratio=ratio, aim="within 1 %")
-    if report["wal"]:
-        count, ms = report["wal"]
-        of_looks = next((one for one in report["events"] if one["event"].lower() == "io:walsync"), None)
+    for event, (count, ms) in report["counted"].items():
+        of_looks = next((one for one in report["events"] if one["event"].lower() == event.lower()), None)
         if of_looks and count:
             print(
-                f"  pg_stat_wal: {count:,} syncs, {ms:.0f} ms; looks: {of_looks['seen']:,} seen, {of_looks['estimate']}"
-                f" by the estimate, {of_looks['elapsed_ns'] / 1e6:.0f} ms"
+                f"  the server's own count of {event}: {count:,}, {ms:.0f} ms; looks: {of_looks['seen']:,} seen,"
+                f" {of_looks['estimate']} by the estimate, {of_looks['elapsed_ns'] / 1e6:.0f} ms"
             )
 
 
@@ -146,33 +168,52 @@ def compare_holders(engine: EmbeddedPostgres, folder: Path, limit: float, option
         )
 
 
+@contextlib.contextmanager
+def server(chosen: argparse.Namespace, binaries: Binaries | None, volumes: list[Volume]) -> Iterator[EmbeddedPostgres]:
+    """A server with pgbench's tables."""
+    with EmbeddedPostgres(settings=SETTINGS, binaries=binaries, volumes=volumes) as engine:
+        pgbench(engine, "-i", "-s", "1" if chosen.smoke else "5", "-q")
+        yield engine
+
+
+def one_load(name: str, engine: EmbeddedPostgres, chosen: argparse.Namespace, options: list[str]) -> None:
+    """Prints both views of one load."""
+    with tempfile.TemporaryDirectory() as runs:
+        compare(name, Path(runs), both(engine, Path(runs), chosen.cost_limit / 100, options))
+
+
 def main() -> None:
     """All loads."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--cost-limit", type=float, default=2)
+    parser.add_argument("--bindir", type=Path, help="programs of another version of PostgreSQL")
     chosen = parse(parser, seconds=1)
-    settings = {
-        "track_wal_io_timing": True,
-        "log_lock_waits": True,
-        "deadlock_timeout": "10ms",
-        "log_line_prefix": "%n ",
-    }
-    with EmbeddedPostgres(settings=settings) as engine, tempfile.TemporaryDirectory() as folder:
-        pgbench(engine, "-i", "-s", "1" if chosen.smoke else "5", "-q")
-        script = Path(folder) / "convoy.sql"
-        script.write_text(CONVOY)
-        length = ["-n", "-T", str(chosen.seconds), "-M", "prepared"]
+    binaries = binaries_in(chosen.bindir, "--bindir") if chosen.bindir else None
+    length = ["-n", "-T", str(chosen.seconds), "-M", "prepared"]
+    with tempfile.TemporaryDirectory() as folder:
+        convoy, held, scan = (Path(folder) / f"{name}.sql" for name in ("convoy", "held", "scan"))
+        convoy.write_text(CONVOY)
+        held.write_text(CONVOY.replace("end;", "select pg_sleep(.02);\nend;"))
+        scan.write_text(SCAN)
         loads = {
             "TPC-B, 4 sessions": ["-c", "4", *length],
             "select-only, 2 sessions": ["-S", "-c", "2", *length],
-            "convoy on one row, 4 sessions": ["-f", str(script), "-c", "4", *length],
+            "convoy on one row, 4 sessions": ["-f", str(convoy), "-c", "4", *length],
+            "TPC-B, 200 sessions": ["-c", "200", *length],
+            "parallel scans, 2 sessions": ["-f", str(scan), "-c", "2", *length],
         }
-        for name, options in loads.items():
-            with tempfile.TemporaryDirectory(dir=folder) as runs:
-                compare(name, Path(runs), both(engine, Path(runs), chosen.cost_limit / 100, options))
-        script.write_text(CONVOY.replace("end;", "select pg_sleep(.02);\nend;"))
-        compare_holders(engine, Path(folder), chosen.cost_limit / 100, ["-f", str(script), "-c", "4", *length])
+        with server(chosen, binaries, []) as engine:
+            for name, options in loads.items():
+                one_load(name, engine, chosen, options)
+            compare_holders(engine, Path(folder), chosen.cost_limit / 100, ["-f", str(held), "-c", "4", *length])
+        try:
+            check_machine()
+        except DeviceError as error:
+            print(f"the slow disk is left out: {error}")
+            return
+        with server(chosen, binaries, volumes_of({"data": "disk-7200", "wal": "disk-7200"})) as engine:
+            one_load("TPC-B on a slow disk, 4 sessions", engine, chosen, ["-c", "4", *length])
 
 
 if __name__ == "__main__":
