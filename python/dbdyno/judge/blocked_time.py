@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dbdyno.snapshot.reading.active_rates import ActiveRates
-from dbdyno.stats.two_stretches import difference
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,6 +86,8 @@ def _more(old: Floats, new: Floats) -> bool:
         return True
     if min(old.size, new.size) < 2:
         return False
+    from dbdyno.stats.two_stretches import difference
+
     found = difference(old, new)
     return found.value > 0 and found.p < CERTAIN
 
@@ -97,6 +98,8 @@ def failed(values: Sequence[Mapping[str, Sequence[float | None]]]) -> Failed | N
     The result is None if a period lacks these metrics or has fewer than two sub-intervals with transactions.
     """
     import numpy as np
+
+    from dbdyno.stats.two_stretches import difference
 
     shares = []
     for side in values:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from dbdyno.snapshot.causes.change import LEAST_MS, Change, Key, Pair
 from dbdyno.snapshot.reading.statement_costs import StatementCosts
-from dbdyno.stats.two_stretches import difference
 
 EXPECTED = 10.0
 """Number of calls that the first period must have had at the second's rate, so that their absence means something."""
@@ -86,6 +85,8 @@ def _extra(change: Change, one: Pair, usual: float) -> float:
 
 def _certain(statement: Key, costs: tuple[StatementCosts, StatementCosts]) -> bool:
     """Return True if a statement's share of all calls grew by more than chance, tested over sub-intervals."""
+    from dbdyno.stats.two_stretches import difference
+
     shares = []
     for side in costs:
         own = side.weighed("ms", [(str(statement), 0.0, 1.0)])

@@ -19,7 +19,6 @@ from typing import Literal
 from dbdyno.snapshot.causes.change import Change
 from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumbered
 from dbdyno.snapshot.reading.statement_costs import StatementCosts, Total
-from dbdyno.stats.two_stretches import difference
 
 CALLS_LEAST, SLOTS_LEAST = 5.0, 3
 """Calls in each period, and sub-intervals with calls, that a statement needs to be part of the index."""
@@ -77,6 +76,8 @@ def _index(
     what: Literal["ms", "work"], old: StatementCosts, new: StatementCosts, both: Pairs, names: Mapping[str, str]
 ) -> Index | None:
     """Return the cost of the first period's calls at the second's means, relative to the first; None if it is 0."""
+    from dbdyno.stats.two_stretches import difference
+
     means = {key: getattr(b, what) / b.calls for key, (_, b) in both.items()}
     expected = sum(a.calls * means[key] for key, (a, _) in both.items())
     spent = sum(getattr(a, what) for a, _ in both.values())

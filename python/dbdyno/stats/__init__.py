@@ -14,37 +14,60 @@ regression and scalability. Nothing here depends on an engine.
 
 from __future__ import annotations
 
-from dbdyno.stats.blocks import compare_blocks, compare_metric
-from dbdyno.stats.classical import ClassicalTest, kolmogorov_smirnov, mann_whitney, welch
-from dbdyno.stats.comparison import BlockComparison
-from dbdyno.stats.correlation import (
-    Correlation,
-    correlate,
-    kendall,
-    pearson,
-    prob_r,
-    prob_r_log10,
-    spearman,
-)
-from dbdyno.stats.curve import CurveFit, fit_curve
 from dbdyno.stats.decide import ArmVerdict, Verdict, benjamini_hochberg, decide
-from dbdyno.stats.description import Described, describe
-from dbdyno.stats.gates import Gate
-from dbdyno.stats.group_tests import compare_groups, compare_in_blocks, from_summary
-from dbdyno.stats.metrics import (
-    METRICS,
-    Metric,
-    block_values,
-    block_values_of,
-    default_headline,
-    metric_named,
-)
-from dbdyno.stats.noise import NoiseFloor, noise_floor
-from dbdyno.stats.power import blocks_needed, power_of, smallest_visible
-from dbdyno.stats.quantiles import QuantileInterval, quantile, quantile_interval, supported
-from dbdyno.stats.regression import LinearFit, lm
-from dbdyno.stats.samples import Counts, Moments, autocorrelation, counts_of, moments
-from dbdyno.stats.scalability import UslFit, usl
+
+TYPE_CHECKING = False
+_HOME = {
+    "blocks": "compare_blocks compare_metric",
+    "classical": "ClassicalTest kolmogorov_smirnov mann_whitney welch",
+    "comparison": "BlockComparison",
+    "correlation": "Correlation correlate kendall pearson prob_r prob_r_log10 spearman",
+    "curve": "CurveFit fit_curve",
+    "description": "Described describe",
+    "gates": "Gate",
+    "group_tests": "compare_groups compare_in_blocks from_summary",
+    "metrics": "METRICS Metric block_values block_values_of default_headline metric_named",
+    "noise": "NoiseFloor noise_floor",
+    "power": "blocks_needed power_of smallest_visible",
+    "quantiles": "QuantileInterval quantile quantile_interval supported",
+    "regression": "LinearFit lm",
+    "samples": "Counts Moments autocorrelation counts_of moments",
+    "scalability": "UslFit usl",
+}
+"""Names by the module that they are in; each is imported when it is first used, because most modules need numpy."""
+_MODULES = {name: module for module, names in _HOME.items() for name in names.split()}
+
+if TYPE_CHECKING:
+    from dbdyno.stats.blocks import compare_blocks, compare_metric
+    from dbdyno.stats.classical import ClassicalTest, kolmogorov_smirnov, mann_whitney, welch
+    from dbdyno.stats.comparison import BlockComparison
+    from dbdyno.stats.correlation import (
+        Correlation,
+        correlate,
+        kendall,
+        pearson,
+        prob_r,
+        prob_r_log10,
+        spearman,
+    )
+    from dbdyno.stats.curve import CurveFit, fit_curve
+    from dbdyno.stats.description import Described, describe
+    from dbdyno.stats.gates import Gate
+    from dbdyno.stats.group_tests import compare_groups, compare_in_blocks, from_summary
+    from dbdyno.stats.metrics import (
+        METRICS,
+        Metric,
+        block_values,
+        block_values_of,
+        default_headline,
+        metric_named,
+    )
+    from dbdyno.stats.noise import NoiseFloor, noise_floor
+    from dbdyno.stats.power import blocks_needed, power_of, smallest_visible
+    from dbdyno.stats.quantiles import QuantileInterval, quantile, quantile_interval, supported
+    from dbdyno.stats.regression import LinearFit, lm
+    from dbdyno.stats.samples import Counts, Moments, autocorrelation, counts_of, moments
+    from dbdyno.stats.scalability import UslFit, usl
 
 __all__ = [
     "METRICS",
@@ -98,3 +121,13 @@ __all__ = [
     "usl",
     "welch",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import a name on its first use."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return found

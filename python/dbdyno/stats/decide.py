@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dbdyno.base.errors import StatsError
-from dbdyno.stats.blocks import decide_one
 from dbdyno.stats.comparison import BlockComparison, Decision
 from dbdyno.stats.wording import change, interval, is_multiple, is_within, to_tell
 
@@ -130,6 +129,8 @@ def _arm(
     lead_q: float,
     baseline: str,
 ) -> ArmVerdict:
+    from dbdyno.stats.blocks import decide_one
+
     others = [c for c in comparisons if c is not lead]
     qs = iter(benjamini_hochberg([c.p for c in others]))
     decided = tuple(decide_one(c, lead_q if c is lead else next(qs)) for c in comparisons)

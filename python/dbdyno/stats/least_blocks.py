@@ -18,6 +18,9 @@ from __future__ import annotations
 
 import math
 
+PROMISED_MOST = 1_000
+"""Largest number of blocks that is promised to decide; beyond it, less noise helps more than more blocks."""
+
 
 def least_p_paired(blocks: float) -> float:
     """Return the least two-sided p that the signs of `blocks` paired blocks can reach; 1 below one block."""

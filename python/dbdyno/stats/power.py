@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdyno.stats.distributions import t_quantile
+from dbdyno.stats.least_blocks import PROMISED_MOST
 
 #: Largest number of blocks that is reported; beyond it the result is None.
 BLOCKS_MOST = 100_000
@@ -120,8 +121,6 @@ def blocks_needed(
     return needed if needed <= BLOCKS_MOST else None
 
 
-#: Largest number of blocks that is promised to decide; beyond it, less noise helps more than more blocks.
-PROMISED_MOST = 1_000
 #: Power at which both outcomes are decided: a difference is shown with 90 %, and the absence of one (two one-sided
 #: tests, each with 90 %) with at least 80 %.
 TELLING_POWER = 0.9

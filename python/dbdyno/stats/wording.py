@@ -12,7 +12,7 @@ import math
 
 from dbdyno.stats import least_blocks
 from dbdyno.stats.comparison import BlockComparison
-from dbdyno.stats.power import PROMISED_MOST
+from dbdyno.stats.least_blocks import PROMISED_MOST
 
 FACTOR_FROM = 2.0
 """Factor from which on a change is reported as a multiple."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dbdyno.snapshot.engines.postgres.collector import PostgresCollector
+from typing import TYPE_CHECKING
+
 from dbdyno.snapshot.engines.postgres.epochs import judge, refine
 from dbdyno.snapshot.engines.postgres.metrics import metrics, part_metrics
 from dbdyno.snapshot.engines.postgres.sections import sections
-from dbdyno.snapshot.engines.view import Options
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.engines.postgres.collector import PostgresCollector
+    from dbdyno.snapshot.engines.view import Options
 
 __all__ = ["ENGINE", "judge", "metrics", "open_collector", "part_metrics", "refine", "sections"]
 
@@ -19,4 +23,6 @@ def open_collector(dsn: str, options: Options) -> PostgresCollector:
     Raises:
         SnapshotError: The server does not answer.
     """
+    from dbdyno.snapshot.engines.postgres.collector import PostgresCollector
+
     return PostgresCollector(dsn, options)

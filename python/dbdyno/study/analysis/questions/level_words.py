@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dbdyno.stats.power import PROMISED_MOST
+from dbdyno.stats.least_blocks import PROMISED_MOST
 from dbdyno.stats.wording import change_of
 
 if TYPE_CHECKING:
