@@ -40,6 +40,9 @@ def latencies(
     kind: str = "transaction",
     expected: list[str] = ...,
 ) -> bytes: ...
+def numbered_files(
+    folder: Path, name: str, block: int
+) -> tuple[bytes, list[tuple[int, int, int, int, int, int]], int]: ...
 def device_alone_ns(toml: str, settings: Sequence[tuple[str, str]], reads: bool, bytes: int) -> int: ...
 def device_replay(
     toml: str, settings: Sequence[tuple[str, str]], columns: tuple[bytes, bytes, bytes, bytes], seed: int

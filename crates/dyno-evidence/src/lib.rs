@@ -33,6 +33,7 @@ mod error;
 mod flags;
 mod metrics;
 pub mod normal;
+pub mod numbered;
 mod numbers;
 mod packed;
 mod part;

@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod flags;
+mod numbered;
 mod numbers;
 mod parts;
 mod words;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use dyno_evidence::{Call, CallKind, CallsWriter, Failure, Metrics, Waits};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::errors::raise;
 
@@ -134,4 +134,38 @@ fn words(column: Vec<String>) -> (Vec<String>, Vec<u16>) {
         })
         .collect();
     (found, places)
+}
+
+/// Numbers of a block: its number, count, and the sums of numbers, sizes, whole seconds and the rest in ns.
+type Totals = (i64, i64, i64, i64, i64, i64);
+
+/// Return the files called `name` in the numbered folders of a folder; a missing folder has none.
+///
+/// Args:
+///     block: Numbers of a block.
+///
+/// Returns:
+///     Number, size and time of change in ns of each file, by number, as 64-bit integers; the totals of each block that
+///     has a file: its number, count, and the sums of numbers, sizes, whole seconds and the rest in ns; the largest
+///     number of a folder, or -1.
+///
+/// Raises:
+///     OSError: The folder cannot be read.
+#[pyfunction]
+pub(crate) fn numbered_files<'py>(
+    py: Python<'py>,
+    folder: PathBuf,
+    name: &str,
+    block: i64,
+) -> PyResult<(Bound<'py, PyBytes>, Vec<Totals>, i64)> {
+    let found = py.detach(|| dyno_evidence::numbered::numbered_files(&folder, name))?;
+    let files: Vec<u8> = found
+        .files
+        .iter()
+        .flat_map(|file| [file.number, file.size, file.changed_ns])
+        .flat_map(i64::to_ne_bytes)
+        .collect();
+    let totals = found.totals(block.max(1)).into_iter();
+    let totals = totals.map(|one| (one.block, one.count, one.numbers, one.sizes, one.seconds, one.nanoseconds));
+    Ok((PyBytes::new(py, &files), totals.collect(), found.newest.unwrap_or(-1)))
 }

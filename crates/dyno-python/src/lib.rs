@@ -41,7 +41,7 @@ mod _core {
         normal_quantile, prob_r, prob_r_log10, t_cdf, t_log10_p, t_quantile,
     };
     #[pymodule_export]
-    use crate::evidence::{write_calls, write_metrics, write_waits};
+    use crate::evidence::{numbered_files, write_calls, write_metrics, write_waits};
     #[pymodule_export]
     use crate::flash::FlashProbe;
     #[pymodule_export]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,9 +50,9 @@ class Server:
         if self.preparer is not None:
             self.preparer.check(self.store, chain)
 
-    def snapshots(self) -> list[Snapshot]:
+    def snapshots(self) -> Sequence[Snapshot]:
         """Return the snapshots of the server from the index, by number."""
-        return list(light(self.store, self.target, 0, 1 << 62))
+        return light(self.store, self.target, 0, 1 << 62)
 
 
 class Places:

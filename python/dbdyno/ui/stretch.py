@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -41,7 +42,7 @@ class Stretch:
         return self.chain[0].number, self.chain[-1].number
 
 
-def stretch_of(snapshots: list[Snapshot], text: str) -> Stretch:
+def stretch_of(snapshots: Sequence[Snapshot], text: str) -> Stretch:
     """Return the interval that an address names; an empty text means the last day.
 
     Raises:
@@ -64,7 +65,7 @@ def stretch_of(snapshots: list[Snapshot], text: str) -> Stretch:
     return around(snapshots, low, until)
 
 
-def before(snapshots: list[Snapshot], given: Stretch, text: str) -> Stretch:
+def before(snapshots: Sequence[Snapshot], given: Stretch, text: str) -> Stretch:
     """Return the interval to compare another one with: `yesterday`, `last week` or an explicit one.
 
     Raises:
@@ -81,7 +82,7 @@ def before(snapshots: list[Snapshot], given: Stretch, text: str) -> Stretch:
     return around(snapshots, low, high)
 
 
-def around(snapshots: list[Snapshot], low_us: int, high_us: int) -> Stretch:
+def around(snapshots: Sequence[Snapshot], low_us: int, high_us: int) -> Stretch:
     """Return an interval between two instants, limited to what the snapshots cover."""
     chain = within(snapshots, low_us, high_us)
     ends = chain[0].at_ns // 1000, chain[-1].at_ns // 1000

@@ -47,13 +47,13 @@ def command(
     holder = Store(store)
     if last is None:
         end = find(holder, first, target)
-        known = [one for one in known_of(holder, end.target) if one.at_ns < end.at_ns]
-        if not known:
+        known = next((one for one in reversed(known_of(holder, end.target)) if one.at_ns < end.at_ns), None)
+        if known is None:
             raise click.UsageError(
                 f"snapshot {end.number} is the first of {end.target}, so there is no "
                 f"interval before it: name two snapshots"
             )
-        start = holder.open(known[-1].number)
+        start = holder.open(known.number)
     else:
         start = find(holder, first, target)
         end = find(holder, last, target or (start.target if first.isdigit() else None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbdyno.snapshot.reading.series import series, thinned
@@ -22,12 +23,12 @@ class Lately:
     values: list[float | None]
 
 
-def within(snapshots: list[Snapshot], low_us: int, high_us: int) -> list[Snapshot]:
+def within(snapshots: Sequence[Snapshot], low_us: int, high_us: int) -> list[Snapshot]:
     """Return the snapshots around a time span: the last one not after `low_us` to the first not before `high_us`."""
     low_ns, high_ns, newest = low_us * 1000 + 999, high_us * 1000, len(snapshots) - 1
     first = next((at for at in range(newest, -1, -1) if snapshots[at].at_ns <= low_ns), 0)
     last = next((at for at in range(first, newest) if snapshots[at].at_ns >= high_ns), newest)
-    chain = snapshots[first : max(last, first + 1) + 1]
+    chain = list(snapshots[first : max(last, first + 1) + 1])
     return chain if len(chain) < 2 else [_opened(chain[0]), *chain[1:-1], _opened(chain[-1])]
 
 
@@ -36,7 +37,7 @@ def _opened(one: Snapshot) -> Snapshot:
     return Store(one.store).open(one.number)
 
 
-def lately(store: Store, snapshots: list[Snapshot], seconds: int = 86400) -> Lately | None:
+def lately(store: Store, snapshots: Sequence[Snapshot], seconds: int = 86400) -> Lately | None:
     """Return the active sessions in the last day before the last snapshot, or None with fewer than two snapshots."""
     if len(snapshots) < 2:
         return None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import islice
 
 from dbdyno.base.errors import SnapshotError
-from dbdyno.snapshot.reading.sums.index import Light, known_of
+from dbdyno.snapshot.reading.sums.index import known_of
+from dbdyno.snapshot.reading.sums.lights import Light, Lights
 from dbdyno.snapshot.store import manifest
 from dbdyno.snapshot.store.folder import Snapshot, Store
 
@@ -34,9 +35,9 @@ def find(store: Store, name: str, target: str | None = None) -> Snapshot:
     if match := re.fullmatch(r"last(?:-(\d+))?", name):
         only = _one_target(known, name)
         back = int(match.group(1) or 0)
-        found = only[-1 - back :][:1] if back < len(only) else []
+        found = [only[-1 - back]] if back < len(only) else []
     else:
-        found = [one for one in known if one.note == name] or _before_time(known, name)
+        found = known.with_note(name) or _before_time(known, name)
     if len(found) == 1:
         return store.open(found[0].number)
     said = "does not match a snapshot" if not found else f"matches {len(found)} snapshots"
@@ -48,29 +49,28 @@ def find(store: Store, name: str, target: str | None = None) -> Snapshot:
     )
 
 
-def _nearest(known: Sequence[Light], name: str) -> str:
+def _nearest(known: Lights, name: str) -> str:
     """Return words with the nearest numbers to one that was pruned, as it may still be in a user's notes."""
-    numbers = [one.number for one in known]
+    numbers = known.numbers
     if not name.isdigit() or len(name) >= _DIGITS or not 0 < int(name) < max(numbers):
         return ""
     beside = [*[one for one in numbers if one < int(name)][-1:], *[one for one in numbers if one > int(name)][:1]]
     return f"it was pruned or failed; the nearest are {' and '.join(map(str, beside))}; "
 
 
-def _before_time(known: Sequence[Light], text: str) -> list[Light]:
+def _before_time(known: Lights, text: str) -> list[Light]:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         return []
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    return [one for one in _one_target(known, text) if one.at <= at][-1:]
+    return list(islice((one for one in reversed(_one_target(known, text)) if one.at <= at), 1))
 
 
-def _one_target(known: Sequence[Light], name: str) -> Sequence[Light]:
-    targets = sorted({one.target for one in known})
-    if len(targets) > 1:
+def _one_target(known: Lights, name: str) -> Lights:
+    if len(known.targets) > 1:
         raise SnapshotError(
-            f"{name!r} is ambiguous: the store has snapshots of several targets, {', '.join(targets)}",
+            f"{name!r} is ambiguous: the store has snapshots of several targets, {', '.join(known.targets)}",
             next_step="add --target NAME, or use the numbers of `dbdyno snap list`",
         )
     return known

@@ -61,7 +61,7 @@ def plan(store: Store, target: str, rules: Sequence[retention.Rule], now_ns: int
 
     With `rows`, breaks of single rows (a dropped object, an evicted statement) count too.
     """
-    chain = light(store, target, 0, 1 << 62)
+    chain = list(light(store, target, 0, 1 << 62))
     if len(chain) < 2:
         return Plan(target, [], [one.number for one in chain])
     stay = retention.chosen(chain, rules, now_ns)
@@ -92,7 +92,7 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
     """
     go = set(asked.go)
     with locks.moving(store.folder):
-        chain = light(store, asked.target, 0, 1 << 62)
+        chain = list(light(store, asked.target, 0, 1 << 62))
         before: dict[int, list[int]] = {}
         packed: set[int] = set()
         waiting: list[int] = []

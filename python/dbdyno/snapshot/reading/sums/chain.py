@@ -18,7 +18,8 @@ from dbdyno.snapshot.engines.view import LOSSES, WORDS, Column, Verdict
 from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.sums.chunk import Chunk, folder_of
 from dbdyno.snapshot.reading.sums.day import Day
-from dbdyno.snapshot.reading.sums.index import Light, light, sampled_rows
+from dbdyno.snapshot.reading.sums.index import light, sampled_rows
+from dbdyno.snapshot.reading.sums.lights import Light
 from dbdyno.snapshot.reading.sums.total import OWN, fold_folded, fold_parts, total_sql
 from dbdyno.snapshot.store.folder import Snapshot, Store, rows_at
 from dbdyno.snapshot.store.parquet import literal
@@ -59,7 +60,7 @@ class Chain:
     def chunks(self) -> list[Chunk]:
         """Return the hours that the interval touches, each with all of the store's snapshots in it."""
         every = light(self.store, self.target, 0, 1 << 62)
-        low, high = (bisect_right(every, end, key=_number) for end in (self.first, self.last))
+        low, high = (bisect_right(every.numbers, end) for end in (self.first, self.last))
         high -= 1
         while low > 1 and _hour(every[low - 1]) == _hour(every[low]):
             low -= 1
@@ -68,14 +69,17 @@ class Chain:
         self._beside = every[low - 1] if low > 1 else None, every[high + 1] if high + 1 < len(every) else None
         found: dict[Path, int] = {}
         made = []
-        for hour, group in groupby(range(low, high + 1), key=lambda at: _hour(every[at])):
+        around = list(every[max(low - 1, 0) : high + 1])
+        before = around[:1]
+        for hour, group in groupby(around[1:], key=_hour):
             members = list(group)
             name = datetime.fromtimestamp(hour * 3600, UTC).strftime("%Y%m%dT%H")
             home = self._folder / name
             found[home] = found.get(home, 0) + 1
             if found[home] > 1:  # the clock went back, so this hour occurs twice
                 home = self._folder / f"{name}-{found[home]}"
-            made.append(Chunk(home, [every[members[0] - 1], *(every[at] for at in members)], self._alone))
+            made.append(Chunk(home, [*before, *members], self._alone))
+            before = members[-1:]
         return made
 
     @cached_property
@@ -272,10 +276,6 @@ def covered(good_ns: int, whole_ns: int) -> str:
 
 def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 20 else f"{value:.1f}".removesuffix(".0")
-
-
-def _number(one: Light) -> int:
-    return one.number
 
 
 def _hour(one: Light) -> int:

@@ -35,7 +35,8 @@ from dbdyno.snapshot.reading.changed_settings import changed
 from dbdyno.snapshot.reading.clock import elapsed_ns
 from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.sums.batch import Batch
-from dbdyno.snapshot.reading.sums.index import VERSION, Light, sampled_rows
+from dbdyno.snapshot.reading.sums.index import VERSION, sampled_rows
+from dbdyno.snapshot.reading.sums.lights import Light
 from dbdyno.snapshot.reading.sums.pairwise import Pairwise
 from dbdyno.snapshot.reading.sums.total import fold_parts
 from dbdyno.snapshot.store.folder import Store

@@ -1,8 +1,9 @@
 """Index of a store's snapshots, with the little that a long report needs of each, without opening them.
 
-`sums/index.parquet` has a row per snapshot, which is valid as long as its manifest's size and time are unchanged. A
-missing or changed row is read again; the file may be deleted. A snapshot from the index opens its manifest when asked
-for more.
+`sums/index.parquet` has a row per snapshot, which is valid as long as its manifest's size and time are unchanged. They
+are compared by blocks of numbers: the core adds up those of the manifests, DuckDB those of the rows, and only where the
+two differ is each row looked at. The other columns of a block are read when one of its snapshots is asked for. A
+missing or changed row is read again; the file may be deleted.
 """
 
 from __future__ import annotations
@@ -10,25 +11,27 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, cast
-from weakref import ReferenceType, WeakKeyDictionary, ref
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from dbdyno.base.errors import Error, EvidenceError
 from dbdyno.base.files import make_inner_folder, written_by_name
 from dbdyno.evidence.memory import for_files
+from dbdyno.snapshot.reading.sums.lights import Light, Lights
+from dbdyno.snapshot.reading.sums.manifests import BLOCK, File, Manifests, Totals
 from dbdyno.snapshot.store.folder import Snapshot, Store, rows_at
 from dbdyno.snapshot.store.integrity import damage
 from dbdyno.snapshot.store.locks import PACKS
 from dbdyno.snapshot.store.parquet import literal
-from dbdyno.snapshot.store.records import SnapshotManifest
 
 FOLDER = "sums"
 VERSION = 3
+MANY = 16
+"""Number of rows that the file lacks, or has in excess, from which on it is written again."""
 _FACTS = ("clock", "database", "databases", "version", "in_recovery", "session", "started_us")
 _WHERE = ("file", "in", "file_sum", "digest")
 _SAMPLED = ("activity", "blocked", "ash")
@@ -55,121 +58,76 @@ _DERIVED = (
 
 _SUM = f"hash({', '.join(_COLUMNS)})"
 """Checksum of a row; a row with a wrong checksum is read again from its manifest."""
-AT_ONCE = 2048
-"""Number of rows of the index read at once."""
+Row = tuple[Any, ...]
+"""The columns of `_COLUMNS`, then those of `_DERIVED`."""
 GOOD_S = 20.0
-LANDING_S = 60.0
-"""Age of a snapshot's folder without a manifest up to which the snapshot may still land."""
+_PER_BLOCK = f"""number // {BLOCK}, count(*)::bigint, sum(number)::bigint, sum(size)::bigint,
+  sum(changed_ns // 1000000000)::bigint, sum(changed_ns % 1000000000)::bigint, list(number order by number),
+  min(target), case when min(target) <> max(target) then list(target order by number) end"""
+"""Columns of a block: its number, its `Totals`, its numbers, and their only target or all their targets."""
+_ROWS = ", ".join((*_COLUMNS, *_DERIVED))
 
 
-class Light(Snapshot):
-    """A snapshot from the index, whose manifest is read when more of it is needed; small, because there are many."""
-
-    __slots__ = ("_holder", "_row")
-    _row: tuple[Any, ...]
-    _holder: ReferenceType[Store]
-
-    def __init__(self, row: tuple[Any, ...], holder: Store) -> None:
-        object.__setattr__(self, "store", holder.folder)
-        object.__setattr__(self, "_row", row)
-        object.__setattr__(self, "_holder", ref(holder))  # weak, because the store's index holds this snapshot
-
-    @property
-    def manifest(self) -> SnapshotManifest:
-        """Return what the index knows of it; other keys are read from the file."""
-        number, _, _, target, engine, at_ns, note, digest, facts, cost, sampled, *_ = self._row
-        known = {"number": number, "target": target, "engine": engine, "at_ns": at_ns, "note": note, "digest": digest}
-        texts = {"facts": facts, "cost": cost, "sampled": sampled}
-        return cast("SnapshotManifest", _Lazy(known, texts, self._holder() or Store(self.store)))
-
-    @property
-    def number(self) -> int:
-        """Return its number, which is unique in the store."""
-        return int(self._row[0])
-
-    @property
-    def target(self) -> str:
-        """Return the name of its target."""
-        return str(self._row[3])
-
-    @property
-    def note(self) -> str:
-        """Return the note that it was taken with, or ""."""
-        return str(self._row[6])
-
-    @property
-    def at_ns(self) -> int:
-        """Return when the counters were read, in nanoseconds since 1970 by the server's clock."""
-        return int(self._row[5])
-
-    @property
-    def looks(self) -> int:
-        """Return how often the sessions were looked at since the previous snapshot."""
-        return int(self._row[11])
-
-    @property
-    def own_session(self) -> int | None:
-        """Return the session that took it, by the server's number, or None if that is not known."""
-        found: int | None = self._row[12]
-        return found
-
-    @property
-    def steady_clock(self) -> tuple[str, int] | None:
-        """Return the start of the machine that took it and the nanoseconds since then, or None if not known."""
-        boot, since_boot_ns = self._row[13:15]
-        return None if since_boot_ns is None else (str(boot), int(since_boot_ns))
-
-    @property
-    def digest(self) -> str:
-        """Return the digest of its manifest, which differs from every other snapshot's."""
-        return str(self._row[7])
-
-    @property
-    def sampled(self) -> dict[str, tuple[str, int]]:
-        """Return where the samples before it are, by view: a file of the store, and the number that marks its rows."""
-        found: dict[str, tuple[str, int]] = json.loads(self._row[10])
-        return found
-
-
-class _Lazy(dict[str, Any]):
-    """A manifest with only a few keys loaded, some as JSON text; other keys are read from the file."""
-
-    def __init__(self, known: dict[str, object], texts: dict[str, str], holder: Store) -> None:
-        super().__init__(known)
-        self.texts = texts
-        self.holder = holder
-
-    def __missing__(self, key: str) -> Any:
-        if key in self.texts:
-            return json.loads(self.texts[key])
-        kept: Mapping[str, Any] = self.holder.open(self["number"]).manifest
-        return kept[key]
-
-
-class _Index:
+class Index:
     """The index of a store as of a moment ago, because a report needs it several times.
 
     Attributes:
+        folder: The store's folder.
+        numbers: Numbers of the snapshots of each target, ascending.
+        totals: What the manifests of each block of numbers add up to.
+        fresh: Rows that the file lacks, by number.
         state: When folders of the store were changed.
         read_s: When it was read, by a clock that does not step.
-        rows: Its rows by number.
     """
 
-    def __init__(self, state: list[int], rows: list[tuple[Any, ...]]) -> None:
-        self.state = state
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.numbers: dict[str, list[int]] = {}
+        self.totals: dict[int, Totals] = {}
+        self.fresh: dict[int, Row] = {}
+        self.state: list[int] = []
         self.read_s = time.monotonic()
-        self.rows = rows
-        self._lights: dict[str, tuple[list[int], list[Light]]] = {}
+        self._blocks: dict[int, dict[int, Row]] = {}
 
-    def of(self, store: Store, target: str) -> tuple[list[int], list[Light]]:
-        """Return the numbers of a target's snapshots, and the snapshots, both by number."""
-        if target not in self._lights:
-            rows = [row for row in self.rows if row[3] == target]
-            self._lights[target] = [row[0] for row in rows], [Light(row, store) for row in rows]
-        return self._lights[target]
+    def of(self, store: Store, *targets: str) -> Lights:
+        """Return the snapshots of some targets by number."""
+        known = [self.numbers.get(one, []) for one in targets]
+        numbers = known[0] if len(known) == 1 else sorted(number for some in known for number in some)
+        return Lights(numbers, self, store, targets)
+
+    def row(self, number: int) -> Row:
+        """Return what is known of a snapshot.
+
+        Raises:
+            EvidenceError: The file of the index was deleted meanwhile, and the manifest cannot be read.
+        """
+        block = self._blocks.get(number // BLOCK)
+        if block is None:
+            block = self._blocks[number // BLOCK] = self._block(number // BLOCK)
+        found = block.get(number)
+        if found is None:
+            found = block[number] = _row_of(Store(self.folder).open(number), number, 0, 0)
+        return found
+
+    def add(self, numbers: Iterable[int], targets: str | Iterable[str]) -> None:
+        """Add snapshots of a further block, by number; `targets` are their only target, or the target of each."""
+        if isinstance(targets, str):
+            self.numbers.setdefault(targets, []).extend(numbers)
+            return
+        for number, target in zip(numbers, targets, strict=True):
+            self.numbers.setdefault(target, []).append(number)
+
+    def noted(self, note: str) -> set[int]:
+        """Return the numbers of snapshots that may have a note."""
+        rows = _query(self.folder, "number", "note = $1", values=[note])
+        return {number for (number,) in rows} | {number for number, row in self.fresh.items() if row[6] == note}
+
+    def _block(self, block: int) -> dict[int, Row]:
+        rows = _query(self.folder, _ROWS, _inside(block))
+        return {row[0]: row for row in rows} | {n: row for n, row in self.fresh.items() if n // BLOCK == block}
 
 
-_LATELY: WeakKeyDictionary[Store, _Index] = WeakKeyDictionary()
+_LATELY: WeakKeyDictionary[Store, Index] = WeakKeyDictionary()
 
 
 def sampled_rows(chain: Sequence[Light], view: str) -> str:
@@ -187,117 +145,100 @@ def between(store: Store, first: Snapshot, last: Snapshot) -> list[Snapshot]:
 
     Those in between whose manifest cannot be read are left out, and noted in `Store.damaged`.
     """
-    found = [
-        one for one in light(store, first.target, first.number, last.number) if first.number < one.number < last.number
-    ]
-    return [first, *found, last]
+    found = light(store, first.target, first.number, last.number)
+    return [first, *(one for one in found if first.number < one.number < last.number), last]
 
 
 def targets(store: Store) -> list[str]:
     """Return the names of all targets of a store; unreadable snapshots are noted in `Store.damaged`."""
-    return sorted({row[3] for row in _lately(store, 0, 1 << 62).rows})
+    return sorted(_lately(store, 0, 1 << 62).numbers)
 
 
-def known_of(store: Store, target: str | None) -> list[Light]:
+def known_of(store: Store, target: str | None) -> Lights:
     """Return all snapshots of a target, or of all targets for None, by number.
 
     Snapshots that cannot be read are left out, and noted in `Store.damaged`.
     """
     if not store.folder.is_dir():
-        return []
+        return Index(store.folder).of(store)
     index = _lately(store, 0, 1 << 62)
-    names = {row[3] for row in index.rows} if target is None else {target}
-    if len(names) == 1:
-        return index.of(store, names.pop())[1]
-    return sorted((one for name in names for one in index.of(store, name)[1]), key=lambda one: one.number)
+    return index.of(store, *(index.numbers if target is None else (target,)))
 
 
-def light(store: Store, target: str, low: int, high: int) -> list[Light]:
+def light(store: Store, target: str, low: int, high: int) -> Lights:
     """Return the snapshots of a target with numbers from `low` to `high`, by number."""
-    numbers, found = _lately(store, low, high).of(store, target)
-    return found[bisect_left(numbers, low) : bisect_right(numbers, high)]
+    found = _lately(store, low, high).of(store, target)
+    return found[bisect_left(found.numbers, low) : bisect_right(found.numbers, high)]
 
 
-def _lately(store: Store, low: int, high: int) -> _Index:
+def _lately(store: Store, low: int, high: int) -> Index:
     """Return the index of `_current`, cached until snapshots or packs are added or deleted, or for `GOOD_S` seconds."""
+    # Taken first, so that what is changed while the manifests are read is seen the next time.
     state = [path.stat().st_mtime_ns for path in (store.folder, store.folder / PACKS) if path.is_dir()]
     kept = _LATELY.get(store)
-    if kept is None or kept.state != state or time.monotonic() - kept.read_s > GOOD_S:
-        lands = _is_landing(store.folder)
-        rows = _current(store, low, high, {row[0]: row for row in kept.rows} if kept else None)
-        state = [path.stat().st_mtime_ns for path in (store.folder, store.folder / PACKS) if path.is_dir()]
-        if kept is None or kept.rows != rows:
-            kept = _Index(state, rows)
-        kept.state, kept.read_s = state, time.monotonic()
-        if lands or _is_landing(store.folder):
-            _LATELY.pop(store, None)
-        else:
-            _LATELY[store] = kept
-    return kept
+    if kept is not None and kept.state == state and time.monotonic() - kept.read_s <= GOOD_S:
+        return kept
+    files = Manifests(store.folder)
+    found = _current(store, files, low, high, kept.fresh if kept else {})
+    if kept is not None and (kept.totals, kept.numbers, kept.fresh) == (found.totals, found.numbers, found.fresh):
+        found = kept
+    found.state, found.read_s = state, time.monotonic()
+    if files.is_landing():
+        _LATELY.pop(store, None)
+    else:
+        _LATELY[store] = found
+    return found
 
 
-def _is_landing(folder: Path) -> bool:
-    """Return True if the newest snapshot is just being written: its manifest, which comes last, changes no folder."""
-    path = folder / f"{max(map(int, _names(folder)), default=0):06d}"
-    try:
-        return not (path / "manifest.json").exists() and time.time() - path.stat().st_mtime < LANDING_S
-    except OSError:
-        return False
+def _current(store: Store, files: Manifests, low: int, high: int, kept: dict[int, Row]) -> Index:
+    """Return the index updated to the store's manifests; `kept` are rows read earlier that the file lacks.
 
-
-def _current(
-    store: Store, low: int, high: int, known: dict[int, tuple[Any, ...]] | None = None
-) -> list[tuple[Any, ...]]:
-    """Return the rows of the index by number, updated to the store's content.
-
-    `known` are rows read earlier; None reads the file. Unreadable snapshots with numbers from `low` to `high` are noted
-    in `Store.damaged`.
+    Unreadable snapshots with numbers from `low` to `high` are noted in `Store.damaged`.
     """
-    path = store.folder / FOLDER / "index.parquet"
-    if known is None:
-        known = _kept(path)
-    rows: dict[int, tuple[Any, ...]] = {}
-    fresh = 0
-    for number, size, changed_ns in _manifests(store.folder):
-        row = known.get(number)
-        if row is None or row[1] != size or row[2] != changed_ns:
-            row = _read(store, number, size, changed_ns, noted=low <= number <= high)
-            fresh += row is not None
-        if row is not None:
-            rows[number] = row
-    if fresh or len(rows) != len(known):
-        _keep(path, list(rows.values()))
-    return [rows[number] for number in sorted(rows)]
+    found = Index(store.folder)
+    found.totals = files.totals
+    blocks = {row[0]: row[1:] for row in _query(store.folder, _PER_BLOCK, "true", "group by 1")}
+    good: dict[int, list[int]] = {block: [] for block in blocks.keys() - files.totals.keys()}
+    excess = sum(blocks[block][0] for block in good)
+    for block, totals in files.totals.items():
+        if block in blocks and list(blocks[block][:5]) == totals:
+            numbers, target, named = blocks[block][5:]
+            found.add(numbers, named or target)
+            continue
+        rows = {row[0]: row for row in _query(store.folder, _ROWS, _inside(block))} if block in blocks else {}
+        every = {file[0]: _row_at(store, file, rows, kept, noted=low <= file[0] <= high) for file in files.of(block)}
+        whole = {number: row for number, row in every.items() if row is not None}
+        found.add(list(whole), [row[3] for row in whole.values()])
+        found.fresh |= {number: row for number, row in whole.items() if row is not rows.get(number)}
+        good[block] = [number for number, row in whole.items() if row is rows.get(number)]
+        excess += len(rows) - len(good[block])
+    if excess + len(found.fresh) >= MANY:
+        _keep(found, good, is_new=not blocks)
+    return found
 
 
-def _names(folder: Path) -> list[str]:
-    """Return the names of all folders of snapshots; `Path` would take most of the time for tens of thousands."""
-    return [name for name in os.listdir(folder) if name.isascii() and name.isdigit()]  # noqa: PTH208
+def _row_at(store: Store, file: File, rows: dict[int, Row], kept: dict[int, Row], *, noted: bool) -> Row | None:
+    """Return the row of a manifest: that of the index or that read earlier, if it is valid, or a new one."""
+    for known in (rows.get(file[0]), kept.get(file[0])):
+        if known is not None and known[1:3] == file[1:]:
+            return known
+    return _read(store, file, noted=noted)
 
 
-def _manifests(folder: Path) -> Iterator[tuple[int, int, int]]:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)  # so that the system does not look up its path each time
-    try:
-        for name in _names(folder):
-            try:
-                found = os.stat(f"{name}/manifest.json", dir_fd=opened)
-            except OSError:
-                continue
-            yield int(name), found.st_size, found.st_mtime_ns
-    finally:
-        os.close(opened)
-
-
-def _read(store: Store, number: int, size: int, changed_ns: int, *, noted: bool) -> tuple[Any, ...] | None:
+def _read(store: Store, file: File, *, noted: bool) -> Row | None:
     """Return the row of one snapshot, or None if it cannot be read; with `noted`, the error goes to `Store.damaged`."""
     try:
-        one = store.open(number)
+        return _row_of(store.open(file[0]), *file)
     except EvidenceError as error:
         if noted:
-            store.damaged[number] = error
+            store.damaged[file[0]] = error
         return None
     except (OSError, Error):
         return None
+
+
+def _row_of(one: Snapshot, number: int, size: int, changed_ns: int) -> Row:
+    """Return the row of an opened snapshot."""
     facts = {name: one.facts[name] for name in _FACTS if name in one.facts}
     cost = one.manifest.get("cost") or {}
     kept = {name: cost[name] for name in ("looks", "sessions_by", "own_transactions") if name in cost}
@@ -314,36 +255,59 @@ def _digest(one: Snapshot) -> str:
     return hashlib.blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=12).hexdigest()
 
 
-def _kept(path: Path) -> dict[int, tuple[Any, ...]]:
+def _file(folder: Path) -> Path:
+    return folder / FOLDER / "index.parquet"
+
+
+def _inside(block: int) -> str:
+    return f"number between {block * BLOCK} and {(block + 1) * BLOCK - 1}"
+
+
+def _query(folder: Path, shown: str, where: str, more: str = "", values: Sequence[object] = ()) -> list[Row]:
+    """Return rows of a query over the whole rows of the file; empty if it is missing, damaged or of another version."""
     import duckdb
 
+    path = _file(folder)
     if not path.is_file():
-        return {}
+        return []
     try:
         with for_files() as connection:
-            cursor = connection.execute(
-                f"select {', '.join((*_COLUMNS, *_DERIVED))} from read_parquet(?)"
-                f" where version = {VERSION} and sum = {_SUM}",
-                [str(path)],
-            )
-            found: dict[int, tuple[Any, ...]] = {}
-            while rows := cursor.fetchmany(AT_ONCE):
-                found.update((row[0], row) for row in rows)
-            return found
-    except duckdb.Error:  # damaged or of another version: it is written again
-        return {}
+            return connection.execute(f"select {shown} from {_whole(path)} where {where} {more}", values).fetchall()
+    except duckdb.Error:  # it is written again
+        return []
 
 
-def _keep(path: Path, rows: list[tuple[Any, ...]]) -> None:
-    """Write the index under a temporary name and rename it; if that fails, nothing is cached."""
+def _whole(path: Path) -> str:
+    """Return an SQL relation with the rows of this version whose checksum is right."""
+    return f"(from read_parquet({literal(str(path))}) where version = {VERSION} and sum = {_SUM})"
+
+
+def _keep(index: Index, good: dict[int, list[int]], *, is_new: bool) -> None:
+    """Write the index under a temporary name and rename it; if that fails, nothing is cached.
+
+    Of the file's rows those are kept that are in `good` or in a block that `good` lacks.
+    """
     import duckdb
 
-    values = [list(v) for v in zip(*(row[: len(_COLUMNS)] for row in rows), strict=True)] or [[] for _ in _COLUMNS]
+    path = _file(index.folder)
+    fresh = list(zip(*(row[: len(_COLUMNS)] for row in index.fresh.values()), strict=True))
+    values: list[object] = [list(column) for column in fresh] or [[] for _ in _COLUMNS]
     shown = ", ".join(f"unnest(${at}::{kind}[]) as {name}" for at, (name, kind) in enumerate(_COLUMNS.items(), 1))
+    rows = f"select {shown}"
+    if not is_new:
+        at = len(values) + 1
+        values += [list(good), [number for numbers in good.values() for number in numbers]]
+        rows = (
+            f"select {', '.join(_COLUMNS)} from {_whole(path)} where number // {BLOCK} not in"
+            f" (select unnest(${at}::bigint[])) or number in (select unnest(${at + 1}::bigint[])) union all {rows}"
+        )
     with contextlib.suppress(OSError, duckdb.Error), for_files() as connection:
         make_inner_folder(path.parent, exist_ok=True)
         connection.execute(
-            f"create temp table put as select {VERSION} as version, *, {_SUM} as sum from (select {shown})", values
+            f"create temp table put as select {VERSION} as version, *, {_SUM} as sum from ({rows}) order by number",
+            values,
         )
         with written_by_name(path) as aside:
-            connection.execute(f"copy put to {literal(str(aside))} (format parquet, compression zstd)")
+            connection.execute(
+                f"copy put to {literal(str(aside))} (format parquet, compression zstd, row_group_size {BLOCK})"
+            )

@@ -1,0 +1,47 @@
+"""The manifests of a store as files: their numbers, sizes and times, listed by the core, and added up by blocks."""
+
+from __future__ import annotations
+
+import time
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+from dbdyno.snapshot.store.manifest import NAME
+
+BLOCK = 2048
+"""Length of a block of numbers."""
+LANDING_S = 60.0
+"""Age of a snapshot's folder without a manifest up to which the snapshot may still land."""
+File = tuple[int, int, int]
+"""Number, size [bytes], and time of change [ns] of a manifest."""
+Totals = list[int]
+"""Number of manifests of a block, and the sums of their numbers, sizes, whole seconds and the rest in nanoseconds."""
+
+
+class Manifests:
+    """The manifests of a store's snapshots; `totals` is what those of each block with any add up to."""
+
+    def __init__(self, folder: Path) -> None:
+        from dbdyno import _core
+
+        files, totals, self._newest = _core.numbered_files(folder, NAME, BLOCK)
+        self._folder = folder
+        self._files = memoryview(files).cast("q") if files else ()
+        self.totals: dict[int, Totals] = {block: rest for block, *rest in totals}
+        ends = accumulate((rest[0] for rest in self.totals.values()), initial=0)
+        self._places = dict(zip(self.totals, pairwise(ends), strict=True))
+
+    def of(self, block: int) -> list[File]:
+        """Return the manifests of a block by number."""
+        low, high = self._places[block]
+        files = self._files
+        return [(files[at], files[at + 1], files[at + 2]) for at in range(3 * low, 3 * high, 3)]
+
+    def is_landing(self) -> bool:
+        """Return True if the newest snapshot is just being written: its manifest comes last, and changes no folder."""
+        if self._newest < 0 or (self._files and self._files[-3] == self._newest):
+            return False
+        try:
+            return time.time() - (self._folder / f"{self._newest:06d}").stat().st_mtime < LANDING_S
+        except OSError:
+            return False
