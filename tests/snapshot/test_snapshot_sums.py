@@ -205,3 +205,19 @@ def test_two_periods_are_compared_by_statement(server: MadeServer):
     assert ("1", "calls a second") not in rows, "what did not change is folded"
     assert "4" not in {name for name, _ in rows}
     assert "by statement: 1 of dbdyno's own are left out" in objects["notes"]
+
+
+def test_sums_of_floats_do_not_depend_on_which_thread_was_faster(server: MadeServer, tmp_path: Path):
+    taken = steady(server, 4)
+    with Interval(server.store, taken[0], taken[-1]) as interval:
+        for number in range(24):
+            interval.connection.execute(
+                f"copy (select exp(40 * (hash(range + {number}) % 1000 / 1000)) as x from range(20000))"
+                f" to '{tmp_path / str(number)}.parquet'"
+            )
+    found = set()
+    for _ in range(20):
+        with Interval(server.store, taken[0], taken[-1]) as interval, interval.halves(2)[0] as half:
+            for one in (interval, half):
+                found.add(one.query(f"select sum(x) as x from read_parquet('{tmp_path}/*.parquet')")[0]["x"])
+    assert len(found) == 1, "the same rows, the same sum, to the last digit"

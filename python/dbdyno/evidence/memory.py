@@ -20,11 +20,16 @@ _FRUGAL: dict[str, str | bool | int | float | list[str]] = {}
 """Limits that a program has set for its private databases."""
 
 
-def in_memory() -> duckdb.DuckDBPyConnection:
-    """Return a connection to a new private database, in which a name can only refer to a table."""
+def in_memory(*, in_order: bool = False) -> duckdb.DuckDBPyConnection:
+    """Return a connection to a new private database, in which a name can only refer to a table.
+
+    With `in_order` it uses one thread, so that sums of floats do not depend on which thread was faster. For queries
+    over small files that also takes less processor time.
+    """
     import duckdb
 
-    return interruptible(duckdb.connect(config={**_OWN_NAMES, **_FRUGAL}))
+    config = {**_OWN_NAMES, **({"threads": 1} if in_order else {}), **_FRUGAL}
+    return interruptible(duckdb.connect(config=config))
 
 
 def be_frugal(memory: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from dbdyno.base.json_types import JsonObject
 from dbdyno.judge.period_facts import facts_of
 from dbdyno.judge.verdict import LEAST_CHOSEN, Verdict, judge
-from dbdyno.snapshot.causes import ENGINES, change_of, cut_of
+from dbdyno.snapshot.causes import ENGINES, change_at, change_of, cut_of
 from dbdyno.snapshot.model import beginning
 from dbdyno.snapshot.reading.active_rates import active_rates
 from dbdyno.snapshot.reading.interval import Interval
@@ -45,18 +45,14 @@ def _inside(interval: Interval) -> Verdict | None:
     if at is None:
         return None
     chain = interval.chain
-    halves = chain[: at + 1], chain[at:]
-    counts = len(halves[0]) - 1, len(halves[1]) - 1
+    counts = at, len(chain) - 1 - at
     if min(counts) < LEAST_CHOSEN:
         return None
-    values = [series(interval.store, half).values for half in halves]
-    with (
-        Interval(interval.store, chain[0], chain[at], halves[0]) as before,
-        Interval(interval.store, chain[at], chain[-1], halves[1]) as after,
-    ):
-        looked = [active_rates(side) for side in (before, after)]
-        facts = facts_of(change_of(before, after), looked, values, counts)
-        found = judge(replace(facts, level=LEVEL, least=LEAST_CHOSEN), THRESHOLD)
+    sides = interval.halves(at)
+    values = [series(interval.store, half.chain, half.sums).values for half in sides]
+    looked = [active_rates(side) for side in sides]
+    facts = facts_of(change_at(interval, at), looked, values, counts)
+    found = judge(replace(facts, level=LEVEL, least=LEAST_CHOSEN), THRESHOLD)
     if found.word not in ("worse", "better"):
         return None
     word, _, rest = found.title.partition(": ")

@@ -161,7 +161,11 @@ class Change(ABC):
     @cached_property
     def _counted(self) -> dict[Key, Pair]:
         texts: dict[Key, str] = {}
-        sides = [self.read_statements(one, texts) for one in (self.before, self.after)]
+        sides = [self.read_statements(self.before, texts)]
+        if self.after is self.before:
+            sides.append({key: dict(one) for key, one in sides[0].items()})
+        else:
+            sides.append(self.read_statements(self.after, texts))
         self.go_on(sides)
         every = sides[0].keys() | sides[1].keys()
         return {

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from types import ModuleType
+from typing import ClassVar
 
 from dbdyno.base.why import MOST as CAUSES_MOST
 from dbdyno.base.why import Cause as Reason
 from dbdyno.base.why import Why
-from dbdyno.snapshot.causes import mariadb, oracle, postgres, statements
+from dbdyno.snapshot.causes import statements
 from dbdyno.snapshot.causes.change import LEAST_MS, Cause, Change, Key
 from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.reading.ends import relation
@@ -78,11 +80,25 @@ CODES = {
 _SHOWN = columns("what:text share:ratio:of_the_change evidence:text when:text")
 
 
-ENGINES: dict[str, tuple[type[Change], tuple[ModuleType, ...]]] = {
-    "postgres": (postgres.PostgresChange, postgres.FAMILIES),
-    "mariadb": (mariadb.MariadbChange, mariadb.FAMILIES),
-    "oracle": (oracle.OracleChange, oracle.FAMILIES),
-}
+class _Engines(Mapping[str, tuple[type[Change], tuple[ModuleType, ...]]]):
+    """The engines by name; the rules of one are imported when they are asked for."""
+
+    _names: ClassVar = {"postgres": "PostgresChange", "mariadb": "MariadbChange", "oracle": "OracleChange"}
+
+    def __getitem__(self, name: str) -> tuple[type[Change], tuple[ModuleType, ...]]:
+        module = import_module(f"dbdyno.snapshot.causes.{name}") if name in self._names else None
+        if module is None:
+            raise KeyError(name)
+        return getattr(module, self._names[name]), module.FAMILIES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+ENGINES = _Engines()
 """The class of changes and the families of rules, for each engine that has rules."""
 
 
@@ -96,6 +112,10 @@ def causes(change: Change) -> list[Cause]:
 
     An indirect cause is left out if direct causes explain all of its statements.
     """
+    return change.once("causes", lambda: _causes(change))
+
+
+def _causes(change: Change) -> list[Cause]:
     families = (*ENGINES[change.before.before.engine][1], statements)
     found = [
         replace(cause, code=CODES.get(rule.__name__, rule.__name__))
@@ -229,25 +249,36 @@ def _fallen(change: Change) -> str:
 
 def cut_of(interval: Interval) -> int | None:
     """Return the index in the chain at which an interval changed most; None if it was steady or is too short."""
-    found = _series(interval)
-    return None if found is None else _where(interval, *found, _jumps(interval))[0]
+    found = _cut_in_words(interval)
+    return None if found is None else found[0]
+
+
+def change_at(interval: Interval, at: int) -> Change:
+    """Return the change from what is before a snapshot of an interval to what is after it."""
+    return interval.once(f"change {at}", lambda: change_of(*interval.halves(at)))
+
+
+def _cut_in_words(interval: Interval) -> tuple[int | None, str] | None:
+    """Return where an interval is cut, as in `_where`; None if it is not searched."""
+
+    def searched() -> tuple[int | None, str] | None:
+        found = _series(interval)
+        return None if found is None else _where(interval, *found, _jumps(interval))
+
+    return interval.once("cut", searched)
 
 
 def within(interval: Interval) -> Part | None:
     """Return the section of what happened inside one interval, or None if there are no rules for its engine."""
-    series = _series(interval)
-    if series is None:
+    found = _cut_in_words(interval)
+    if found is None:
         return _unsearched(interval)
-    at, how = _where(interval, *series, _jumps(interval))
+    at, how = found
     if at is None:
         return section("happened", "What happened", about=f"{how}.", notes=[NO_CHANGE])
     chain = interval.chain
-    with (
-        Interval(interval.store, chain[0], chain[at], chain[: at + 1]) as before,
-        Interval(interval.store, chain[at], chain[-1], chain[at:]) as after,
-    ):
-        about = f"{how} {chain[at].number} ({chain[at].at:%H:%M:%S} UTC): what is before it, against what is after."
-        return happened(change_of(before, after), about)
+    about = f"{how} {chain[at].number} ({chain[at].at:%H:%M:%S} UTC): what is before it, against what is after."
+    return happened(change_at(interval, at), about)
 
 
 def _unsearched(interval: Interval) -> Part | None:

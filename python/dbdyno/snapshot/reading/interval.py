@@ -10,13 +10,15 @@ in between also provide the samples, and figures over time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dbdyno.base.closing import Closing
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.base.json_types import TableRow
+from dbdyno.base.signals import interruptible
 from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot.engines.view import LOSSES, Column
 from dbdyno.snapshot.reading import clock
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 
     from dbdyno.snapshot.reading.sums.chain import Chain
     from dbdyno.snapshot.reading.sums.chunk import Chunk
+
+
+T = TypeVar("T")
+_SCHEMAS = count()
 
 
 class Interval(Ends, Closing):
@@ -57,13 +63,15 @@ class Interval(Ends, Closing):
         sums: Chain | None = None,
     ) -> None:
 
-        super().__init__(first, last, connection or in_memory())
+        super().__init__(first, last, connection or in_memory(in_order=True))
         self.store = store
         self._owned = connection is None
         self._made: dict[str, bool] = {}
         self._chain = chain
         self._sums = sums
         self._bridged: set[str] = set()
+        self._halves: dict[int, tuple[Interval, Interval]] = {}
+        self._once: dict[str, Any] = {}
         stepped = clock.verdict(self.chain)
         if len(self.chain) > 2:
             self.verdicts = self.sums.verdicts()
@@ -128,6 +136,28 @@ class Interval(Ends, Closing):
         found = {one.own_session for one in self.chain}
         return sorted(one for one in found if one is not None)
 
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """Return the result of `make()`, computed once and cached under `name`, for what several sections need."""
+        if name not in self._once:
+            self._once[name] = make()
+        return cast("T", self._once[name])
+
+    def halves(self, at: int) -> tuple[Interval, Interval]:
+        """Return the intervals before and after a snapshot of the chain, which are freed with this one."""
+        if at not in self._halves:
+            chains = self.chain[: at + 1], self.chain[at:]
+            made = (Interval(self.store, one[0], one[-1], one, connection=self._inner()) for one in chains)
+            self._halves[at] = (next(made), next(made))
+        return self._halves[at]
+
+    def _inner(self) -> duckdb.DuckDBPyConnection:
+        """Return a connection to an empty schema of this interval's database: a database of its own takes 20 ms."""
+        schema = f"inner_{next(_SCHEMAS)}"
+        inner = interruptible(self.connection.cursor())
+        inner.execute(f"create schema {schema}")
+        inner.execute(f"set schema = '{schema}'")
+        return inner
+
     def table(self, view: str) -> str:
         """Return the name of the table with a view's difference, which is created on first use.
 
@@ -170,6 +200,9 @@ class Interval(Ends, Closing):
 
     def close(self) -> None:
         """Free the tables."""
+        for half in (one for pair in self._halves.values() for one in pair):
+            half.close()
+            half.connection.close()
         if self._sums is not None:
             self._sums.close()
         if self._owned:

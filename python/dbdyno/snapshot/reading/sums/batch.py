@@ -34,7 +34,7 @@ class Batch:
 
     def __init__(self, chain: Sequence[Snapshot]) -> None:
 
-        self.connection = in_memory()
+        self.connection = in_memory(in_order=True)
         self.pairs: list[Ends] = []
         peeked: Any = {}
         self._seen: dict[str, str | None] = {}
