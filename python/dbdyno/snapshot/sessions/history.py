@@ -99,6 +99,7 @@ class History:
         self._hours = [one for one in interval.sums.chunks if one.home not in summed] if self._days else None
         self.where = dict(where or {})
         self._known: dict[str, list[Row]] = {}
+        self._grouped: dict[str, str] = {}
         self.text_of = texts(interval)
         self._classify()
 
@@ -117,21 +118,47 @@ class History:
         rows = self._values(dimension)
         return rows if top is None else rows[:top]
 
+    def group(self, dimensions: Sequence[str]) -> None:
+        """Sum up the samples by each of these dimensions, wait class and session, in one pass over them."""
+        wanted = [one for one in dimensions if one not in self._grouped]
+        if not wanted or not self.looks:
+            return
+        table = f"session_sums_{len(self._grouped)}"
+        names = [f"d{at}" for at in range(len(wanted))]
+        columns = [_column(one).removesuffix("::varchar") for one in wanted]
+        values = ", ".join(f"{column} as {name}" for column, name in zip(columns, names, strict=True))
+        sets = ", ".join(f"({name}, class, session)" for name in names)
+        # The bit of a column is set in `grouping` if the row is not grouped by it; the last column has the lowest bit.
+        masks = [(1 << len(names)) - 1 - (1 << at) for at in reversed(range(len(names)))]
+        said = " ".join(f"when {mask} then '{one}'" for mask, one in zip(masks, wanted, strict=True))
+        named = " ".join(
+            f"when {mask} then coalesce({name}::varchar, '{_NONE.get(one, 'none')}')"
+            for mask, name, one in zip(masks, names, wanted, strict=True)
+        )
+        self.interval.connection.execute(
+            f"""create or replace temp table {table} as
+            select case g {said} end as dimension, case g {named} end as name, class, session, seen from (
+              select grouping({", ".join(names)}) as g, {", ".join(names)}, class, session, sum(seen)::bigint as seen
+              from (select {values}, class, session, seen from session_seen) group by grouping sets ({sets}))"""
+        )
+        self._grouped |= dict.fromkeys(wanted, table)
+
     def _values(self, dimension: str) -> list[Row]:
         """Return all values of a dimension, queried only once."""
-        column, none = _column(dimension), _NONE.get(dimension, "none")
         if dimension in self._known:
             return self._known[dimension]
+        self.group((dimension,))
+        none = _NONE.get(dimension, "none")
+        grouped = f"(select name, class, session, seen from {self._grouped[dimension]} where dimension = '{dimension}')"
         rows = self.interval.query(
-            f"""with each as (
-              select coalesce({column}, '{none}') as name, class, sum(seen)::bigint as seen
-              from session_seen group by 1, 2)
+            f"""with each as (select name, class, sum(seen)::bigint as seen from {grouped} group by 1, 2)
             select name, sum(seen) / {self.looks} as aas, sum(seen)::bigint as seen,
               sum(seen) / nullif(sum(sum(seen)) over (), 0) as share,
               list({{'class': class, 'seen': seen}} order by seen desc, class) as classes
             from each group by name order by aas desc, name"""
         )
-        counts = self._sessions(column, none)
+        sql = f"select name, count(*) as n from (select distinct name, session from {grouped}) group by 1"
+        counts = {row["name"]: row["n"] for row in self.interval.query(sql)}
         without = WITHOUT_SHOWN if self.engine == "mariadb" else WITHOUT
         for row in rows:
             row["mostly"] = _mostly(row.pop("classes"), int(row["seen"]))
@@ -314,13 +341,6 @@ class History:
                 on s.event_type is not distinct from c.type and s.event is not distinct from c.named)
             where true{kept}"""
         )
-
-    def _sessions(self, column: str, none: str) -> dict[str, int]:
-        sql = (
-            f"select name, count(*) as n from (select distinct coalesce({column}, '{none}') as name, session"
-            " from session_seen) group by 1"
-        )
-        return {row["name"]: row["n"] for row in self.interval.query(sql)}
 
     def _parts(self) -> list[tuple[int, int, int]]:
         """Return from, to (microseconds by the server's clock) and number of looks of each sub-interval."""

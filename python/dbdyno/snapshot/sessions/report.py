@@ -73,6 +73,7 @@ def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) ->
 def _section(history: History, dimensions: tuple[str, ...], top: int) -> Part:
     interval = history.interval
     found = events(interval) if len(interval.chain) <= OPENED_MOST else happenings(interval)
+    history.group([one for one in dimensions if one not in objects.OBJECTS])
     tables = [
         _objects_table(history, one, top) if one in objects.OBJECTS else _table(history, one, top) for one in dimensions
     ]
