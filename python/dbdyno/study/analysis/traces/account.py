@@ -99,7 +99,6 @@ class Account:
 def account(traces: Traces) -> Account:
     """Return the account of one set; `statement_matching.match` must have matched the statements before."""
     _owners(traces)
-    traces.connection.execute("drop table if exists batches")  # which `strata` makes of both
     make_turns(traces)
     inside = _inside(traces)
     parts = _calls(traces, inside) + inside + _between(traces)

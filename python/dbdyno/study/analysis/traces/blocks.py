@@ -11,17 +11,22 @@ Needs the tables of `account`.
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from dbdyno.base.json_types import TableRow
+from dbdyno.study.analysis.traces.batches import at_least, batched
 from dbdyno.study.analysis.traces.turns import COMMIT
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from dbdyno.study.analysis.traces.batches import Ints
 
     Array = NDArray[np.float64]
     Numbers = dict[str, Array]
@@ -114,8 +119,12 @@ def cut(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
     if event is not None:
         name = event.replace("'", "''")
         chosen = f"select blk, elapsed_ns, started_ns, line from w where event = '{name}'"  # noqa: S608
-    block = _batch("") if unit == "batch" else "blk"
-    execute(f"create or replace temp table population as select {block}::uinteger as blk, elapsed_ns from ({chosen})")  # noqa: S608
+    put = "create or replace temp table population as select"
+    if unit == "batch":
+        with batched(traces, f"select *, 0 as grouped from ({chosen})", _batches) as rows_in_order:  # noqa: S608
+            execute(f"{put} batch::uinteger as blk, elapsed_ns from {rows_in_order}")
+    else:
+        execute(f"{put} blk::uinteger as blk, elapsed_ns from ({chosen})")
     rows = execute(
         f"select p.place, coalesce(sum(t.elapsed_ns), 0) from places p left join"  # noqa: S608
         f" (select t.elapsed_ns, {column}::bigint as blk from sessions t join pairs using (file)) t on t.blk = p.blk"
@@ -127,12 +136,8 @@ def cut(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
     return Blocks(unit, count, np.array([float(row[1]) / 1e9 for row in rows]))
 
 
-def _batch(line: str) -> str:
-    """Return SQL for the number of a row's batch within its line."""
-    within = f"partition by {line}" if line else ""
-    number = f"count(*) over ({within})"
-    batches = f"greatest(1, least({BATCHES}, {number} // {BATCH_LEAST}))"
-    return f"((row_number() over ({within} order by started_ns, line) - 1) * {batches} // {number})::bigint"
+def _batches(count: int) -> Ints:
+    return at_least(count, BATCHES, BATCH_LEAST)
 
 
 def per_block(traces: Traces, blocks: Blocks) -> Numbers:
@@ -219,15 +224,11 @@ class Line:
 def lines_of(traces: Traces, family: str, blocks: Blocks) -> dict[str, Line]:
     """Return the lines of a family by name."""
     is_batch = blocks.unit == "batch"
-    block = _batch("name") if is_batch else "blk"
-    quantiles = "null" if family == "statement" else "quantile_cont(time_ns, [0.5, 0.99])"
-    rows = traces.rows(
-        f"""
-        select name, blk, count(*) filter (counts) as n, sum(time_ns)::bigint as time,
-               max(elapsed_ns) as longest, {quantiles} as q, count(*) as calls
-        from (select * replace ({block} as blk) from ({_LINES[family]})) group by name, blk
-        """  # noqa: S608
-    )
+    with contextlib.ExitStack() as stack:
+        source = f"({_LINES[family]})"
+        if is_batch:
+            source = stack.enter_context(_in_batches(traces, source))
+        rows = _line_rows(traces, source, has_quantiles=family != "statement")
     found: dict[str, Line] = {}
     for row in rows:
         line = found.setdefault(row["name"], _empty(BATCHES if is_batch else blocks.count))
@@ -242,6 +243,33 @@ def lines_of(traces: Traces, family: str, blocks: Blocks) -> dict[str, Line]:
             if n * 0.01 >= BEYOND_MIN - 1e-9:
                 line.p99[at] = row["q"][1]
     return found
+
+
+@contextlib.contextmanager
+def _in_batches(traces: Traces, source: str) -> Iterator[str]:
+    """Yield a relation with the rows of lines and their batch as `blk`."""
+    traces.connection.execute(
+        "create or replace temp table line_names as select name, row_number() over (order by name) - 1 as grouped"  # noqa: S608
+        f" from (select distinct name from {source})"
+    )
+    query = (
+        f"select grouped::integer as grouped, * exclude (blk, name, grouped) from {source} join line_names using (name)"  # noqa: S608
+    )
+    with batched(traces, query, _batches) as rows:
+        shown = "name, batch as blk, * exclude (name, batch, grouped)"
+        yield f"(select {shown} from {rows} join line_names using (grouped))"  # noqa: S608
+
+
+def _line_rows(traces: Traces, source: str, *, has_quantiles: bool) -> list[TableRow]:
+    """Return counts, sums and quantiles of each line in each block."""
+    quantiles = "quantile_cont(time_ns, [0.5, 0.99])" if has_quantiles else "null"
+    return traces.rows(
+        f"""
+        select name, blk, count(*) filter (counts) as n, sum(time_ns)::bigint as time,
+               max(elapsed_ns) as longest, {quantiles} as q, count(*) as calls
+        from {source} group by name, blk
+        """  # noqa: S608
+    )
 
 
 def _empty(count: int) -> Line:

@@ -9,6 +9,7 @@ waits.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TraceError
@@ -20,13 +21,17 @@ from dbdyno.study.analysis.contract.rows import Figures, Model
 from dbdyno.study.analysis.drawn.pictures import distribution, tail
 from dbdyno.study.analysis.traces import page as traces_page
 from dbdyno.study.analysis.traces import verdict as traces_verdict
-from dbdyno.study.analysis.traces.account import account
+from dbdyno.study.analysis.traces.account import Account, account
 from dbdyno.study.analysis.traces.blocks import (
+    FAMILIES,
     QUANTILES,
     SEVERAL,
     Blocks,
+    Line,
+    Unit,
     cut,
     is_light,
+    lines_of,
     per_block,
     population,
     unit_of,
@@ -38,8 +43,9 @@ from dbdyno.study.analysis.traces.question import Question
 from dbdyno.study.analysis.traces.reasons import reasons
 from dbdyno.study.analysis.traces.statement_changes import SAME_WORK, are_transactions_alike, differ, rows_of
 from dbdyno.study.analysis.traces.statement_matching import match
-from dbdyno.study.analysis.traces.strata import What, strata
+from dbdyno.study.analysis.traces.strata import What, make_batches, strata
 from dbdyno.study.analysis.traces.tails import compare_tails
+from dbdyno.study.analysis.traces.turns import free_turns
 from dbdyno.study.analysis.traces.why import why_of
 from dbdyno.trace.holders import holders
 from dbdyno.trace.plans import plans_of
@@ -66,11 +72,11 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
     sets = (base, other)
     pairs = pair(sets, asked.pair) if asked.pair else None
     known = match(sets, merge_literals=asked.merge_literals)
-    explained = explain((account(base), account(other)), known, (holders(base), holders(other)))
     unit = "pair" if pairs and len(pairs.keys) >= SEVERAL else unit_of(sets)
-    blocks = (cut(base, unit, event=asked.event), cut(other, unit, event=asked.event))
-    values = _values_of(sets, asked)
-    numbers = (_heavy(per_block(base, blocks[0]), blocks[0]), _heavy(per_block(other, blocks[1]), blocks[1]))
+    read = [_read(traces, unit, name, asked) for traces, name in zip(sets, asked.names, strict=True)]
+    one, two = read
+    explained = explain((one.account, two.account), known, (holders(base), holders(other)))
+    blocks, values, numbers = (one.blocks, two.blocks), (one.values, two.values), (one.numbers, two.numbers)
     comparisons = _comparisons(sets, numbers, blocks, explained, asked)
     used = _used(comparisons[0].metric, numbers, blocks, explained, asked)
     verdict = decide({asked.names[1]: comparisons}, baseline=asked.names[0], headline=comparisons[0].metric)
@@ -97,6 +103,7 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
         "classical": traces_page.classical(values),
         "lines": compare_lines(
             sets,
+            (one.lines, two.lines),
             blocks,
             (numbers[0][counted], numbers[1][counted]),
             explained.scales,
@@ -114,18 +121,41 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
     return cleaned(model)
 
 
-def _values_of(sets: Sets, asked: Question) -> tuple[Any, Any]:
-    """Return all times of each set, sorted.
+@dataclass(frozen=True)
+class _Side:
+    """What a comparison needs of the rows of one set, so that those of the other can be read without them.
+
+    Attributes:
+        account: Its account.
+        blocks: How it is divided.
+        numbers: Values of each block.
+        values: All times of its population, sorted.
+        lines: Its lines by family.
+    """
+
+    account: Account
+    blocks: Blocks
+    numbers: Numbers
+    values: Any
+    lines: dict[str, dict[str, Line]]
+
+
+def _read(traces: Traces, unit: Unit, name: str, asked: Question) -> _Side:
+    """Return what is needed of the rows of a set, and free them.
 
     Raises:
-        TraceError: A set has none.
+        TraceError: The set has no times to compare.
     """
-    values = (population(sets[0]), population(sets[1]))
-    for name, found in zip(asked.names, values, strict=True):
-        if not found.size:
-            what = f"no wait for {asked.event!r}" if asked.event else "no call of the client"
-            raise TraceError(f"{what} in it", where=name, next_step="see the details with `dbdyno trace check`")
-    return values
+    found = account(traces)
+    blocks = cut(traces, unit, event=asked.event)
+    values = population(traces)
+    if not values.size:
+        what = f"no wait for {asked.event!r}" if asked.event else "no call of the client"
+        raise TraceError(f"{what} in it", where=name, next_step="see the details with `dbdyno trace check`")
+    numbers = _heavy(per_block(traces, blocks), blocks)
+    make_batches(traces)
+    free_turns(traces)
+    return _Side(found, blocks, numbers, values, {family: lines_of(traces, family, blocks) for family in FAMILIES})
 
 
 def _figures(sets: Sets, values: tuple[Any, Any], explained: Explained) -> Figures:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dbdyno.study.analysis.contract.parts import LineRow, LineSide
-from dbdyno.study.analysis.traces.blocks import FAMILIES, Blocks, Line, Unit, lines_of
+from dbdyno.study.analysis.traces.blocks import FAMILIES, Blocks, Line, Unit
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ RATES = ("count_per_s", "time_per_s")
 
 def compare_lines(
     sets: tuple[Traces, Traces],
+    lines: tuple[Mapping[str, dict[str, Line]], Mapping[str, dict[str, Line]]],
     blocks: tuple[Blocks, Blocks],
     executions: tuple[Array, Array],
     scales: tuple[float, float],
@@ -48,14 +49,17 @@ def compare_lines(
     level: float,
     threshold: float,
 ) -> list[LineRow]:
-    """Return a row per line; in each family, those with the largest share of the difference come first."""
+    """Return a row per line; in each family, those with the largest share of the difference come first.
+
+    `lines` are the lines of each set by family.
+    """
     from dbdyno.stats.blocks import decide_one, row_of
     from dbdyno.stats.decide import benjamini_hochberg
 
     rows: list[LineRow] = []
     found: list[tuple[LineRow, BlockComparison]] = []
     for family in FAMILIES:
-        sides = tuple(lines_of(s, family, b) for s, b in zip(sets, blocks, strict=True))
+        sides = tuple(side[family] for side in lines)
         about = _about(sets, family)
         for name in _names(sides):
             row = _row(family, name, about.get(name, {}), sides, scales)

@@ -1,7 +1,7 @@
 """Division of the response time of a set into strata: repeated work by kind, in time order.
 
 A stratum is one kind of call of one statement, or the round trips of one statement, or one event between calls.
-`stats.stratified` says what may be concluded from them. Needs the tables of `account`.
+`stats.stratified` says what may be concluded from them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from dbdyno.study.analysis.traces.account import ROUND_TRIP
+from dbdyno.study.analysis.traces.batches import batched, evenly
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
@@ -17,27 +18,39 @@ if TYPE_CHECKING:
 BATCHES = 20
 """Number of batches of a stratum; fewer if it has fewer parts."""
 What = Literal["response", "database", "cpu"]
-_PARTS = f"""
-  select owner, kind as name, true as is_call, false as is_network,
-         coalesce(self_elapsed_ns, elapsed_ns) as ns, coalesce(self_cpu_ns, cpu_ns, 0) as cpu_ns, started_ns, line
-  from owned
-  union all
-  select owner, case when class = 'network' then '{ROUND_TRIP}' else event end, false,
-         coalesce(class = 'network', false), elapsed_ns, 0, started_ns, line
-  from turns where not is_idle
+_STRATA = f"""
+create or replace temp table call_strata as
+  select row_number() over (order by owner, name) - 1 as grouped, owner, name, true as is_call, false as is_network
+  from (select distinct owner, kind as name from owned);
+create or replace temp table turn_strata as
+  select owner, event, class, dense_rank() over (order by owner, name, is_network) - 1 as grouped, name,
+         false as is_call, is_network
+  from (select distinct owner, event, class, case when class = 'network' then '{ROUND_TRIP}' else event end as name,
+               coalesce(class = 'network', false) as is_network
+        from turns where not is_idle);
 """  # noqa: S608
-"""All parts of the response time, each with the name of its stratum within its owner."""
+_CALLS = """
+select s.grouped::integer as grouped, coalesce(self_elapsed_ns, elapsed_ns) as ns,
+       coalesce(self_cpu_ns, cpu_ns, 0) as cpu_ns, started_ns, line
+from owned o join call_strata s on s.owner = o.owner and s.name = o.kind
+"""
+_TURNS = """
+select s.grouped::integer as grouped, t.elapsed_ns as ns, 0::bigint as cpu_ns, t.started_ns, t.line
+from turns t join turn_strata s on s.owner = t.owner and s.event is not distinct from t.event
+  and s.class is not distinct from t.class
+where not t.is_idle
+"""
+"""All parts of the response time, each with the number of its stratum."""
 _KEY = "owner, name, is_call, is_network"
 _CHOSEN = {"response": "true", "database": "not is_network", "cpu": "is_call"}
 
 
 def strata(traces: Traces, what: What) -> dict[str, list[Stratum]]:
-    """Return the strata of a total by their owner."""
+    """Return the strata of a total by their owner; needs the table of `make_batches`."""
     import numpy as np
 
     from dbdyno.stats.stratified import Stratum
 
-    _make_batches(traces)
     rows = traces.connection.execute(
         f"""
         select owner, list({"cpu_ns" if what == "cpu" else "ns"} order by batch), list(size order by batch)
@@ -51,15 +64,18 @@ def strata(traces: Traces, what: What) -> dict[str, list[Stratum]]:
     return found
 
 
-def _make_batches(traces: Traces) -> None:
-    """Create the table `batches`, the sums of each batch of each stratum, unless `account` has left it valid."""
-    traces.connection.execute(
-        f"""
-        create temp table if not exists batches as
-        with cut as (
-          select {_KEY}, ns, cpu_ns, ntile({BATCHES}) over (partition by {_KEY} order by started_ns, line) as batch
-          from ({_PARTS}))
-        select {_KEY}, batch, sum(ns)::double as ns, sum(cpu_ns)::double as cpu_ns, count(*)::double as size
-        from cut group by all
-        """  # noqa: S608
-    )
+def make_batches(traces: Traces) -> None:
+    """Create the table `batches`, the sums of each batch of each stratum; needs the tables of `account`."""
+    traces.connection.execute(_STRATA)
+    put = "create or replace temp table batches as"
+    for query, strata_of in ((_CALLS, "call_strata"), (_TURNS, "turn_strata")):
+        with batched(traces, query, lambda count: evenly(count, BATCHES)) as rows:
+            sums = "sum(ns)::double as ns, sum(cpu_ns)::double as cpu_ns, count(*)::double as size"
+            traces.connection.execute(
+                f"""
+                {put} select {_KEY}, batch, ns, cpu_ns, size
+                from (select grouped, batch, {sums} from {rows} group by all)
+                join (select distinct grouped, {_KEY} from {strata_of}) using (grouped)
+                """  # noqa: S608
+            )
+        put = "insert into batches"

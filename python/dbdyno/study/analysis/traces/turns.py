@@ -30,14 +30,14 @@ create or replace temp table turn_kinds as
   from (select distinct event, class from waits where call is null);
 """  # noqa: S608
 _OWNERS = f"""
-select session::bigint as session, line, owner_code as owner,
-       case owner when '{HARD}' then {_HARD} when '{COMMIT}' then {_COMMIT} else {_CALL} end as rank
+select session, line, owner_code::integer as owner,
+       case owner when '{HARD}' then {_HARD} when '{COMMIT}' then {_COMMIT} else {_CALL} end::utinyint as rank
 from owned join turn_owners using (owner) where depth = 0 and kind <> 'close'
 union all
-select session::bigint, line, owner_code, {_COMMIT} from transactions join turn_owners on owner = '{COMMIT}'
+select session, line, owner_code::integer, {_COMMIT}::utinyint from transactions join turn_owners on owner = '{COMMIT}'
 """  # noqa: S608
 _WAITS = f"""
-select w.session::bigint as session, w.line, w.file, w.started_ns, w.elapsed_ns, k.kind_code::integer as kind,
+select w.session, w.line, w.file, w.started_ns, w.elapsed_ns, k.kind_code::usmallint as kind,
        coalesce(w.event = '{FROM_CLIENT}', false) as ends,
        coalesce(w.think, false) or coalesce(w.class, '') = 'idle' as is_idle
 from waits w join turn_kinds k on k.event is not distinct from w.event and k.class is not distinct from w.class
@@ -59,8 +59,8 @@ def make_turns(traces: Traces) -> None:
     connection.register("turn_arrays", {**waits, "owner": owners})
     try:
         connection.execute(
-            "create or replace temp table turn_rows as select session::uinteger as session, file::uinteger as file,"
-            " line, started_ns, elapsed_ns, kind as kind_code, owner as owner_code, is_idle from turn_arrays"
+            "create or replace temp table turn_rows as select session, file, line, started_ns, elapsed_ns,"
+            " kind as kind_code, owner as owner_code, is_idle from turn_arrays"
         )
     finally:
         connection.unregister("turn_arrays")
@@ -71,6 +71,11 @@ def _arrays(traces: Traces, query: str) -> dict[str, NDArray[Any]]:
     import numpy as np
 
     return {name: np.asarray(one) for name, one in traces.connection.execute(query).fetchnumpy().items()}
+
+
+def free_turns(traces: Traces) -> None:
+    """Free what `make_turns` made, and so the views over it."""
+    traces.connection.execute("drop view if exists turns; drop table if exists turn_rows")
 
 
 def owners_of(owners: dict[str, NDArray[Any]], waits: dict[str, NDArray[Any]]) -> Ints:
@@ -84,14 +89,14 @@ def owners_of(owners: dict[str, NDArray[Any]], waits: dict[str, NDArray[Any]]) -
 
     many = owners["session"].size
     session = np.concatenate([owners["session"], waits["session"]])
-    order = np.lexsort((np.concatenate([owners["line"], waits["line"]]), session))
+    order = np.lexsort((np.concatenate([owners["line"], waits["line"]]), session)).astype(np.int32, copy=False)
     session = session[order]
     ends = np.concatenate([np.zeros(many, dtype=bool), waits["ends"]])[order]
     begins = np.ones(order.size, dtype=bool)
     begins[1:] = ends[:-1] | (session[1:] != session[:-1])
-    turn = np.cumsum(begins) - 1
+    turn = np.cumsum(begins, dtype=np.int32) - 1
     starts = np.flatnonzero(begins)
-    owner = np.full(starts.size, _NOTHING, dtype=np.int64)
+    owner = np.full(starts.size, _NOTHING, dtype=np.int32)
     is_owner = order < many
     mine, turns = order[is_owner], turn[is_owner]
     for rank in (_COMMIT, _HARD, _CALL):
@@ -99,7 +104,7 @@ def owners_of(owners: dict[str, NDArray[Any]], waits: dict[str, NDArray[Any]]) -
         # Of repeated indices the last one counts: backwards, that is the first in the turn.
         owner[turns[chosen][::-1]] = owners["owner"][mine[chosen]][::-1]
     owner = _filled(owner, session[starts])
-    found = np.empty(waits["session"].size, dtype=np.int64)
+    found = np.empty(waits["session"].size, dtype=np.int32)
     found[order[~is_owner] - many] = owner[turn[~is_owner]]
     return found
 

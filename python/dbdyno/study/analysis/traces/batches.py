@@ -1,0 +1,84 @@
+"""Batches of rows in time order, numbered within groups as arrays.
+
+A window of DuckDB over as many rows takes ten times as long, and several times the memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.trace.source import Traces
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.integer[Any]]
+
+ROWS = "batch_rows"
+"""Name of the relation that `batched` provides."""
+
+
+def evenly(count: int, batches: int) -> Ints:
+    """Return the batch of each of `count` rows, from 0: batches of equal length, the first ones longer by one.
+
+    They are those of SQL's `ntile`.
+    """
+    import numpy as np
+
+    length, longer = divmod(count, batches)
+    return np.repeat(np.arange(batches), [length + (at < longer) for at in range(batches)])
+
+
+def at_least(count: int, batches: int, least: int) -> Ints:
+    """Return the batch of each of `count` rows, from 0: at most `batches`, with at least `least` rows if possible."""
+    import numpy as np
+
+    return np.arange(count) * max(1, min(batches, count // least)) // count
+
+
+def numbered(group: Ints, started: Ints, line: Ints, batches_of: Callable[[int], Ints]) -> Ints:
+    """Return the batch of each row within its group, in the order of start and line.
+
+    Args:
+        group: The group of each row, small whole numbers.
+        started: When each row started.
+        line: Order of rows that started at the same time.
+        batches_of: The batches of a group with so many rows, in order.
+    """
+    import numpy as np
+
+    found = np.empty(group.size, dtype=np.int32)
+    order = np.argsort(group, kind="stable") if _in_order(started, line) else np.lexsort((line, started, group))
+    ordered = group[order]
+    ends = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    for low, high in zip([0, *ends], [*ends, group.size], strict=True):
+        found[order[low:high]] = batches_of(int(high - low))
+    return found
+
+
+def _in_order(started: Ints, line: Ints) -> bool:
+    earlier, same = started[1:] > started[:-1], started[1:] == started[:-1]
+    return bool((earlier | (same & (line[1:] >= line[:-1]))).all())
+
+
+@contextlib.contextmanager
+def batched(traces: Traces, query: str, batches_of: Callable[[int], Ints]) -> Iterator[str]:
+    """Yield the name of a relation with the rows of a query and their `batch`.
+
+    The query has the columns `grouped` (small whole numbers), `started_ns` and `line`, none of which may be NULL.
+    """
+    import numpy as np
+
+    rows = {name: np.asarray(one) for name, one in traces.connection.execute(query).fetchnumpy().items()}
+    if not rows["grouped"].size:
+        rows["batch"] = np.empty(0, dtype=np.int32)
+    else:
+        rows["batch"] = numbered(rows["grouped"], rows.pop("started_ns"), rows.pop("line"), batches_of)
+    traces.connection.register(ROWS, rows)
+    try:
+        yield ROWS
+    finally:
+        traces.connection.unregister(ROWS)
