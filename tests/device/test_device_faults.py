@@ -115,6 +115,31 @@ def test_a_flush_that_failed_is_followed_by_one_that_says_success(tmp_path: Path
         assert only_row(mount) == ("failed-flush", "flush", "a", 0)
 
 
+def test_a_write_hole_damages_synced_pages_that_share_a_row_with_one_that_is_not(tmp_path: Path):
+    require_fuse()
+    page, pages, hit = 4096, 256, set()
+    for seed in range(40):
+        below = tmp_path / str(seed)
+        below.mkdir()
+        folder, back = empty_folder(below), empty_folder(below, "back")
+        rule = fault_rule("write-hole:members=4,stripe_kb=64")
+        spec = {"device": "t", "folder": str(folder), "back": str(back), "faults": [rule], "cuts": True}
+        synced = [bytes([number]) * page for number in range(pages)]
+        with mounted(spec) as mount, (folder / "a").open("wb", buffering=0) as file:  # type: ignore[arg-type]
+            file.write(b"".join(synced))
+            os.fsync(file)
+            os.pwrite(file.fileno(), b"\xff" * page, 0)
+            report = mount.cut(seed, 512)
+        found = (back / "a").read_bytes()
+        damaged = [number for number in range(1, pages) if found[number * page :][:page] != synced[number]]
+        assert set(damaged) <= {16, 32}  # the same place of the other two pieces of its row
+        rows = [row["offset_bytes"] // page for row in report["rows"] if row["kind"] == "rebuilt-page"]
+        assert [number for number in rows if number] == damaged
+        assert report["pages_rebuilt"] == len(rows)
+        hit |= set(damaged)
+    assert hit == {16, 32}
+
+
 def test_no_kind_of_fault_is_without_a_test():
     text = Path(__file__).read_text()
     assert not [kind for kind in KINDS if f'"{kind}:' not in text and f'"{kind}"' not in text]

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -100,6 +101,36 @@ def test_a_command_mounts_shows_and_unmounts(tmp_path: Path):
     assert (twice.returncode, "mounted on a device already" in twice.stderr) == (2, True)
     assert dbdyno("device", "unmount", folder).returncode == 0
     assert (tmp_path / "mounted.data" / "a").read_text() == "x"
+
+
+def test_discards_take_time_free_pages_and_wear_is_said(tmp_path: Path):
+    require_fuse()
+    folder = empty_folder(tmp_path)
+    slower = ("--set", "firmware_us=500")  # than the way through the kernel
+    done = dbdyno("device", "mount", "nvme-client-2024", folder, "--direct-io", *slower)
+    assert done.returncode == 0, done.stderr
+
+    def wear() -> dict[str, float]:
+        (row,) = json.loads(dbdyno("device", "status", folder, "--wear", "--format", "json").stdout)
+        return row
+
+    try:
+        with (folder / "a").open("wb", buffering=0) as file:
+            for _ in range(4):
+                file.write(b"x" * (1 << 20))
+        punch = ("fallocate", "--punch-hole", "--offset", "0", "--length", str(2 << 20), str(folder / "a"))
+        subprocess.run(punch, check=True)
+        rows = {row["kind"]: row for row in json.loads(dbdyno("device", "status", folder, "--format", "json").stdout)}
+        # Two pieces of a megabyte, one after the other on the link: 50 us, and 10 us for each.
+        assert rows["discard"]["count"] == 1
+        assert 500 <= rows["discard"]["p50_us"] < 750
+        assert (wear()["host_pages"], wear()["trimmed_pages"], wear()["write_amplification"]) == (1024, 512, 1.0)
+        (folder / "a").unlink()
+        until(lambda: wear()["trimmed_pages"] == 1024, 10)
+        assert wear()["erases"] == wear()["erases_most"] == 0
+    finally:
+        unmount(folder)
+    _nothing_is_left(folder)
 
 
 def test_a_killed_mount_says_so_and_can_be_removed(tmp_path: Path):
@@ -244,6 +275,9 @@ def _nothing_is_left(folder: Path) -> None:
         (("gp3", "m", "--fail", "eio:pth=x"), "did you mean path?"),
         (("gp3", "m", "--fail", "eio:operation=sync"), "use one of read, write, flush"),
         (("gp3", "m", "--fail", "slow:ms=fast"), "ms must be a whole number"),
+        (("gp3", "m", "--fail", "write-hole:path=x"), "use one of members, stripe_kb"),
+        (("gp3", "m", "--fail", "write-hole:members=2"), "3 to 256 members"),
+        (("gp3", "m", "--fail", "eio:members=4"), "there is no key of eio 'members'"),
     ],
 )
 def test_what_cannot_be_mounted_is_refused_and_nothing_changes(tmp_path: Path, words: tuple[str, ...], said: str):

@@ -33,7 +33,9 @@ name = "b"
 CUT: CutRow = {
     **dict.fromkeys(("tried", "acknowledged", "found"), 40),  # type: ignore[typeddict-item]
     **{key: [] for key in ("lost", "doubled", "ghosts", "damaged", "halves")},
-    **dict.fromkeys(("lost_of_earlier", "log_bytes", "pages", "pages_lost", "pages_torn", "names_undone"), 0),
+    **dict.fromkeys(
+        ("lost_of_earlier", "log_bytes", "pages", "pages_lost", "pages_torn", "names_undone", "pages_rebuilt"), 0
+    ),
     "cut": 1,
     "after_changes": 9,
     "in_recovery": False,

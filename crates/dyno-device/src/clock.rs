@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use dyno_model::device::{Device, Done, Kind, Observer, Request};
+use dyno_model::device::{Device, Done, Kind, Observer, Request, Wear};
 use dyno_model::kernel::{Sim, Simulation};
 use dyno_stats::histogram::LogHistogram;
 
@@ -31,18 +31,28 @@ use crate::devices::Model;
 /// Function that sends the reply of a request.
 pub type Reply = Box<dyn FnOnce() + Send>;
 
+/// Longest wait for the wear of a device.
+const WEAR_WAIT: Duration = Duration::from_secs(1);
 /// The thread spins for this long before an event [ns]: longer than the system takes to wake it.
 const SPIN_NS: u64 = 60_000;
 
 enum Order {
     Io { arrived_ns: u64, pieces: Vec<Request>, reply: Reply },
     Flush { arrived_ns: u64, reply: Reply },
+    Discard { arrived_ns: u64, ranges: Vec<Range>, reply: Reply },
+    Wear { arrived_ns: u64, answer: mpsc::Sender<Vec<Wear>> },
 }
+
+/// Offset and length on the device [bytes].
+pub type Range = (u64, u64);
 
 impl Order {
     fn arrived_ns(&self) -> u64 {
         match self {
-            Self::Io { arrived_ns, .. } | Self::Flush { arrived_ns, .. } => *arrived_ns,
+            Self::Io { arrived_ns, .. }
+            | Self::Flush { arrived_ns, .. }
+            | Self::Discard { arrived_ns, .. }
+            | Self::Wear { arrived_ns, .. } => *arrived_ns,
         }
     }
 }
@@ -56,6 +66,8 @@ pub struct Timing {
     pub write_ns: LogHistogram,
     /// Modelled times of flushes [ns].
     pub flush_ns: LogHistogram,
+    /// Modelled times of discards [ns].
+    pub discard_ns: LogHistogram,
     /// Delay of replies after their modelled time [ns].
     pub late_ns: LogHistogram,
 }
@@ -139,6 +151,18 @@ impl Clock {
         self.order(Order::Flush { arrived_ns, reply });
     }
 
+    /// Submits a discard of ranges; a device that ignores discards replies at once.
+    pub fn discard(&self, arrived_ns: u64, ranges: Vec<Range>, reply: Reply) {
+        self.order(Order::Discard { arrived_ns, ranges, reply });
+    }
+
+    /// Returns the wear of the device's flash; empty if it has none, or has been stopped.
+    pub fn wear(&self) -> Vec<Wear> {
+        let (answer, answered) = mpsc::channel();
+        self.order(Order::Wear { arrived_ns: self.now_ns(), answer });
+        answered.recv_timeout(WEAR_WAIT).unwrap_or_default()
+    }
+
     fn order(&self, order: Order) {
         self.shared.inbox.lock().unwrap_or_else(PoisonError::into_inner).push(order);
         self.thread.unpark();
@@ -178,10 +202,17 @@ impl Observer for Finished {
     }
 }
 
+/// What was asked of the device.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Io(Kind),
+    Discard,
+}
+
 struct Open {
     arrived_ns: u64,
     pieces: usize,
-    kind: Kind,
+    asked: Asked,
     reply: Reply,
 }
 
@@ -236,6 +267,8 @@ impl Engine {
                 Order::Io { pieces, reply, .. } => self.submit(arrived_ns, pieces, reply),
                 Order::Flush { reply, .. } if self.writes.is_empty() => self.complete_flush(0, reply),
                 Order::Flush { reply, .. } => drop(self.flushes.insert(self.number, (arrived_ns, reply))),
+                Order::Discard { ranges, reply, .. } => self.discard(arrived_ns, &ranges, reply),
+                Order::Wear { answer, .. } => drop(answer.send(self.device.wear())),
             }
         }
     }
@@ -245,8 +278,8 @@ impl Engine {
             reply();
             return;
         };
-        let open = Open { arrived_ns, pieces: pieces.len(), kind: first.kind, reply };
-        if open.kind == Kind::Write {
+        let open = Open { arrived_ns, pieces: pieces.len(), asked: Asked::Io(first.kind), reply };
+        if open.asked == Asked::Io(Kind::Write) {
             self.writes.insert(self.number);
         }
         self.open.insert(self.number, open);
@@ -255,6 +288,18 @@ impl Engine {
             self.device.submit(piece, Done::new(observer, self.number));
         }
         self.deliver();
+    }
+
+    fn discard(&mut self, arrived_ns: u64, ranges: &[Range], reply: Reply) {
+        let observer = || -> Rc<dyn Observer> { Rc::<Finished>::clone(&self.finished) };
+        let done = || Done::new(observer(), self.number);
+        let taken = ranges.iter().filter(|(offset, bytes)| self.device.discard(*offset, *bytes, done()).is_none());
+        let pieces = taken.count();
+        if pieces == 0 {
+            reply();
+            return;
+        }
+        self.open.insert(self.number, Open { arrived_ns, pieces, asked: Asked::Discard, reply });
     }
 
     /// Processes all events that are due.
@@ -283,21 +328,22 @@ impl Engine {
                 continue;
             }
             let Some(open) = self.open.remove(&number) else { continue };
-            self.send(open.kind, at_ns - open.arrived_ns, at_ns, open.reply);
-            if open.kind == Kind::Write {
+            self.send(open.asked, at_ns - open.arrived_ns, at_ns, open.reply);
+            if open.asked == Asked::Io(Kind::Write) {
                 self.writes.remove(&number);
                 self.release_flushes(at_ns);
             }
         }
     }
 
-    fn send(&self, kind: Kind, took_ns: u64, at_ns: u64, reply: Reply) {
+    fn send(&self, asked: Asked, took_ns: u64, at_ns: u64, reply: Reply) {
         reply();
         let late_ns = (self.shared.now_ns() + self.half_floor_ns()).saturating_sub(at_ns);
         let mut timing = self.shared.timing.lock().unwrap_or_else(PoisonError::into_inner);
-        match kind {
-            Kind::Read => timing.read_ns.record(took_ns),
-            Kind::Write => timing.write_ns.record(took_ns),
+        match asked {
+            Asked::Io(Kind::Read) => timing.read_ns.record(took_ns),
+            Asked::Io(Kind::Write) => timing.write_ns.record(took_ns),
+            Asked::Discard => timing.discard_ns.record(took_ns),
         }
         timing.late_ns.record(late_ns);
     }

@@ -8,7 +8,7 @@ use dyno_model::kernel::{Sim, Simulation};
 use dyno_model::machine::{Machine, MachineError};
 
 /// Name and TOML text of each device.
-const DEVICES: [(&str, &str); 17] = [
+const DEVICES: [(&str, &str); 20] = [
     ("disk-7200", include_str!("../devices/disk-7200.toml")),
     ("disk-7200-cache", include_str!("../devices/disk-7200-cache.toml")),
     ("disk-15000", include_str!("../devices/disk-15000.toml")),
@@ -16,10 +16,13 @@ const DEVICES: [(&str, &str); 17] = [
     ("mirror-15000", include_str!("../devices/mirror-15000.toml")),
     ("mirror-slow", include_str!("../devices/mirror-slow.toml")),
     ("stripe-15000", include_str!("../devices/stripe-15000.toml")),
+    ("raid5-15000", include_str!("../devices/raid5-15000.toml")),
     ("flash-log", include_str!("../devices/flash-log.toml")),
     ("flash-2011", include_str!("../devices/flash-2011.toml")),
+    ("flash-2013", include_str!("../devices/flash-2013.toml")),
     ("sata-2024", include_str!("../devices/sata-2024.toml")),
     ("nvme-2024", include_str!("../devices/nvme-2024.toml")),
+    ("nvme-client-2024", include_str!("../devices/nvme-client-2024.toml")),
     ("optane-2018", include_str!("../devices/optane-2018.toml")),
     ("gp2", include_str!("../devices/gp2.toml")),
     ("gp3", include_str!("../devices/gp3.toml")),

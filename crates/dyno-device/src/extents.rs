@@ -4,6 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use dyno_model::device::{Kind, Request};
 
+use crate::clock::Range;
+
 /// Allocation unit [bytes].
 pub const EXTENT_BYTES: u64 = 1 << 20;
 
@@ -59,13 +61,37 @@ impl Extents {
         Some(extent)
     }
 
-    /// Frees the space of a file from an offset on.
-    pub fn free(&mut self, file: u64, offset: u64) {
+    /// Frees the space of a file from an offset on; returns the ranges of the device that are free now.
+    pub fn free(&mut self, file: u64, offset: u64) -> Vec<Range> {
         let first = offset.div_ceil(EXTENT_BYTES);
         let gone: Vec<_> = self.of.keys().copied().filter(|&(of, number)| of == file && number >= first).collect();
-        for key in gone {
-            self.freed.extend(self.of.remove(&key));
-        }
+        let mut free: Vec<u64> = gone.iter().filter_map(|key| self.of.remove(key)).collect();
+        free.sort_unstable();
+        self.freed.extend(&free);
+        free.into_iter().map(|extent| (extent * EXTENT_BYTES, EXTENT_BYTES)).collect()
+    }
+
+    /// Returns the ranges of the device that a range of a file has; what has no space yet is left out.
+    pub fn ranges(&self, file: u64, offset: u64, bytes: u64) -> Vec<Range> {
+        let parts = offset / EXTENT_BYTES..(offset + bytes).div_ceil(EXTENT_BYTES);
+        let part = |number: u64| {
+            let extent = self.of.get(&(file, number))?;
+            let from = offset.max(number * EXTENT_BYTES);
+            let to = (offset + bytes).min((number + 1) * EXTENT_BYTES);
+            Some((extent * EXTENT_BYTES + from % EXTENT_BYTES, to - from))
+        };
+        parts.filter_map(part).collect()
+    }
+
+    /// Returns the address of an offset of a file, if it has space.
+    pub fn address(&self, file: u64, offset: u64) -> Option<u64> {
+        let extent = self.of.get(&(file, offset / EXTENT_BYTES))?;
+        Some(extent * EXTENT_BYTES + offset % EXTENT_BYTES)
+    }
+
+    /// Returns the file of each extent in use, and the number of the extent within the file.
+    pub fn files(&self) -> HashMap<u64, (u64, u64)> {
+        self.of.iter().map(|(&(file, number), &extent)| (extent, (file, number))).collect()
     }
 }
 
@@ -87,7 +113,9 @@ mod tests {
         assert_eq!(extents.pieces(Kind::Write, 1, 0, 8), Some(vec![Request::write(0, 8)]));
         assert_eq!(extents.pieces(Kind::Read, 2, 0, 8), Some(vec![Request::read(1 << 20, 8)]));
         assert_eq!(extents.pieces(Kind::Write, 1, 1 << 20, 8), None);
-        extents.free(2, 0);
+        assert_eq!(extents.ranges(2, 4_096, 8), [((1 << 20) + 4_096, 8)]);
+        assert_eq!(extents.free(2, 0), [(1 << 20, 1 << 20)]);
+        assert_eq!(extents.ranges(2, 4_096, 8), []);
         assert_eq!(extents.pieces(Kind::Write, 1, 1 << 20, 8), Some(vec![Request::write(1 << 20, 8)]));
     }
 }

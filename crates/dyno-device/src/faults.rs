@@ -21,6 +21,11 @@ pub enum FaultKind {
     LyingFlush,
     /// A flush fails; its writes count as written, but are lost.
     FailedFlush,
+    /// After a power cut a member of a RAID-5 array is rebuilt from parity that is older or newer than the data.
+    WriteHole,
+    /// After that a page is what neither program nor array had written.
+    #[serde(skip_deserializing)]
+    RebuiltPage,
     /// After a power cut a page has its former content.
     #[serde(skip_deserializing)]
     LostPage,
@@ -71,6 +76,12 @@ pub struct Rule {
     /// Additional time of a slow operation [ms].
     #[serde(default)]
     pub ms: u64,
+    /// Members of an array with a write hole; 0 for the default.
+    #[serde(default)]
+    pub members: u64,
+    /// Piece of a member in each row of it [KB]; 0 for the default.
+    #[serde(default)]
+    pub stripe_kb: u64,
 }
 
 impl Rule {
@@ -79,7 +90,11 @@ impl Rule {
             FaultKind::Enospc => operation == Operation::Write,
             FaultKind::LyingFlush | FaultKind::FailedFlush => operation == Operation::Flush,
             FaultKind::Eio | FaultKind::Slow | FaultKind::Stuck => true,
-            FaultKind::LostPage | FaultKind::TornPage | FaultKind::UndoneName => false,
+            FaultKind::WriteHole
+            | FaultKind::RebuiltPage
+            | FaultKind::LostPage
+            | FaultKind::TornPage
+            | FaultKind::UndoneName => false,
         };
         possible && self.operation.is_none_or(|only| only == operation)
     }

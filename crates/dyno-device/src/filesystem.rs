@@ -13,13 +13,14 @@ use std::time::Duration;
 use dyno_model::device::Kind;
 use fuser::{Errno, FileHandle, FopenFlags, ReplyData, ReplyEmpty, ReplyWrite};
 
-use crate::clock::{Clock, Reply, Timing};
+use crate::clock::{Clock, Range, Reply, Timing};
 use crate::extents::Extents;
 use crate::faults::{FaultKind, Faults, Operation};
 use crate::journal::Journal;
 use crate::nodes::Nodes;
 use crate::status::{Status, Times};
 use crate::undo::Changes;
+use crate::write_hole::Hole;
 
 /// Time for which the kernel may cache names and attributes, since nobody else changes the underlying folder.
 pub const KEEP: Duration = Duration::from_secs(59);
@@ -59,6 +60,8 @@ pub struct Shared {
     pub extents: Mutex<Extents>,
     pub undoable: Option<Mutex<Undoable>>,
     pub faults: Faults,
+    /// Array whose write hole a power cut opens.
+    pub hole: Option<Hole>,
     pub power: RwLock<Power>,
     /// Number of changes until the power fails; `u64::MAX` for never.
     pub changes_left: AtomicU64,
@@ -150,6 +153,28 @@ impl Shared {
         Ok(())
     }
 
+    /// Gives a range of a file its place on an array with a write hole.
+    fn settle(&self, kind: Kind, number: u64, range: (u64, u64)) {
+        if self.hole.is_some() {
+            locked(&self.extents).pieces(kind, number, range.0, range.1);
+        }
+    }
+
+    /// Replies when the device has completed a discard.
+    pub fn discard(&self, arrived_ns: u64, ranges: Vec<Range>, reply: ReplyEmpty) {
+        match &self.clock {
+            Some(clock) if !ranges.is_empty() => clock.discard(arrived_ns, ranges, Box::new(move || reply.ok())),
+            _ => reply.ok(),
+        }
+    }
+
+    /// Tells the device that ranges of it are free, without waiting for it.
+    pub fn forget_ranges(&self, ranges: Vec<Range>) {
+        if let Some(clock) = self.clock.as_ref().filter(|_| !ranges.is_empty()) {
+            clock.discard(clock.now_ns(), ranges, Box::new(|| {}));
+        }
+    }
+
     /// Applies the fault rule that matches an operation, and returns the resulting error.
     fn strike(&self, operation: Operation, number: u64, offset: u64, bytes: u64) -> Result<Option<FaultKind>, Errno> {
         if self.faults.is_empty() {
@@ -197,6 +222,7 @@ impl Shared {
             Err(error) => return reply.error(error.into()),
         };
         let range = (offset, content.len() as u64);
+        self.settle(Kind::Read, number, range);
         let reply: Reply = Box::new(move || reply.data(&content));
         // A read finds space: what has none reads as zeros, without the device.
         if let Err(reply) = self.submit(Kind::Read, number, range, arrived_ns, reply) {
@@ -221,6 +247,7 @@ impl Shared {
             if let Some(mut undoable) = self.undoable() {
                 undoable.journal.before_write(number, file, offset, bytes)?;
                 undoable.journal.rewrite(number, offset, bytes);
+                self.settle(Kind::Write, number, (offset, bytes));
                 file.write_all_at(data, offset)?;
                 return Ok(());
             }
@@ -293,6 +320,8 @@ impl Shared {
             read: none,
             write: none,
             flush: none,
+            discard: none,
+            wear: self.clock.as_ref().map_or_else(Vec::new, Clock::wear),
             late: none,
             faults: self.faults.rows(),
         };

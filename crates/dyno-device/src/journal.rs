@@ -61,7 +61,9 @@ pub struct Lost {
     pub pages_torn: u64,
     /// Changes of folders that were undone.
     pub names_undone: u64,
-    /// Each lost or torn page, and each change of a folder that was undone.
+    /// Pages that a rebuild of a RAID-5 array damaged.
+    pub pages_rebuilt: u64,
+    /// Each lost, torn or damaged page, and each change of a folder that was undone.
     pub rows: Vec<FaultRow>,
 }
 
@@ -81,6 +83,18 @@ impl Mood {
         let torn_16 = [0, 4, 16 - lost_16][dice.below(3) as usize].min(16 - lost_16);
         Self { lost_16, torn_16 }
     }
+}
+
+/// Unsynced page of a file: its content when it was synced, and the last that was written.
+pub struct Unsure {
+    /// Node number of the file.
+    pub file: u64,
+    /// Number of the page.
+    pub page: u64,
+    /// Synced content, with zeros behind the end of the file.
+    pub former: Vec<u8>,
+    /// Written content, likewise.
+    pub latest: Vec<u8>,
 }
 
 /// Unsynced content of files by node number.
@@ -149,6 +163,31 @@ impl Journal {
         self.files.remove(&number);
     }
 
+    /// Returns the unsynced pages of the files that still exist, in order; those of shortened files are left out.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn unsynced(&self, path: impl Fn(u64) -> Option<std::path::PathBuf>) -> io::Result<Vec<Unsure>> {
+        let mut all = Vec::new();
+        for (&number, unsynced) in &self.files {
+            let Some(path) = path(number).filter(|path| path.is_file()) else { continue };
+            let file = File::open(path)?;
+            if file.metadata()?.len() < unsynced.size {
+                continue;
+            }
+            for (&page, former) in &unsynced.pages {
+                let whole = |mut content: Vec<u8>| {
+                    content.resize(PAGE_BYTES as usize, 0);
+                    content
+                };
+                let (former, latest) = (whole(former.clone()), whole(read_page(&file, page)?));
+                all.push(Unsure { file: number, page, former, latest });
+            }
+        }
+        all.sort_unstable_by_key(|own| (own.file, own.page));
+        Ok(all)
+    }
+
     /// Restores each unsynced file to what the device has; `path` returns the path of those that still exist, and
     /// `note` is called with kind of fault, file and number of each page that is lost or torn.
     ///
@@ -183,7 +222,11 @@ impl Journal {
     }
 }
 
-fn read_page(file: &File, page: u64) -> io::Result<Vec<u8>> {
+/// Reads a page of a file, which may end within it.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read_page(file: &File, page: u64) -> io::Result<Vec<u8>> {
     let mut content = vec![0; PAGE_BYTES as usize];
     let mut have = 0;
     while have < content.len() {

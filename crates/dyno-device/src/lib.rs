@@ -15,6 +15,7 @@
 //! | [`extents`] | addresses of files on the device |
 //! | [`journal`] | what is not yet synced, and what is left of it after a power cut |
 //! | [`faults`] | errors, delays and lies of a device |
+//! | [`write_hole`] | what a RAID-5 array damages that loses power, then a member |
 //!
 //! Limits: data are not synced to the folder below, so that a crash of the machine itself may lose them; a flush of the
 //! device waits for its writes and costs nothing else.
@@ -32,6 +33,7 @@ pub mod replay;
 mod requests;
 mod status;
 mod undo;
+pub mod write_hole;
 
 use std::io;
 

@@ -27,6 +27,7 @@ use crate::journal::{Journal, Lost, Names};
 use crate::nodes::Nodes;
 use crate::status::{STATUS, Status};
 use crate::undo::Changes;
+use crate::write_hole::Hole;
 
 /// What to mount, and how.
 #[derive(Clone, Debug, Deserialize)]
@@ -91,6 +92,7 @@ impl Mount {
             spec;
         let model = toml.map(|text| Model::new(&text, &settings, seed)).transpose()?;
         let clock = model.clone().map(Clock::start).transpose()?;
+        let hole = Hole::of(&faults)?;
         let root = back.canonicalize()?;
         let undoable = if cuts {
             let changes = Changes::new(&root, names)?;
@@ -98,7 +100,7 @@ impl Mount {
         } else {
             None
         };
-        let capacity_bytes = clock.as_ref().map_or(0, Clock::capacity_bytes);
+        let capacity_bytes = clock.as_ref().map_or(u64::MAX, Clock::capacity_bytes);
         let shared = Arc::new(Shared {
             nodes: Mutex::new(Nodes::new(&root)),
             root,
@@ -108,6 +110,7 @@ impl Mount {
             extents: Mutex::new(Extents::new(capacity_bytes)),
             undoable,
             faults: Faults::new(faults),
+            hole,
             power: RwLock::new(Power::default()),
             changes_left: AtomicU64::new(u64::MAX),
             changes: AtomicU64::new(0),
@@ -214,12 +217,21 @@ impl Mount {
         let mut rows: Vec<FaultRow> =
             undone.into_iter().map(|path| row(FaultKind::UndoneName, shown(path), 0, 0)).collect();
         let path = |number| locked(&self.shared.nodes).path(number);
+        let unsure = if self.shared.hole.is_some() { journal.unsynced(path)? } else { Vec::new() };
         let lost = journal.cut(&mut dice, sector_bytes, path, |kind, number, page| {
             let file = locked(&self.shared.nodes).shown(number);
             rows.push(row(kind, file, page * PAGE_BYTES, PAGE_BYTES));
         })?;
+        let mut pages_rebuilt = 0;
+        if let Some(hole) = self.shared.hole {
+            for (number, page) in hole.rebuild(&mut dice, &locked(&self.shared.extents), &unsure, path)? {
+                let file = locked(&self.shared.nodes).shown(number);
+                rows.push(row(FaultKind::RebuiltPage, file, page * PAGE_BYTES, PAGE_BYTES));
+                pages_rebuilt += 1;
+            }
+        }
         changes.end()?;
-        Ok(Lost { names_undone, rows, ..lost })
+        Ok(Lost { names_undone, pages_rebuilt, rows, ..lost })
     }
 
     /// Returns true if the folder is no longer mounted.

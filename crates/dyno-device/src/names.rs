@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use fuser::{Errno, FileHandle, FileType, RenameFlags, Request, TimeOrNow};
 use nix::fcntl::FallocateFlags;
 
+use crate::clock::Range;
 use crate::filesystem::{Opened, Shared, locked};
 use crate::nodes::{ROOT, STATUS_NUMBER, attributes};
 use crate::status::STATUS;
@@ -110,7 +111,8 @@ impl Shared {
             } else {
                 nodes.forget(number);
                 drop(nodes);
-                locked(&self.extents).free(number, 0);
+                let free = locked(&self.extents).free(number, 0);
+                self.forget_ranges(free);
             }
             Ok(())
         })
@@ -139,7 +141,15 @@ impl Shared {
             }
             let mut nodes = locked(&self.nodes);
             if let Some(old) = old {
-                if self.undoable.is_some() { nodes.displace(old) } else { nodes.forget(old) }
+                if self.undoable.is_some() {
+                    nodes.displace(old);
+                } else {
+                    nodes.forget(old);
+                    if replaced.is_some_and(|found| found.nlink() == 1) {
+                        let free = locked(&self.extents).free(old, 0);
+                        self.forget_ranges(free);
+                    }
+                }
             }
             nodes.place(number, to.0, to.1);
             Ok(())
@@ -178,7 +188,8 @@ impl Shared {
             undoable.journal.before_resize(number, &file, size)?;
         }
         file.set_len(size)?;
-        locked(&self.extents).free(number, size);
+        let free = locked(&self.extents).free(number, size);
+        self.forget_ranges(free);
         Ok(())
     }
 
@@ -197,7 +208,8 @@ impl Shared {
         Ok(Opened::Folder(found))
     }
 
-    pub fn allocate(&self, handle: FileHandle, offset: u64, length: u64, mode: i32) -> Result<(), Errno> {
+    /// Allocates or punches a range of a file; returns the ranges of the device that are to be discarded.
+    pub fn allocate(&self, handle: FileHandle, offset: u64, length: u64, mode: i32) -> Result<Vec<Range>, Errno> {
         let opened = self.opened(handle)?;
         let Opened::File(number, file) = &*opened else { return Err(Errno::EBADF) };
         let flags = FallocateFlags::from_bits_truncate(mode);
@@ -208,7 +220,9 @@ impl Shared {
                 undoable.journal.before_write(*number, file, offset, bytes)?;
             }
             let done = nix::fcntl::fallocate(file, flags, offset as i64, length as i64);
-            done.map_err(|error| Errno::from(io::Error::from(error)))
+            done.map_err(|error| Errno::from(io::Error::from(error)))?;
+            let is_hole = flags.contains(FallocateFlags::FALLOC_FL_PUNCH_HOLE);
+            Ok(if is_hole { locked(&self.extents).ranges(*number, offset, length) } else { Vec::new() })
         })
     }
 }

@@ -266,7 +266,11 @@ impl Filesystem for DeviceFiles {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        empty(reply, self.0.allocate(fh, offset, length, mode));
+        let arrived_ns = self.0.arrival_ns();
+        match self.0.allocate(fh, offset, length, mode) {
+            Ok(ranges) => self.0.discard(arrived_ns, ranges, reply),
+            Err(error) => reply.error(error),
+        }
     }
 
     fn destroy(&mut self) {

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::clock::Timing;
 use crate::faults::FaultRow;
+use dyno_model::device::Wear;
 use dyno_stats::histogram::LogHistogram;
 
 /// Name of the hidden status file.
@@ -63,6 +64,10 @@ pub struct Status {
     pub write: Times,
     /// Modelled times of flushes.
     pub flush: Times,
+    /// Modelled times of discards that the device takes.
+    pub discard: Times,
+    /// Wear of its flash.
+    pub wear: Vec<Wear>,
     /// Delays of replies after their modelled time.
     pub late: Times,
     /// Faults that happened.
@@ -75,6 +80,7 @@ impl Status {
         self.read = Times::of(&timing.read_ns);
         self.write = Times::of(&timing.write_ns);
         self.flush = Times::of(&timing.flush_ns);
+        self.discard = Times::of(&timing.discard_ns);
         self.late = Times::of(&timing.late_ns);
         self
     }

@@ -14,6 +14,7 @@ use dyno_model::device::disk::DiskParameters;
 use dyno_model::device::empirical::{EmpiricalParameters, Regime};
 use dyno_model::device::flash::FlashParameters;
 use dyno_model::device::lun::ChannelParameters;
+use dyno_model::device::raid5::Raid5Parameters;
 use dyno_model::device::volume::VolumeParameters;
 use dyno_model::kernel::sample::Times;
 use dyno_model::postgres::PostgresParameters;
@@ -35,6 +36,7 @@ fn every_parameter_has_a_meaning_and_a_source() {
     check(&FlashParameters::default(), FlashParameters::TABLE);
     check(&CacheParameters::default(), CacheParameters::TABLE);
     check(&ChannelParameters::default(), ChannelParameters::TABLE);
+    check(&Raid5Parameters::default(), Raid5Parameters::TABLE);
     check(&RedoParameters::default(), RedoParameters::TABLE);
     check(&BufferParameters::default(), BufferParameters::TABLE);
     check(&InstanceParameters::default(), InstanceParameters::TABLE);

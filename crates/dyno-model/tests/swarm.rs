@@ -17,8 +17,9 @@ use dyno_model::device::disk::{Disk, DiskParameters, Scheduler};
 use dyno_model::device::flash::{Flash, FlashParameters, PartialPages, Start};
 use dyno_model::device::ftl::Collector;
 use dyno_model::device::lun::{ChannelParameters, HbaChannel, Lun};
+use dyno_model::device::raid5::{Raid5, Raid5Parameters};
 use dyno_model::device::volume::{Volume, VolumeParameters};
-use dyno_model::device::{Device, Request, start};
+use dyno_model::device::{Device, Request, start, start_discard};
 use dyno_model::kernel::{Simulation, Stream};
 use dyno_model::workload::{CommitLoop, KeyLookup, Limit, ScanJobs, SortLoad, Stop, UpdateLoop, Workload};
 
@@ -40,7 +41,7 @@ impl Bench<'_> {
     fn device(&mut self, depth: u32) -> Rc<dyn Device> {
         self.names += 1;
         let name = format!("device {}", self.names);
-        match self.dice.below(if depth == 0 { 3 } else { 9 }) {
+        match self.dice.below(if depth == 0 { 3 } else { 10 }) {
             0 => self.disk(&name),
             1 => self.flash(&name),
             2 => self.volume(&name),
@@ -55,12 +56,18 @@ impl Bench<'_> {
                 });
                 Lun::new(self.simulation, &name, limit, below, channel)
             }
+            6 => {
+                let count = 3 + self.dice.below(2);
+                let members = (0..count).map(|_| self.device(depth - 1)).collect();
+                let parameters = Raid5Parameters { stripe_kb: self.pick(&[1, 8, 1_024]) };
+                Raid5::new(&name, &parameters, members)
+            }
             kind => {
                 let count = 1 + self.dice.below(3);
                 let members = (0..count).map(|_| self.device(depth - 1)).collect();
                 match kind {
-                    6 => Array::mirror(&name, members),
-                    7 => Array::race(&name, members),
+                    7 => Array::mirror(&name, members),
+                    8 => Array::race(&name, members),
                     _ => {
                         let stripe_bytes = self.pick(&[512, 8_192, 1 << 20]);
                         Array::stripe(&name, stripe_bytes, members)
@@ -115,6 +122,15 @@ impl Bench<'_> {
             collector: self.pick(&[Collector::Greedy, Collector::CostBenefit, Collector::Fifo]),
             idle_collect_blocks: self.pick(&[0, 3, 8]),
             start: self.pick(&[Start::Fresh, Start::Steady]),
+            channels: self.pick(&[0, 1, 2]),
+            channel_mb_s: self.pick(&[10.0, 1_600.0]),
+            planes: self.pick(&[1, 2, 16]),
+            mapping_cache_ratio: self.pick(&[0.0, 0.5, 1.0]),
+            suspend_reads: self.pick(&[0, 1, 8]),
+            suspend_us: self.pick(&[0.0, 20.0]),
+            slc_mb: self.pick(&[0, 1]),
+            wear_levelling: self.dice.chance(0.5),
+            trim: self.dice.chance(0.5),
             ..FlashParameters::default()
         };
         let card = Flash::new(self.simulation, name, parameters);
@@ -160,7 +176,11 @@ fn run(seed: u64) -> (u64, u64) {
         simulation.spawn("job", async move {
             let span_bytes = device.capacity_bytes().min(4 << (10 + dice.below(14)));
             for i in 0..60 {
-                start(&sim, &*device, request(&mut dice, span_bytes)).await;
+                let next = request(&mut dice, span_bytes);
+                if dice.chance(0.1) {
+                    start_discard(&sim, &*device, next.offset_bytes, next.bytes).await;
+                }
+                start(&sim, &*device, next).await;
                 sim.hold(dice.below(2) * 500_000).await;
                 if job == 0 && i == 20 {
                     device.reset();

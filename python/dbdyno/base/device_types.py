@@ -17,6 +17,8 @@ class FaultRule(TypedDict):
     after: NotRequired[int]
     count: NotRequired[int]
     ms: NotRequired[int]
+    members: NotRequired[int]
+    stripe_kb: NotRequired[int]
 
 
 class DeviceSpec(TypedDict):
@@ -45,6 +47,19 @@ class DeviceTimes(TypedDict):
     max_ns: int
 
 
+class DeviceWear(TypedDict):
+    """Wear of a flash device: erasures of its blocks, and pages."""
+
+    name: str
+    blocks: int
+    erases: int
+    erases_least: int
+    erases_most: int
+    host_pages: int
+    programmed_pages: int
+    trimmed_pages: int
+
+
 class DeviceStatus(TypedDict):
     """State of a mounted folder; `late` is the delay of replies after their modelled time."""
 
@@ -61,6 +76,8 @@ class DeviceStatus(TypedDict):
     read: DeviceTimes
     write: DeviceTimes
     flush: DeviceTimes
+    discard: DeviceTimes
+    wear: list[DeviceWear]
     late: DeviceTimes
     faults: list[FaultRow]
 
@@ -84,4 +101,5 @@ class CutReport(TypedDict):
     pages_lost: int
     pages_torn: int
     names_undone: int
+    pages_rebuilt: int
     rows: list[FaultRow]

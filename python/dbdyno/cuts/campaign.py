@@ -116,6 +116,7 @@ class Campaign:
             "pages_lost": report["pages_lost"],
             "pages_torn": report["pages_torn"],
             "names_undone": report["names_undone"],
+            "pages_rebuilt": report["pages_rebuilt"],
         }
         self.rows.append(row)
         return row, judgement

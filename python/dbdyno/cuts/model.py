@@ -19,6 +19,7 @@ RECOVERY_GROUPS = 5
 class CutRow(TypedDict):
     """A power cut and the findings after it; `tried` and `acknowledged` are totals of its database so far.
 
+    `pages_rebuilt` are pages that a rebuild of a RAID-5 array damaged.
     `repaired` is what had to be done before the engine started; a cut is survived all the same.
     """
 
@@ -43,6 +44,7 @@ class CutRow(TypedDict):
     pages_lost: int
     pages_torn: int
     names_undone: int
+    pages_rebuilt: int
 
 
 class CutFault(FaultRow):
@@ -116,6 +118,7 @@ def campaign_model(
         "pages": sum(row["pages"] for row in rows),
         "pages_lost": sum(row["pages_lost"] for row in rows),
         "pages_torn": sum(row["pages_torn"] for row in rows),
+        "pages_rebuilt": sum(row["pages_rebuilt"] for row in rows),
     }
     failed = [row["cut"] for row in rows if not is_survived(row)]
     return {

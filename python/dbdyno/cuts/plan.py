@@ -70,6 +70,9 @@ BUILT_IN = {
     "postgres-lying-flush": CutPlan(
         "PostgreSQL with its defaults on a device that lies", "postgres", fail=("lying-flush",)
     ),
+    "postgres-write-hole": CutPlan(
+        "PostgreSQL with its defaults on a RAID-5 array with a write hole", "postgres", fail=("write-hole",)
+    ),
     **{
         f"postgres-wal-{method.replace('_', '-')}": CutPlan(
             f"PostgreSQL, wal_sync_method {method}", "postgres", {"wal_sync_method": method}
@@ -95,6 +98,9 @@ BUILT_IN = {
         for value in ("0", "2")
     },
     "mariadb-doublewrite-off": CutPlan("MariaDB, innodb_doublewrite OFF", "mariadb", {"innodb_doublewrite": "OFF"}),
+    "mariadb-write-hole": CutPlan(
+        "MariaDB with its defaults on a RAID-5 array with a write hole", "mariadb", fail=("write-hole",)
+    ),
     "mariadb-lying-flush": CutPlan("MariaDB with its defaults on a device that lies", "mariadb", fail=("lying-flush",)),
     **{
         f"evidence-{store}": CutPlan(f"dbdyno's own {words}", "evidence", {"store": store})
@@ -112,6 +118,12 @@ BUILT_IN = {
         "SQLite, WAL, synchronous NORMAL", "sqlite", {"journal_mode": "wal", "synchronous": "normal"}
     ),
     "sqlite-off": CutPlan("SQLite, rollback journal, synchronous OFF", "sqlite", {"synchronous": "off"}),
+    "sqlite-write-hole": CutPlan(
+        "SQLite, synchronous EXTRA, on a RAID-5 array with a write hole",
+        "sqlite",
+        {"synchronous": "extra"},
+        fail=("write-hole",),
+    ),
     "sqlite-lying-flush": CutPlan(
         "SQLite, synchronous EXTRA, on a device that lies", "sqlite", {"synchronous": "extra"}, fail=("lying-flush",)
     ),

@@ -14,10 +14,13 @@ KINDS = {
     "stuck": "they never return",
     "lying-flush": "flushes report success and make nothing durable",
     "failed-flush": "flushes fail, and what they should have written is lost although later ones succeed",
+    "write-hole": "after a power cut a member of a RAID-5 array is rebuilt from parity that does not fit the data",
 }
 """Kinds of faults and their effects."""
 WORDS = ("path", "operation")
 NUMBERS = ("after", "count", "from_bytes", "to_bytes", "ms")
+ARRAY = ("members", "stripe_kb")
+"""The keys of `write-hole`: which array it is."""
 OPERATIONS = ("read", "write", "flush")
 
 
@@ -31,19 +34,20 @@ def fault_rule(text: str) -> FaultRule:
     if kind not in KINDS:
         raise _unknown(text, "kind of fault", kind, tuple(KINDS))
     rule: FaultRule = {"kind": kind}
+    keys = ARRAY if kind == "write-hole" else (*WORDS, *NUMBERS)
     for part in rest.split(",") if rest else ():
         key, sign, value = part.partition("=")
-        if not sign or key not in (*WORDS, *NUMBERS):
-            raise _unknown(text, "key", key, (*WORDS, *NUMBERS))
+        if not sign or key not in keys:
+            raise _unknown(text, f"key of {kind}", key, keys)
         if key == "operation" and value not in OPERATIONS:
             raise _unknown(text, "operation", value, OPERATIONS)
-        if key in NUMBERS and not value.isdecimal():
+        if key not in WORDS and not value.isdecimal():
             raise DeviceError(
                 f"{key} must be a whole number, found {value!r}",
                 where=f"--fail {text}",
                 next_step="write a whole number",
             )
-        rule[key] = int(value) if key in NUMBERS else value  # type: ignore[literal-required]
+        rule[key] = value if key in WORDS else int(value)  # type: ignore[literal-required]
     return rule
 
 

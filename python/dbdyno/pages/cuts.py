@@ -68,6 +68,11 @@ def _sums(model: Analysis) -> Section:
             f"{fmt.count(sums.get('pages') or 0)}: {fmt.count(sums.get('pages_lost') or 0)} lost,"
             f" {fmt.count(sums.get('pages_torn') or 0)} torn",
         ),
+        *(
+            (("pages that a rebuild of the array damaged", fmt.count(sums["pages_rebuilt"])),)
+            if sums.get("pages_rebuilt")
+            else ()
+        ),
     )
     return Section("cuts_sums", "In all", facts=facts)
 

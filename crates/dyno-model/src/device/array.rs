@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use super::slab::Slab;
-use super::{Device, Done, Kind, Observer, Request};
+use super::{Device, Done, Kind, Observer, Request, Wear};
 use crate::kernel::StationReport;
 
 /// Requests whose pieces are under way.
@@ -20,6 +20,11 @@ impl Open {
     /// Adds a request with this number of pieces.
     pub(crate) fn add(&self, pieces: usize, done: Done) -> u64 {
         self.0.borrow_mut().insert((pieces, Some(done)))
+    }
+
+    /// Removes a request; returns whom it would have notified.
+    fn cancel(&self, token: u64) -> Option<Done> {
+        self.0.borrow_mut().remove(token).and_then(|(_, done)| done)
     }
 
     /// Records a completed piece; notifies the observer if it was the last.
@@ -140,6 +145,27 @@ impl Device for Array {
         for (member, piece) in pieces {
             self.members[member].submit(piece, Done::new(me.clone(), token));
         }
+    }
+
+    fn discard(&self, offset_bytes: u64, bytes: u64, done: Done) -> Option<Done> {
+        let Some(me) = self.me.upgrade().filter(|_| self.layout != Layout::Race) else { return Some(done) };
+        // As a write: to every member of a mirror.
+        let pieces = self.pieces(Request::write(offset_bytes, bytes));
+        let token = self.open.add(pieces.len(), done);
+        let ignored = pieces.iter().filter(|(member, piece)| {
+            let done = Done::new(me.clone(), token);
+            self.members[*member].discard(piece.offset_bytes, piece.bytes, done).is_some()
+        });
+        let ignored = ignored.count();
+        if ignored == pieces.len() {
+            return self.open.cancel(token);
+        }
+        (0..ignored).for_each(|_| self.open.piece(token));
+        None
+    }
+
+    fn wear(&self) -> Vec<Wear> {
+        self.members.iter().flat_map(|member| member.wear()).collect()
     }
 
     fn reports(&self) -> Vec<StationReport> {

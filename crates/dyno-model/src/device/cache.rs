@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 pub use super::cache_parameters::CacheParameters;
 use super::controller::Controller;
-use super::{Device, Done, Request};
+use super::{Device, Done, Request, Wear};
 use crate::kernel::{Sim, StationReport};
 
 /// Cache in front of a device.
@@ -75,6 +75,10 @@ impl Device for Cache {
     fn reports(&self) -> Vec<StationReport> {
         let own = self.controller.reports(self.port, &self.name);
         own.into_iter().chain(self.below.reports()).collect()
+    }
+
+    fn wear(&self) -> Vec<Wear> {
+        self.below.wear()
     }
 
     fn reset(&self) {

@@ -7,53 +7,32 @@
 //!                                                               4. collection ahead of need
 //! ```
 //!
-//! A die does one operation at a time, without interruption, in the order shown: a read waits for at most one program,
-//! copy or erase. A write of part of an internal page is a read of the page and a program; if the buffer cannot merge
-//! it ([`PartialPages::Through`]) it is acknowledged only when that is done, and because writes of the same page queue
-//! at the same die, a log written in 512-byte blocks waits for its own page again and again. Reads of pages that are in
-//! the buffer cost only the link.
+//! A die does one operation at a time, in the order shown: a read waits for at most one program, copy or erase, or with
+//! `suspend_reads` interrupts it (`flash_die.rs`). A write of part of an internal page is a read of the page and a
+//! program; if the buffer cannot merge it ([`PartialPages::Through`]) it is acknowledged only when that is done, and
+//! because writes of the same page queue at the same die, a log written in 512-byte blocks waits for its own page again
+//! and again. Reads of pages that are in the buffer cost only the link.
 //!
-//! Not modelled: merging of whole-page writes of the same page in the buffer, program and erase suspension, wear
-//! levelling, read disturb. Event order at a die: the end of an operation is reported before the next begins.
+//! With `channels` pages also take their time on a bus that dies share; copies stay within the die. With `slc_mb` the
+//! first writes are quick, until the cells of one level are full; the mapping counts a page once, wherever it is. With
+//! `trim` a discard takes the link for its time, then its whole pages are free; writes of them that are still in the
+//! buffer come after it.
+//!
+//! Not modelled: merging of whole-page writes of the same page in the buffer, static wear levelling, bad blocks, read
+//! disturb. Event order at a die: the end of an operation is reported before the next begins.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::flash_die::{Die, Operation, PageOp, Times, Work};
 pub use super::flash_parameters::{FlashParameters, PartialPages, Start};
-use super::ftl::{Counts, Ftl, Step};
+use super::ftl::{Counts, Ftl};
+use super::mapping_cache::MappingCache;
 use super::slab::Slab;
-use super::{Device, Done, Kind, Request};
+use super::{Device, Done, Kind, Request, Wear};
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Machine, MachineId, Sim, Station, StationReport};
-
-/// Work on a page for a request; `None` if only the buffer waits for it.
-#[derive(Clone, Copy)]
-struct PageOp {
-    lpn: u64,
-    partial: bool,
-    /// Request to acknowledge when done.
-    request: Option<u64>,
-    /// True if it releases a place of the buffer when done.
-    buffered: bool,
-    arrived_ns: u64,
-}
-
-#[derive(Clone, Copy)]
-enum Work {
-    Read(PageOp),
-    Program(PageOp),
-    Collect(u64),
-}
-
-struct Die {
-    ftl: Ftl,
-    reads: VecDeque<PageOp>,
-    writes: VecDeque<PageOp>,
-    work: Option<Work>,
-    /// True if collection would free nothing until something is written.
-    clean: bool,
-}
 
 struct Open {
     request: Request,
@@ -70,6 +49,10 @@ struct State {
     /// Number of copies of each page in the buffer.
     in_buffer: Vec<u16>,
     link_free_ns: u64,
+    /// When the bus of each channel is free [ns].
+    buses: Vec<u64>,
+    /// Part of the mapping in memory, unless it is all there.
+    mapping: Option<MappingCache>,
     station: Station,
 }
 
@@ -80,18 +63,18 @@ pub struct Flash {
     id: Cell<Option<MachineId>>,
     parameters: FlashParameters,
     pages: u64,
-    idle_blocks: u32,
-    read_ns: u64,
-    program_ns: u64,
-    erase_ns: u64,
-    firmware_ns: u64,
+    times: Times,
     state: RefCell<State>,
 }
 
+/// Tokens at or above this are dies that have been idle for some time.
+const REST: u64 = 1 << 39;
 /// Tokens at or above this are completions of the link for an open request.
 const LINK: u64 = 1 << 40;
 /// Tokens at or above this acknowledge an open request.
 const DONE: u64 = 1 << 41;
+/// Tokens at or above this free the pages of an open discard, and acknowledge it.
+const TRIM: u64 = 1 << 42;
 
 impl Flash {
     /// Returns an idle card in the state that the parameters say.
@@ -105,12 +88,12 @@ impl Flash {
         let idle_blocks = parameters.idle_collect_blocks.min(spare / 2);
         let mut dice = sim.stream(&format!("{name}/steady"));
         let die = |_| {
-            let mut ftl = Ftl::new(per_die, blocks, pages_per_block, parameters.collector);
+            let ftl = Ftl::new(per_die, blocks, pages_per_block, parameters.collector);
+            let mut ftl = ftl.levelling_wear(parameters.wear_levelling);
             if parameters.start == Start::Steady {
                 ftl.fill_steadily(idle_blocks.max(3), &mut dice);
             }
-            let (reads, writes) = (VecDeque::new(), VecDeque::new());
-            Die { ftl, reads, writes, work: None, clean: false }
+            Die::new(ftl)
         };
         let pages = u64::from(per_die) * dies;
         let state = RefCell::new(State {
@@ -120,22 +103,13 @@ impl Flash {
             buffer_free: parameters.buffer_pages,
             in_buffer: vec![0; pages as usize],
             link_free_ns: 0,
+            buses: vec![0; parameters.channels.max(1) as usize],
+            mapping: MappingCache::new(pages, page_bytes, parameters.mapping_cache_ratio),
             station: Station::default(),
         });
-        let ns = |us: f64| whole_ns(us * 1e3);
-        let card = Rc::new(Self {
-            name: name.into(),
-            sim: sim.clone(),
-            id: Cell::default(),
-            pages,
-            idle_blocks,
-            read_ns: ns(parameters.read_us),
-            program_ns: ns(parameters.program_us),
-            erase_ns: ns(parameters.erase_us),
-            firmware_ns: ns(parameters.firmware_us),
-            parameters,
-            state,
-        });
+        let times = Times::new(&parameters, idle_blocks);
+        let card =
+            Rc::new(Self { name: name.into(), sim: sim.clone(), id: Cell::default(), pages, times, parameters, state });
         card.id.set(Some(sim.add_machine(card.clone())));
         card
     }
@@ -148,6 +122,7 @@ impl Flash {
             sum.copies += counts.copies;
             sum.programs += counts.programs;
             sum.erases += counts.erases;
+            sum.trimmed += counts.trimmed;
         }
         sum
     }
@@ -166,10 +141,18 @@ impl Flash {
 
     fn use_link(&self, state: &mut State, bytes: u64, token: u64) {
         let FlashParameters { command_us, link_mb_s, .. } = self.parameters;
-        let ns = whole_ns(command_us * 1e3 + bytes as f64 / link_mb_s * 1e3);
+        self.take_link(state, whole_ns(command_us * 1e3 + bytes as f64 / link_mb_s * 1e3), token);
+    }
+
+    fn take_link(&self, state: &mut State, ns: u64, token: u64) {
         state.link_free_ns = state.link_free_ns.max(self.sim.now_ns()) + ns;
         // The same for all, so that requests keep their order.
-        self.call(state.link_free_ns + self.firmware_ns, token);
+        self.call(state.link_free_ns + self.times.firmware_ns, token);
+    }
+
+    /// Returns the die of a page.
+    fn die_of(&self, lpn: u64) -> usize {
+        (lpn % self.parameters.dies) as usize
     }
 
     /// Returns the pages of a request, whose offset is within the card.
@@ -218,32 +201,33 @@ impl Flash {
     }
 
     fn queue_writes(&self, state: &mut State, request: Request, by: Option<u64>, buffered: bool) {
-        let arrived_ns = self.sim.now_ns();
         for (lpn, partial) in self.pages_of(request) {
             if buffered {
                 state.in_buffer[lpn as usize] = state.in_buffer[lpn as usize].saturating_add(1);
             }
-            state.station.arrive(arrived_ns);
-            let op = PageOp { lpn, partial, request: by, buffered, arrived_ns };
-            let die = (lpn % self.parameters.dies) as usize;
-            state.dies[die].writes.push_back(op);
-            self.next(state, die);
+            let op = self.arrive(state, lpn, partial, by, buffered);
+            state.dies[self.die_of(lpn)].writes.push_back(op);
         }
+        // Only now: a die takes several pages at once.
+        self.pages_of(request).for_each(|(lpn, _)| self.next(state, self.die_of(lpn)));
     }
 
     fn queue_reads(&self, state: &mut State, token: u64, request: Request) {
-        let arrived_ns = self.sim.now_ns();
         let mut left = 0;
         for (lpn, partial) in self.pages_of(request) {
             if state.in_buffer[lpn as usize] > 0 {
                 continue;
             }
             left += 1;
-            state.station.arrive(arrived_ns);
-            let op = PageOp { lpn, partial, request: Some(token), buffered: false, arrived_ns };
-            let die = (lpn % self.parameters.dies) as usize;
-            state.dies[die].reads.push_back(op);
-            self.next(state, die);
+            let op = self.arrive(state, lpn, partial, Some(token), false);
+            state.dies[self.die_of(lpn)].reads.push_back(op);
+        }
+        for (lpn, _) in self.pages_of(request) {
+            if state.in_buffer[lpn as usize] == 0 {
+                let at = self.die_of(lpn);
+                state.dies[at].interrupt(self.sim.now_ns(), &self.times);
+                self.next(state, at);
+            }
         }
         if let Some(open) = state.open.get_mut(token) {
             open.pages_left = left;
@@ -253,70 +237,81 @@ impl Flash {
         }
     }
 
+    /// Records the arrival of work on a page.
+    fn arrive(&self, state: &mut State, lpn: u64, partial: bool, request: Option<u64>, buffered: bool) -> PageOp {
+        let arrived_ns = self.sim.now_ns();
+        state.station.arrive(arrived_ns);
+        let misses = state.mapping.as_mut().is_some_and(|mapping| mapping.misses(lpn));
+        PageOp { lpn, partial, request, buffered, misses, arrived_ns }
+    }
+
     /// Starts the next operation of an idle die.
     fn next(&self, state: &mut State, at: usize) {
-        let State { dies, station, .. } = state;
+        let State { dies, station, buses, .. } = state;
         let die = &mut dies[at];
-        if die.work.is_some() {
+        if die.now.is_some() {
             return;
         }
         let now = self.sim.now_ns();
-        let dies_count = self.parameters.dies;
-        let (work, ns) = if let Some(op) = die.reads.pop_front() {
-            (Work::Read(op), self.read_ns)
-        } else if !die.writes.is_empty() && !die.ftl.must_collect() {
-            let Some(op) = die.writes.pop_front() else { return };
-            let lpn = (op.lpn / dies_count) as u32;
-            let merge_ns = if op.partial && die.ftl.is_written(lpn) { self.read_ns } else { 0 };
-            die.ftl.write(lpn);
-            die.clean = false;
-            (Work::Program(op), merge_ns + self.program_ns)
-        } else {
-            let enough = die.clean || die.ftl.free_blocks() >= self.idle_blocks;
-            if die.writes.is_empty() && enough {
-                return;
+        let bus = at % buses.len();
+        let Some(operation) = die.begin(now, &self.times, &mut buses[bus]) else {
+            if let Some(fold_ns) = die.rests(now, &self.times) {
+                self.call(fold_ns, REST + at as u64);
             }
-            let ns = match die.ftl.collect() {
-                Step::Copy => self.read_ns + self.program_ns,
-                Step::Erase => self.erase_ns,
-                Step::Nothing => {
-                    die.clean = true;
-                    return;
-                }
-            };
-            station.arrive(now);
-            (Work::Collect(now), ns)
+            return;
         };
-        let arrived_ns = match work {
-            Work::Read(op) | Work::Program(op) => op.arrived_ns,
-            Work::Collect(arrived_ns) => arrived_ns,
-        };
-        station.start(now, station.arrived_ns(arrived_ns));
-        die.work = Some(work);
-        self.call(now + ns, at as u64);
+        if !operation.resumed {
+            if operation.work == Work::Own {
+                station.arrive(now);
+            }
+            operation.arrivals().for_each(|arrived_ns| station.start(now, station.arrived_ns(arrived_ns)));
+        }
+        self.call(operation.due_ns, at as u64);
+        die.now = Some(operation);
     }
 
-    /// Handles the end of a die's operation; returns the request that it completes, if any.
-    fn worked(&self, state: &mut State, at: usize) -> Option<Done> {
-        let work = state.dies[at].work.take()?;
-        let (op, arrived_ns) = match work {
-            Work::Read(op) | Work::Program(op) => (Some(op), op.arrived_ns),
-            Work::Collect(arrived_ns) => (None, arrived_ns),
-        };
-        state.station.depart(self.sim.now_ns(), state.station.arrived_ns(arrived_ns));
-        let mut complete = None;
-        if let Some(op) = op {
+    /// Handles the end of a die's operation; returns the requests that it completes.
+    fn worked(&self, state: &mut State, at: usize) -> Vec<Done> {
+        let now = self.sim.now_ns();
+        let State { dies, buses, station, .. } = state;
+        let die = &mut dies[at];
+        // What was interrupted ends at another time.
+        let Some(mut operation) = die.now.take_if(|own| own.due_ns == now) else { return Vec::new() };
+        let bus = at % buses.len();
+        if operation.send(now, &self.times, &mut buses[bus]) {
+            self.call(operation.due_ns, at as u64);
+            die.now = Some(operation);
+            return Vec::new();
+        }
+        operation.arrivals().for_each(|arrived_ns| station.depart(now, station.arrived_ns(arrived_ns)));
+        let Operation { pages, .. } = operation;
+        let mut complete = Vec::new();
+        for op in &pages {
             if op.buffered {
                 state.buffer_free += 1;
                 state.in_buffer[op.lpn as usize] -= 1;
                 self.admit(state);
             }
             if let Some(token) = op.request {
-                complete = self.page_done(state, token);
+                complete.extend(self.page_done(state, token));
             }
         }
+        state.dies[at].recycle(pages);
         self.next(state, at);
         complete
+    }
+
+    /// Frees the whole pages of a discard, and returns the discard.
+    fn trimmed(&self, state: &mut State, token: u64) -> Option<Done> {
+        let Open { request, done, .. } = state.open.remove(token)?;
+        for (lpn, _) in self.pages_of(request).filter(|(_, partial)| !partial) {
+            let at = self.die_of(lpn);
+            let die = &mut state.dies[at];
+            die.ftl.trim((lpn / self.parameters.dies) as u32);
+            die.clean = false;
+            self.next(state, at);
+        }
+        Some(done)
     }
 
     fn page_done(&self, state: &mut State, token: u64) -> Option<Done> {
@@ -337,17 +332,20 @@ impl Flash {
 impl Machine for Flash {
     fn event(&self, token: u64) {
         let mut state = self.state.borrow_mut();
-        let complete = if token >= DONE {
-            state.open.remove(token - DONE).map(|open| open.done)
+        let complete: Vec<Done> = if token >= TRIM {
+            self.trimmed(&mut state, token - TRIM).into_iter().collect()
+        } else if token >= DONE {
+            state.open.remove(token - DONE).map(|open| open.done).into_iter().collect()
         } else if token >= LINK {
-            self.write_arrived(&mut state, token - LINK)
+            self.write_arrived(&mut state, token - LINK).into_iter().collect()
+        } else if token >= REST {
+            self.next(&mut state, (token - REST) as usize);
+            Vec::new()
         } else {
             self.worked(&mut state, token as usize)
         };
         drop(state);
-        if let Some(done) = complete {
-            done.tell();
-        }
+        complete.into_iter().for_each(Done::tell);
     }
 }
 
@@ -371,9 +369,41 @@ impl Device for Flash {
         }
     }
 
+    fn discard(&self, offset_bytes: u64, bytes: u64, done: Done) -> Option<Done> {
+        if !self.parameters.trim {
+            return Some(done);
+        }
+        let FlashParameters { command_us, trim_us, trim_us_per_kb, .. } = self.parameters;
+        let request = Request::write(offset_bytes % self.capacity_bytes(), bytes.min(self.capacity_bytes()));
+        let us = command_us + trim_us + trim_us_per_kb * request.bytes as f64 / 1_024.0;
+        let mut state = self.state.borrow_mut();
+        let token = state.open.insert(Open { request, done, pages_left: 0 });
+        self.take_link(&mut state, whole_ns(us * 1e3), TRIM + token);
+        None
+    }
+
+    fn wear(&self) -> Vec<Wear> {
+        let state = self.state.borrow();
+        let erased = || state.dies.iter().flat_map(|die| die.ftl.erased()).copied().map(u64::from);
+        let counts = self.counts();
+        vec![Wear {
+            name: self.name.clone(),
+            blocks: erased().count() as u64,
+            erases: erased().sum(),
+            erases_least: erased().min().unwrap_or(0),
+            erases_most: erased().max().unwrap_or(0),
+            host_pages: counts.host_writes,
+            programmed_pages: counts.programs,
+            trimmed_pages: counts.trimmed,
+        }]
+    }
+
     fn reports(&self) -> Vec<StationReport> {
         let state = self.state.borrow();
-        vec![state.station.report(&self.name, self.parameters.dies, self.sim.now_ns())]
+        // An interrupted operation stays in service.
+        let at_once = if self.parameters.suspend_reads > 0 { 2 } else { 1 };
+        let servers = self.parameters.dies * self.parameters.planes * at_once;
+        vec![state.station.report(&self.name, servers, self.sim.now_ns())]
     }
 
     fn reset(&self) {

@@ -54,6 +54,34 @@ parameters! {
         firmware_us: f64 = 40.0,
             from "F80 card: a write of 8 KB takes 85 us, which leaves 28 us behind the F20's link and command, 55 \
                   us behind its own; the middle";
+        /// buses between controller and dies; 0: transfers on them take no time
+        channels: u64 = 0, from "chosen: the link of a card of 2011 is slower than its buses together",
+            in 0.0..=4_096.0;
+        /// rate of a bus
+        channel_mb_s: f64 = 1_600.0, from "ONFI 4.2: 1,600 MT/s over 8 bits";
+        /// pages of a die that are read or programmed at once
+        planes: u64 = 1, from "chosen: planes told as dies", in 1.0..=64.0;
+        /// share of the mapping that the controller has in memory; for the rest a page of it is read first
+        mapping_cache_ratio: f64 = 1.0, from "chosen: memory for the whole mapping";
+        /// pages that may be read before a program, copy or erase goes on, and before a waiting write begins; 0: nothing
+        /// interrupts it, and reads come first
+        suspend_reads: u64 = 0, from "chosen: not interrupted", in 0.0..=1_000_000.0;
+        /// time that an interruption costs in all
+        suspend_us: f64 = 20.0, from "assumed: tens of microseconds to stop and to go on";
+        /// writes that fit in cells of one level, which are quick and emptied while the die is idle; 0: none
+        slc_mb: u64 = 0, from "chosen: none";
+        /// time that a die is idle before it empties them
+        slc_idle_ms: f64 = 10.0, from "assumed: milliseconds without a request";
+        /// program of a page in them
+        slc_program_us: f64 = 100.0, from "assumed: a fifth of the time in cells of three levels";
+        /// true if discards free pages
+        trim: bool = false, from "chosen: discards are ignored";
+        /// time of a discard, during which the link takes no other command
+        trim_us: f64 = 50.0, from "assumed: tens of microseconds";
+        /// the same for each KB of it
+        trim_us_per_kb: f64 = 0.01, from "assumed: 10 us a MB of mapping to change";
+        /// true if the block that was erased least is opened next
+        wear_levelling: bool = false, from "chosen: the block that was erased last";
         /// pages in the protected buffer
         buffer_pages: u64 = 1_024, from "F20 card: 64 MB a module; smaller with the capacity", in 1.0..=1e9;
         /// through or buffered

@@ -55,6 +55,8 @@ pub struct Counts {
     pub programs: u64,
     /// Blocks erased.
     pub erases: u64,
+    /// Pages that a discard has freed.
+    pub trimmed: u64,
 }
 
 impl Counts {
@@ -89,6 +91,9 @@ pub struct Ftl {
     free: Vec<u32>,
     frontiers: [Option<Frontier>; 2],
     victim: Option<Frontier>,
+    /// Erasures of each block since it was new.
+    erased: Vec<u32>,
+    levels_wear: bool,
     clock: u64,
     counts: Counts,
 }
@@ -117,9 +122,18 @@ impl Ftl {
             free: (0..blocks).rev().collect(),
             frontiers: [None; 2],
             victim: None,
+            erased: vec![0; blocks as usize],
+            levels_wear: false,
             clock: 0,
             counts: Counts::default(),
         }
+    }
+
+    /// Returns the die with or without wear levelling: of the erased blocks the one that was erased least is opened,
+    /// instead of the one that was erased last.
+    #[must_use]
+    pub fn levelling_wear(self, levels_wear: bool) -> Self {
+        Self { levels_wear, ..self }
     }
 
     /// Fills the die as after long random writing, drawn directly instead of simulated: the probability of a block with
@@ -154,6 +168,26 @@ impl Ftl {
     #[inline]
     pub fn free_blocks(&self) -> u32 {
         self.free.len() as u32
+    }
+
+    /// Returns the erasures of each block.
+    pub fn erased(&self) -> &[u32] {
+        &self.erased
+    }
+
+    /// Returns true if the next step of the collection that is under way copies a page.
+    #[inline]
+    pub fn has_copies(&self) -> bool {
+        self.victim.is_some_and(|victim| self.valid[victim.block as usize] > 0)
+    }
+
+    /// Frees a page: it is no longer written, and need not be copied.
+    pub fn trim(&mut self, lpn: u32) {
+        if self.is_written(lpn) {
+            self.counts.trimmed += 1;
+            self.unlink(lpn);
+            self.map[lpn as usize] = NONE;
+        }
     }
 
     /// Returns the counters.
@@ -197,6 +231,7 @@ impl Ftl {
         }
         self.victim = None;
         self.counts.erases += 1;
+        self.erased[victim.block as usize] += 1;
         self.free.push(victim.block);
         Step::Erase
     }
@@ -222,7 +257,7 @@ impl Ftl {
         self.counts.programs += 1;
         self.unlink(lpn);
         let mut open = self.frontiers[which].unwrap_or_else(|| {
-            let block = self.free.pop().expect("collection left an erased block");
+            let block = self.next_free().expect("collection left an erased block");
             Frontier { block, next: 0 }
         });
         self.link(lpn, open.block * self.pages_per_block + open.next);
@@ -233,6 +268,16 @@ impl Ftl {
             self.frontiers[which] = None;
             self.seal(open.block);
         }
+    }
+
+    /// Removes the erased block that is opened next.
+    fn next_free(&mut self) -> Option<u32> {
+        if !self.levels_wear {
+            return self.free.pop();
+        }
+        let worn = |&at: &usize| (self.erased[self.free[at] as usize], self.free[at]);
+        let at = (0..self.free.len()).min_by_key(worn)?;
+        Some(self.free.swap_remove(at))
     }
 
     #[inline]

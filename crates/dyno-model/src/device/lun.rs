@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
 use super::slab::Slab;
-use super::{Device, Done, Kind, Observer, Request, parameters};
+use super::{Device, Done, Kind, Observer, Request, Wear, parameters};
 use crate::kernel::sample::whole_ns;
 use crate::kernel::{Machine, MachineId, Sim, Station, StationReport};
 
@@ -257,6 +257,10 @@ impl Device for Lun {
         let own = state.gate.station.report(&self.name, state.gate.limit, self.sim.now_ns());
         let channel = self.channel.iter().map(|channel| channel.report());
         std::iter::once(own).chain(channel).chain(self.target.reports()).collect()
+    }
+
+    fn wear(&self) -> Vec<Wear> {
+        self.target.wear()
     }
 
     fn reset(&self) {

@@ -11,6 +11,7 @@
 //!        |
 //!   stripe     pieces go to different members; the last to arrive completes the request
 //!   mirror     every member writes; the slowest decides
+//!   raid5      one parity piece in each row: a small write reads before it writes
 //!   race       every member writes; the quickest decides
 //!        |
 //!   disk       arm, rotation, transfer          flash      dies, pages, erase blocks, collector
@@ -36,14 +37,18 @@ pub mod controller;
 pub mod disk;
 pub mod empirical;
 pub mod flash;
+mod flash_die;
 pub mod flash_parameters;
 pub mod ftl;
 pub mod lun;
+mod mapping_cache;
 mod parameter;
 pub mod partition;
+pub mod raid5;
 pub mod regimes;
 pub mod slab;
 pub mod volume;
+mod wear;
 
 use std::cell::Cell;
 use std::future::Future;
@@ -53,6 +58,7 @@ use std::task::{Context, Poll};
 
 pub(crate) use parameter::parameters;
 pub use parameter::{Outside, Parameter, number, outside, parameter, shown, unit_of};
+pub use wear::Wear;
 
 use crate::kernel::sim::Place;
 use crate::kernel::{Sim, StationReport};
@@ -129,6 +135,15 @@ pub trait Device {
     fn capacity_bytes(&self) -> u64;
     /// Submits a request; `done` is notified when it is complete, never before this returns.
     fn submit(&self, request: Request, done: Done);
+    /// Discards a range of bytes. Returns `done` if the device ignores discards; otherwise it is notified later, and the
+    /// range is free then. Stripes and mirrors pass discards on; caches, LUNs, RAID-5 and races do not.
+    fn discard(&self, _offset_bytes: u64, _bytes: u64, done: Done) -> Option<Done> {
+        Some(done)
+    }
+    /// Returns the wear of flash, here and below.
+    fn wear(&self) -> Vec<Wear> {
+        Vec::new()
+    }
     /// Returns the statistics of its queues, and those of the devices below.
     fn reports(&self) -> Vec<StationReport>;
     /// Resets statistics, here and below, at the end of a warm-up.
@@ -156,6 +171,16 @@ pub fn start(sim: &Sim, device: &dyn Device, request: Request) -> Io {
     let process = Cell::new(sim.running());
     let flag = Rc::new(Flag { sim: sim.clone(), done_ns: Cell::default(), process });
     device.submit(request, Done::new(flag.clone(), 0));
+    Io(flag)
+}
+
+/// Submits a discard, which is complete at once if the device ignores discards.
+pub fn start_discard(sim: &Sim, device: &dyn Device, offset_bytes: u64, bytes: u64) -> Io {
+    let process = Cell::new(sim.running());
+    let flag = Rc::new(Flag { sim: sim.clone(), done_ns: Cell::default(), process });
+    if device.discard(offset_bytes, bytes, Done::new(flag.clone(), 0)).is_some() {
+        flag.done_ns.set(Some(sim.now_ns()));
+    }
     Io(flag)
 }
 

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use super::{Device, Done, Request};
+use super::{Device, Done, Request, Wear};
 use crate::kernel::StationReport;
 
 /// One of several equal parts of a device.
@@ -42,6 +42,10 @@ impl Device for Partition {
 
     fn reports(&self) -> Vec<StationReport> {
         self.of.reports()
+    }
+
+    fn wear(&self) -> Vec<Wear> {
+        self.of.wear()
     }
 
     fn reset(&self) {

@@ -19,6 +19,7 @@ use crate::device::empirical::Empirical;
 use crate::device::flash::Flash;
 use crate::device::lun::{HbaChannel, Lun};
 use crate::device::partition::Partition;
+use crate::device::raid5::Raid5;
 use crate::device::volume::Volume;
 use crate::kernel::{Sim, Simulation, StationReport};
 use crate::workload::{Progress, Stop};
@@ -284,6 +285,7 @@ impl<'a> Builder<'a> {
             }
             PartKind::Mirror => Array::mirror(name, members.to_vec()),
             PartKind::Race => Array::race(name, members.to_vec()),
+            PartKind::Raid5 => Raid5::new(name, &machine.section(&prefix)?, members.to_vec()),
             PartKind::Stripe => {
                 let stripe: StripeParameters = machine.section(&prefix)?;
                 Array::stripe(name, stripe.stripe_kb << 10, members.to_vec())

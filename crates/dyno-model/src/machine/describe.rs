@@ -158,7 +158,7 @@ impl Machine {
             PartKind::Disk => &["capacity_gb", "rotation_rpm"],
             PartKind::Flash => &["capacity_mb", "dies", "page_bytes"],
             PartKind::Cache => &["capacity_kb", "battery"],
-            PartKind::Stripe => &["stripe_kb"],
+            PartKind::Stripe | PartKind::Raid5 => &["stripe_kb"],
             PartKind::Lun => &["sd_max_throttle"],
             PartKind::Channel => &["queue_limit", "rate_mb_s"],
             PartKind::Volume => &["capacity_gb", "iops", "throughput_mb_s"],

@@ -11,6 +11,7 @@ pub enum PartKind {
     Stripe,
     Mirror,
     Race,
+    Raid5,
     Lun,
     Channel,
     Empirical,
@@ -19,13 +20,14 @@ pub enum PartKind {
 
 impl PartKind {
     /// All kinds in the order in which errors list them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Disk,
         Self::Flash,
         Self::Cache,
         Self::Stripe,
         Self::Mirror,
         Self::Race,
+        Self::Raid5,
         Self::Lun,
         Self::Channel,
         Self::Empirical,
@@ -41,6 +43,7 @@ impl PartKind {
             Self::Stripe => "stripe",
             Self::Mirror => "mirror",
             Self::Race => "race",
+            Self::Raid5 => "raid5",
             Self::Lun => "lun",
             Self::Channel => "channel",
             Self::Empirical => "empirical",
@@ -50,7 +53,7 @@ impl PartKind {
 
     /// Returns true if it stands over other parts.
     pub const fn is_over(self) -> bool {
-        matches!(self, Self::Cache | Self::Stripe | Self::Mirror | Self::Race | Self::Lun)
+        matches!(self, Self::Cache | Self::Stripe | Self::Mirror | Self::Race | Self::Raid5 | Self::Lun)
     }
 
     /// Returns true if it stands over one device each.

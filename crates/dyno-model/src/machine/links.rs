@@ -4,6 +4,7 @@ use super::error::choices;
 use super::kind::PartKind;
 use super::sections::Part;
 use super::{Machine, MachineError};
+use crate::device::raid5::Raid5;
 
 /// Meaning of a name in a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +144,11 @@ impl Machine {
             let message = format!("{below} devices cannot be shared out to {count}");
             let step = "choose a count that divides the number of devices below";
             return Err(MachineError::at(place, message, step));
+        }
+        if part.kind == PartKind::Raid5 && below / count < Raid5::LEAST as u64 {
+            let place = format!("line {}, {}", part.line, part.prefix());
+            let message = format!("a raid5 stands over {} devices or more, found {}", Raid5::LEAST, below / count);
+            return Err(MachineError::at(place, message, "name more devices, or set their count"));
         }
         Ok(())
     }

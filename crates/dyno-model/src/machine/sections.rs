@@ -19,6 +19,7 @@ use crate::device::disk::DiskParameters;
 use crate::device::empirical::EmpiricalParameters;
 use crate::device::flash::FlashParameters;
 use crate::device::lun::ChannelParameters;
+use crate::device::raid5::Raid5Parameters;
 use crate::device::volume::VolumeParameters;
 
 /// Keys at the top level of a machine.
@@ -167,6 +168,7 @@ fn part_rows(part: &Part) -> Vec<Row> {
             rows
         }
         PartKind::Stripe => schema::rows(&prefix, &StripeParameters::default(), StripeParameters::TABLE, &[]),
+        PartKind::Raid5 => schema::rows(&prefix, &Raid5Parameters::default(), Raid5Parameters::TABLE, &[]),
         PartKind::Lun => schema::rows(&prefix, &LunParameters::default(), LunParameters::TABLE, &[]),
         PartKind::Volume => schema::rows(&prefix, &VolumeParameters::default(), VolumeParameters::TABLE, &[]),
         PartKind::Mirror | PartKind::Race => Vec::new(),
@@ -204,6 +206,7 @@ pub fn check(machine: &Machine) -> Result<(), MachineError> {
             PartKind::Channel => machine.reads::<ChannelParameters>(&prefix)?,
             PartKind::Empirical => machine.reads::<EmpiricalParameters>(&prefix)?,
             PartKind::Stripe => machine.reads::<StripeParameters>(&prefix)?,
+            PartKind::Raid5 => machine.reads::<Raid5Parameters>(&prefix)?,
             PartKind::Lun => machine.reads::<LunParameters>(&prefix)?,
             PartKind::Volume => machine.reads::<VolumeParameters>(&prefix)?,
             PartKind::Mirror | PartKind::Race => {}

@@ -12,14 +12,15 @@ from dbdyno.cli.output import format_options, show_rows
 @click.command("status")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--faults", is_flag=True, help="List the faults that happened, each with time, file and offset.")
+@click.option("--wear", is_flag=True, help="List the device's flash: erasures of its blocks, and pages.")
 @format_options
-def command(folder: Path, faults: bool, form: str | None, output: Path | None) -> None:
+def command(folder: Path, faults: bool, wear: bool, form: str | None, output: Path | None) -> None:
     """Show the requests of a mounted folder: counts, modelled times, and delays of replies.
 
     `late` is the time between the modelled and the real completion: a p99 that is not small against the
     times above it says that this machine is too busy, or the device too fast for it. The floor is the way
     through the kernel: its median is taken off each request, so programs see the device's p99 later by what
-    the floor's p99 is above its median.
+    the floor's p99 is above its median. Discards have a row once the device has taken one.
     """
     from dbdyno.device.mounts import status, transport
 
@@ -27,8 +28,18 @@ def command(folder: Path, faults: bool, form: str | None, output: Path | None) -
     if faults:
         show_rows(state["faults"], form, output, title=f"{folder} on {state['device']}: faults")
         return
-    kinds = {"read": state["read"], "write": state["write"], "flush": state["flush"], "late": state["late"]}
-    rows = [
+    if wear:
+        rows = [
+            {**row, "write_amplification": round(row["programmed_pages"] / max(row["host_pages"], 1), 3)}
+            for row in state["wear"]
+        ]
+        show_rows(rows, form, output, title=f"{folder} on {state['device']}: wear of flash")
+        return
+    kinds = {"read": state["read"], "write": state["write"], "flush": state["flush"]}
+    if state["discard"]["count"]:
+        kinds["discard"] = state["discard"]
+    kinds["late"] = state["late"]
+    times_of = [
         {
             "kind": kind,
             "count": times["count"],
@@ -44,4 +55,4 @@ def command(folder: Path, faults: bool, form: str | None, output: Path | None) -
         f"{state['used_bytes'] >> 20} of {state['capacity_bytes'] >> 20} MB, {len(state['faults'])} faults, "
         f"{'polls for requests' if state['polls'] else transport()}"
     )
-    show_rows(rows, form, output, title=title)
+    show_rows(times_of, form, output, title=title)
