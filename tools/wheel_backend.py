@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,21 @@ def _put(program: Path, folder: Path) -> Path:
     return aside.replace(folder / "dbdyno")
 
 
+def _refuse_musl() -> None:
+    """Raise an error if this Python is linked with musl and the user does not insist, before anything is compiled."""
+    if "musl" in str(sysconfig.get_config_var("HOST_GNU_TYPE")) and not os.environ.get("DBDYNO_ON_MUSL"):
+        raise RuntimeError(
+            "dbdyno cannot be installed here: this Python is linked with musl, as on Alpine, and DuckDB and vl-convert,"
+            " which dbdyno needs, have no wheels for musl\n  next: use a system with glibc, such as Debian; if you have"
+            " built both packages yourself, set DBDYNO_ON_MUSL=1"
+        )
+
+
 def _maturin(name: str, *given: Any) -> Any:
     import maturin
 
+    if name == "build_wheel":
+        _refuse_musl()
     build_entry()
     return getattr(maturin, name)(*given)
 
@@ -68,6 +81,7 @@ def build_editable(directory: str, settings: Any = None, metadata: str | None = 
 
 def prepare_metadata_for_build_wheel(directory: str, settings: Any = None) -> str:
     """Metadata without a wheel (PEP 517)."""
+    _refuse_musl()
     SCRIPTS.mkdir(parents=True, exist_ok=True)
     import maturin
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
+import maturin
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +47,23 @@ def test_without_a_wheel_or_a_source_the_command_that_makes_it_is_named(
 def test_what_they_do_not_know_is_an_error_of_the_caller(words: tuple[str, ...], said: str) -> None:
     done = tool(ROOT, *words)
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+def test_on_musl_the_build_ends_before_it_begins_unless_the_user_insists(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location("backend", ROOT / "tools" / "wheel_backend.py")
+    assert spec is not None and spec.loader is not None
+    spec.loader.exec_module(backend := importlib.util.module_from_spec(spec))
+    built: list[str] = []
+    monkeypatch.setattr(backend, "build_entry", lambda: built.append("entry"))
+    monkeypatch.setattr(maturin, "build_wheel", lambda *given: "a wheel")
+    assert backend.build_wheel("dist") == "a wheel"
+    monkeypatch.setattr(backend.sysconfig, "get_config_var", lambda name: "x86_64-pc-linux-musl")
+    for step in (backend.build_wheel, backend.prepare_metadata_for_build_wheel):
+        with pytest.raises(RuntimeError, match="musl.* DuckDB and vl-convert"):
+            step("dist")
+    assert built == ["entry"]
+    monkeypatch.setenv("DBDYNO_ON_MUSL", "1")
+    assert backend.build_wheel("dist") == "a wheel"
 
 
 @pytest.mark.soak
