@@ -85,21 +85,21 @@ class Lab:
                 env={**os.environ, "PYTHONWARNINGS": "ignore", "PGPASSWORD": self.server.password},
             )
 
-    def run(self, *words: str, cwd: Path, codes: tuple[int, ...] = (0, 1)) -> str:
+    def run(self, *words: str, cwd: Path, codes: tuple[int, ...] = (0, 1), limit_s: float = 600) -> str:
         """Run `dbdyno` on the desk to its end, and return what it wrote."""
         process = self.begun(*words, cwd=cwd)
         try:
-            code = process.wait(600)
+            code = process.wait(limit_s)
         finally:
             process.kill()
         said = (cwd / "said").read_text()
         assert code in codes, said
         return said
 
-    def spread(self, plan: str, *words: str, cwd: Path) -> str:
+    def spread(self, plan: str, *words: str, cwd: Path, limit_s: float = 600) -> str:
         """Run a plan on the workers."""
         assert self.cluster is not None
-        return self.run("run", plan, *words, "--scheduler", self.cluster.address, cwd=cwd)
+        return self.run("run", plan, *words, "--scheduler", self.cluster.address, cwd=cwd, limit_s=limit_s)
 
     def _shim(self) -> Path:
         shim = self.folder / "shim.so"

@@ -59,7 +59,7 @@ def test_on_musl_the_build_ends_before_it_begins_unless_the_user_insists(monkeyp
     assert backend.build_wheel("dist") == "a wheel"
     monkeypatch.setattr(backend.sysconfig, "get_config_var", lambda name: "x86_64-pc-linux-musl")
     for step in (backend.build_wheel, backend.prepare_metadata_for_build_wheel):
-        with pytest.raises(RuntimeError, match="musl.* DuckDB and vl-convert"):
+        with pytest.raises(RuntimeError, match=r"musl.* DuckDB and vl-convert"):
             step("dist")
     assert built == ["entry"]
     monkeypatch.setenv("DBDYNO_ON_MUSL", "1")

@@ -162,6 +162,15 @@ impl Load {
         }
     }
 
+    /// Returns the numbers by which the server of an arm knows its open sessions; not while a block runs.
+    pub fn server_sessions(&self, arm: usize) -> Vec<u32> {
+        let number = |handles: &Handles| {
+            let handle = handles.get(arm)?.lock().unwrap_or_else(PoisonError::into_inner);
+            handle.as_ref().map(|handle| handle.process)
+        };
+        self.handles.iter().filter_map(number).filter(|&number| number != 0).collect()
+    }
+
     /// Runs the slices of one block in order; sessions stay open afterwards.
     ///
     /// Arms that are not connected are connected first. `progress` is increased by the number of finished

@@ -21,13 +21,13 @@ struct State {
     writer: Option<CallsWriter>,
 }
 
-/// Return MariaDB's own errors as tuples of number, SQLSTATE and name of the condition.
-#[pyfunction]
 /// Return the CPU time that a waker spends to start an idle core [ns], or None where there is only one core.
+#[pyfunction]
 pub fn wake_cost_ns(py: Python<'_>, messages: u32) -> Option<u64> {
     py.detach(|| dyno_load::wake::wake_cost_ns(messages))
 }
 
+/// Return MariaDB's own errors as tuples of number, SQLSTATE and name of the condition.
 #[pyfunction]
 pub(crate) fn mariadb_errors() -> Vec<(u16, &'static str, &'static str)> {
     dyno_load::known_errors().map(|error| (error.number, error.state, error.condition)).collect()
@@ -107,6 +107,11 @@ impl Load {
     /// Close the sessions of an arm.
     fn disconnect(&self, py: Python<'_>, arm: usize) {
         py.detach(|| self.state().load.disconnect(arm));
+    }
+
+    /// Return the numbers by which an arm's server knows its open sessions; waits for a running block.
+    fn server_sessions(&self, py: Python<'_>, arm: usize) -> Vec<u32> {
+        py.detach(|| self.state().load.server_sessions(arm))
     }
 
     /// Create the part `<dir>/<name>.parquet` for the next runs.

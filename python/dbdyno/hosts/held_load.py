@@ -67,18 +67,20 @@ class HeldLoad(Closing):
         self.core.abandon_block()
         self.folder.cleanup()
 
-    def connect(self, arm: int) -> None:
-        """Open the sessions of an arm."""
+    def connect(self, arm: int) -> list[int]:
+        """Open the sessions of an arm, and return the numbers by which the server knows them."""
         self.core.connect(arm)
+        return self.core.server_sessions(arm)
 
     def disconnect(self, arm: int) -> None:
         """Close the sessions of an arm."""
         self.core.disconnect(arm)
 
-    def begin_block(self, name: str) -> None:
-        """Begin a block's part, discarding one that was not ended."""
+    def begin_block(self, name: str) -> list[list[int]]:
+        """Begin a block's part, discarding one that was not ended, and return the numbers of each arm's sessions."""
         self.core.abandon_block()
         self.core.begin_block(Path(self.folder.name), name)
+        return [self.core.server_sessions(arm) for arm in range(self.arms)]
 
     def run_slices(self, block: int, slices: Sequence[HostSlice]) -> HostReport | None:
         """Run each slice from start to end on this host's clock; return None if all would have started too late."""

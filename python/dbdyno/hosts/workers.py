@@ -100,7 +100,14 @@ class Workers:
             TargetError: A worker or the scheduler does not answer.
         """
         try:
-            answers = self.client.run(function, *arguments, workers=self.addresses, on_error="return")
+            answers = self.client.sync(
+                self.client._run,  # `run` has no time limit, and a frozen worker never answers
+                function,
+                *arguments,
+                workers=self.addresses,
+                on_error="return",
+                callback_timeout=timeout_s,
+            )
         except Exception as error:
             raise self.lost(error) from error
         for address in self.addresses:

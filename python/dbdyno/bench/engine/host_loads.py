@@ -9,6 +9,7 @@ A host that is lost ends the block. The next one begins once as many hosts are t
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import threading
 import time
@@ -30,6 +31,7 @@ from dbdyno.hosts.shares import first_session, share_of
 if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadReport, LoadSpec
     from dbdyno.bench.clients.load import Slice
+    from dbdyno.bench.engine.remaining_sessions import RemainingSessions
     from dbdyno.bench.recorder import Recorder
     from dbdyno.hosts.workers import Workers
 
@@ -62,12 +64,15 @@ class Held:
 class HostLoads(Closing):
     """Load of a plan on the workers of a scheduler."""
 
-    def __init__(self, workers: Workers, spec: LoadSpec, shared_folder: str | None = None) -> None:
+    def __init__(
+        self, workers: Workers, spec: LoadSpec, remaining: RemainingSessions, shared_folder: str | None = None
+    ) -> None:
         """Open the load on every worker; sessions are opened later.
 
         Args:
             workers: The workers.
             spec: The load of all of them.
+            remaining: What ends the sessions of a lost host.
             shared_folder: Folder that all see, for their evidence; None if it comes through the scheduler.
 
         Raises:
@@ -76,6 +81,7 @@ class HostLoads(Closing):
         """
         load_pyarrow()
         self.workers, self.spec, self.count = workers, spec, len(workers.addresses)
+        self.remaining = remaining
         self.clock, self.connected = SteadyClock(), set[int]()
         self.gap_ns, self.done, self.is_stopped, self.is_lost = GAP_NS, 0, False, False
         self.begins_ns: dict[int, int] = {}
@@ -99,7 +105,7 @@ class HostLoads(Closing):
 
     def connect(self, arm: int) -> None:
         """Open the sessions of an arm on every host."""
-        self._all("connect", arm)
+        self._open_sessions(arm)
         self.connected.add(arm)
 
     def disconnect(self, arm: int) -> None:
@@ -107,6 +113,7 @@ class HostLoads(Closing):
         self.connected.discard(arm)
         if not self.is_lost:
             self._all("disconnect", arm)
+            self.remaining.forget(arm)
 
     def begin_block(self, folder: Path, name: str) -> None:
         """Open the block's part on every host.
@@ -119,7 +126,8 @@ class HostLoads(Closing):
         self.begins_ns, self.place = {}, (folder, name)
         for held in self.held:
             held.compared, held.late = [], 0
-        self._all("begin_block", name)
+        for arm, numbers in enumerate(zip(*self._all("begin_block", name), strict=True)):
+            self.remaining.note(arm, list(itertools.chain(*numbers)))
         self._compare(rounds=16)
 
     def abandon_block(self) -> None:
@@ -284,19 +292,24 @@ class HostLoads(Closing):
         try:
             self._open()
             for arm in sorted(self.connected):
-                self._all("connect", arm)
+                self._open_sessions(arm)
         except TargetError as error:
             self.is_lost = True
             raise HostLostError(error.message, where=error.where, next_step=error.next_step) from error
 
     def _drop(self) -> None:
-        """Close the load on all available workers."""
+        """Close the load on all available workers, and end the sessions of a lost one."""
         self.held = []
         try:
             self.workers.look_again()
             self.workers.ask(held_load.close_load, self.token)
         except Error:
-            return  # their leases end
+            self.is_lost = True  # their leases end
+        if self.is_lost:
+            self.remaining.end()
+
+    def _open_sessions(self, arm: int) -> None:
+        self.remaining.note(arm, list(itertools.chain(*self._all("connect", arm))))
 
     def _all(self, method: str, *arguments: Any) -> list[Any]:
         return self._each(method, lambda _: arguments)
@@ -340,17 +353,21 @@ class HostLoads(Closing):
 
     def _renew(self) -> None:
         """Renew the leases, count transactions, and compare clocks while slices run."""
+        renewed_s = time.monotonic()
         while not self._closing.wait(RENEW_S):
             if self.is_lost:
+                renewed_s = time.monotonic()
                 continue
             try:
                 if not {held.address for held in self.held} <= set(self.workers.look_again()):
                     self.is_lost = True
                     continue
                 self.done = sum(max(0, done) for done in self.workers.ask(held_load.renew_load, self.token).values())
+                renewed_s = time.monotonic()
                 self._compare(rounds=2)
             except Error:
-                continue  # a task that waits for the host finds out
+                # A task that waits for a lost host finds out, unless the host is frozen: its lease ends all the same.
+                self.is_lost = self.is_lost or time.monotonic() - renewed_s > held_load.LEASE_S
 
     def _compare(self, rounds: int) -> None:
         """Compare the clock of every host with this machine's.

@@ -17,6 +17,7 @@ from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.engine.host_loads import HostLoads
 from dbdyno.bench.engine.prepare import EngineArm, EngineReady
+from dbdyno.bench.engine.remaining_sessions import RemainingSessions
 from dbdyno.bench.engine.spread import refuse_unfit_for_hosts
 from dbdyno.bench.engine.volumes import differing as differing_devices
 from dbdyno.bench.engine.volumes import in_words
@@ -28,6 +29,7 @@ from dbdyno.study.plan.network import differing
 if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadSpec
     from dbdyno.bench.engine.observer import Observer
+    from dbdyno.bench.engine.remaining_sessions import ServerSessions
     from dbdyno.bench.protocol import Circumstances
     from dbdyno.bench.recorder import Recorder
     from dbdyno.evidence.run import Run
@@ -81,6 +83,11 @@ class EngineBench(ABC):
         Raises:
             OtherValueError: A setting has another value.
         """
+
+    @staticmethod
+    @abstractmethod
+    def _server_sessions(own: Any) -> ServerSessions:
+        """Return the sessions of an arm at its server."""
 
     def retime(self, ready: Ready) -> None:
         """Use the new, longer timing for the turns that follow."""
@@ -198,7 +205,10 @@ class EngineBench(ABC):
         workers: Workers | None = self.around.ways.get("workers")
         if workers is None:
             return None
-        load = HostLoads(workers, spec, self.plan.shared_folder)
+        servers = [self._server_sessions(own) for own in self.ready.arms]
+        for own, arm in zip(servers, spec["arms"], strict=True):
+            arm["connection"] = own.with_keepalives(arm["connection"])
+        load = HostLoads(workers, spec, RemainingSessions(servers), self.plan.shared_folder)
         self.held.callback(load.close)
         return load
 

@@ -25,10 +25,12 @@ from dbdyno.bench.mariadb.global_settings import claim, in_effect, other_values
 from dbdyno.bench.mariadb.objects import turn_sql, workload_objects
 from dbdyno.bench.mariadb.observer import MariaDBObserver
 from dbdyno.bench.mariadb.prepare import EMBEDDED, Prepared, in_own_words, open_targets, prepare
+from dbdyno.bench.mariadb.remaining_sessions import MariaDBSessions
 from dbdyno.bench.mariadb.restore import refuse_left
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready
 
 if TYPE_CHECKING:
+    from dbdyno.bench.mariadb.prepare import ReadyArm
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.evidence.run import Run
     from dbdyno.study.plan.plan import Plan
@@ -155,6 +157,10 @@ class MariaDBBench(EngineBench):
     def _altered(self) -> dict[str, MariaDB]:
         """Return the servers that are not ours and on which a global setting is altered, by address."""
         return {arm.target.safe_dsn: arm.target for arm in self.ready.arms if arm.of("global") and not arm.target.owned}
+
+    @staticmethod
+    def _server_sessions(own: ReadyArm) -> MariaDBSessions:
+        return MariaDBSessions(own.target)
 
     @contextlib.contextmanager
     def _in_force(self, number: int) -> Iterator[None]:

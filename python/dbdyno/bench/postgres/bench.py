@@ -25,6 +25,7 @@ from dbdyno.bench.postgres.clients import client_arms
 from dbdyno.bench.postgres.objects import turn_sql, workload_objects
 from dbdyno.bench.postgres.observer import PostgresObserver
 from dbdyno.bench.postgres.prepare import Prepared, ReadyArm, open_targets, prepare
+from dbdyno.bench.postgres.remaining_sessions import PostgresSessions
 from dbdyno.bench.postgres.replay import Replays
 from dbdyno.bench.postgres.server_settings import (
     claim_servers,
@@ -184,6 +185,10 @@ class PostgresBench(EngineBench):
             return False
         alone = len(self.ready.arms) == 1 and not self.ready.arms[0].arm.cold
         return super()._lasting() or alone
+
+    @staticmethod
+    def _server_sessions(own: ReadyArm) -> PostgresSessions:
+        return PostgresSessions(own.target)
 
     @contextlib.contextmanager
     def _in_force(self, number: int) -> Iterator[None]:

@@ -1,0 +1,80 @@
+"""Sessions that a lost host leaves at its server, and their end.
+
+A host that is cut off cannot close its sessions, and its server does not see that it is gone. The runner therefore
+notes the sessions of all hosts, and ends those that remain once a host is lost. A session is noted by its number and by
+something that a later session with the same number does not share, so no other session can be ended. If the runner is
+lost as well, the server's own keepalives end them where a session can ask for them (PostgreSQL).
+
+Limits: a session that was lost and opened again within a block is noted at the start of the next one. Behind a pooler
+or a proxy the numbers are not the server's: nothing is noted, and the pooler has to see that its client is gone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+GRACE_S = 3.0
+"""Time that sessions get to end by themselves, and again after they were ended [s]."""
+LOOK_S = 0.1
+
+
+class ServerSessions(Protocol):
+    """Sessions of an arm at its server."""
+
+    def with_keepalives(self, connection: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a connection of a load's specification with which the server notices soon that its client is gone."""
+
+    def identify(self, numbers: Sequence[int]) -> dict[int, str]:
+        """Return for each of these sessions that exists what a later session with its number does not share.
+
+        Raises:
+            TargetError: The server does not answer.
+        """
+
+    def end(self, known: Mapping[int, str]) -> None:
+        """End those of these sessions that do not end by themselves within `GRACE_S`, if the server answers."""
+
+
+class RemainingSessions:
+    """Sessions of all arms on all hosts, as their servers know them."""
+
+    def __init__(self, servers: Sequence[ServerSessions]) -> None:
+        """Begin with no session; `servers` has one entry per arm."""
+        self.servers = servers
+        self.known: dict[int, dict[int, str]] = {}
+
+    def note(self, arm: int, numbers: Sequence[int]) -> None:
+        """Note the open sessions of an arm in place of those noted before; the server is asked if they are others.
+
+        Raises:
+            TargetError: The server does not answer.
+        """
+        if set(numbers) != self.known.get(arm, {}).keys():
+            self.known[arm] = self.servers[arm].identify(numbers)
+
+    def forget(self, arm: int) -> None:
+        """Forget the sessions of an arm: they were closed."""
+        self.known.pop(arm, None)
+
+    def end(self) -> None:
+        """End all noted sessions that remain. A server that does not answer is left to its keepalives."""
+        known, self.known = self.known, {}
+        for arm, sessions in known.items():
+            if sessions:
+                self.servers[arm].end(sessions)
+
+
+def end_after_grace(remaining: Callable[[], Sequence[int]], end: Callable[[int], object]) -> None:
+    """Wait until no session remains, end those that do after `GRACE_S`, and wait for them as long again."""
+    for last in (False, True):
+        deadline = time.monotonic() + GRACE_S
+        while numbers := remaining():
+            if time.monotonic() > deadline:
+                break
+            time.sleep(LOOK_S)
+        if last or not numbers:
+            return
+        for number in numbers:
+            end(number)
