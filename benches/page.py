@@ -42,6 +42,7 @@ BENCHES = {
     "model": "The model",
     "device": "Mounted devices",
     "predict": "Predictions of a calibrated machine",
+    "predict_mariadb": "Predictions of MariaDB's commits",
     "move": "Moving a table",
     "move_database": "Moving a database",
     "wide": "Wide tables",

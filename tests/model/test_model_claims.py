@@ -183,6 +183,39 @@ def test_a_claim_that_does_not_hold_ends_with_1(monkeypatch: pytest.MonkeyPatch)
     assert result.exit_code == 1
 
 
+def seeded(monkeypatch: pytest.MonkeyPatch, means: dict[int, float]) -> None:
+    """Let the only claim give a mean that depends on the seed; it asks for 1 or more."""
+
+    def measure(bench: Bench) -> list[Part]:
+        return [Part("a", [means[bench.seed] + 0.001 * at for at in range(bench.replications)], low=1.0)]
+
+    claim = Claim("N0", "made", "made", "mechanism", measure)
+    monkeypatch.setattr("dbdyno.model.claims.claims", lambda _: [claim])
+
+
+def test_a_claim_is_measured_at_several_seeds_and_holds_if_it_holds_at_each(monkeypatch: pytest.MonkeyPatch):
+    seeded(monkeypatch, {7: 1.5, 8: 1.2, 9: 1.3})
+    page = hold(replications=2, seed=7, seeds=3)
+    (claim,) = page["claims"]
+    assert page["title"] == "1 of 1 claims hold at each of 3 seeds"
+    assert "each at the seeds 7 to 9" in page["facts"]
+    assert [(row["seed"], row["verdict"]) for row in claim["by_seed"]] == [(7, "holds"), (8, "holds"), (9, "holds")]
+    assert claim["parts"][0]["value"] == pytest.approx(1.5005), "the figures are the first seed's"
+    assert claim["notes"][0] == "the verdict is the same at the seeds 7, 8, 9"
+
+
+def test_a_verdict_that_depends_on_the_seed_is_none(monkeypatch: pytest.MonkeyPatch):
+    seeded(monkeypatch, {7: 1.5, 8: 0.5})
+    page = hold(replications=2, seed=7, seeds=2)
+    (claim,) = page["claims"]
+    assert (claim["verdict"], claim["steady"]) == ("cannot tell", False)
+    assert claim["notes"][0] == "the verdict depends on the seed: holds at 7; does not hold at 8"
+    assert page["title"] == "0 of 1 claims hold at each of 2 seeds"
+    shown = run("--seed", "7", "--seeds", "2", "--replications", "2")
+    assert "the verdict depends on the seed: holds at 7; does not hold at 8" in shown.output
+    assert shown.exit_code == 0
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
 def test_all_fifteen_hold_whatever_the_seed(seed: int):

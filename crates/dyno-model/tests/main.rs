@@ -2,6 +2,7 @@
 
 mod accepted;
 mod buffers;
+mod bytes;
 mod calibrate;
 mod cell_common;
 mod cell_identities;

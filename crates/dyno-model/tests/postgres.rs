@@ -98,6 +98,64 @@ fn a_flush_writes_whole_pages_and_begins_in_the_page_of_the_one_before() {
     near(large.written_bytes as f64 / 8_192.0 / large.flushes as f64, 1.0 + 20_000.0 / 8_192.0, 0.003);
 }
 
+/// Returns the number of waits for the log's lock per commit.
+fn lock_waits(outcome: &Outcome) -> f64 {
+    outcome.waits[Wait::WalLock as usize].count as f64 / outcome.commits as f64
+}
+
+#[test]
+fn innodb_wakes_only_those_that_a_flush_has_served_and_the_next_that_flushes() {
+    for sessions in [4, 16] {
+        let of = |wakes_all| {
+            let parameters = PostgresParameters { wakes_all, ..bare(64, 0.5, 200.0) };
+            outcome(&parameters, constant(500.0), &load(sessions, 20_000, vec![step(None, true)]))
+        };
+        let (all, served) = (of(true), of(false));
+        near(rate(&served), rate(&all), 0.01);
+        // Two groups alternate. Woken by the other group's flush, one of a group flushes, and the others sleep again.
+        let group = f64::from(sessions) / 2.0;
+        near(lock_waits(&all), (2.0 * group - 1.0) / group, 0.02);
+        near(lock_waits(&served), 1.0, 0.02);
+    }
+}
+
+#[test]
+fn a_commit_that_only_writes_takes_no_time_of_the_device() {
+    let parameters = PostgresParameters { commit_syncs: false, flush_us: 20.0, ..bare(4, 100.0, 200.0) };
+    let found = outcome(&parameters, constant(400.0), &load(1, 2_000, vec![step(None, true)]));
+    near(rate(&found), 1e6 / 120.0, 0.002);
+    assert_eq!((found.flushes, found.waits[Wait::WalSync as usize].count), (found.commits, 0));
+}
+
+#[test]
+fn a_binary_log_adds_its_own_sync_every_so_many_groups() {
+    for (binlog_sync_every, syncs) in [(0, 1.0), (1, 2.0), (10, 1.1)] {
+        let parameters =
+            PostgresParameters { binlog: true, binlog_sync_every, binlog_us: 0.0, ..bare(4, 100.0, 200.0) };
+        let found = outcome(&parameters, constant(400.0), &load(1, 2_000, vec![step(None, true)]));
+        near(rate(&found), 1e6 / (100.0 + syncs * 400.0), 0.002);
+    }
+}
+
+#[test]
+fn sessions_share_the_syncs_of_a_binary_log_in_groups() {
+    let of = |binlog_sync_every| {
+        let parameters = PostgresParameters {
+            binlog: true,
+            binlog_sync_every,
+            binlog_us: 0.0,
+            wakes_all: false,
+            ..bare(64, 0.5, 200.0)
+        };
+        rate(&outcome(&parameters, constant(500.0), &load(16, 20_000, vec![step(None, true)])))
+    };
+    // Without its sync as without the log: two groups alternate, and a commit takes two flushes.
+    near(of(0), 16.0 * 1e6 / 1_000.0, 0.01);
+    // One device serves both logs in turn, so that a round of all sessions takes four syncs at most, and two at least.
+    let rate = of(1);
+    assert!((16.0 * 1e6 / 2_010.0..16.0 * 1e6 / 990.0).contains(&rate), "{rate}");
+}
+
 #[test]
 fn a_commit_waits_for_siblings_only_if_there_are_enough_of_them() {
     let with =

@@ -42,6 +42,16 @@ parameters! {
         commit_delay_us: f64 = 0.0, from POSTGRES, in 0.0..=100_000.0;
         /// minimum number of other open transactions for that wait
         commit_siblings: u64 = 5, from POSTGRES, in 0.0..=1_000.0;
+        /// true if a commit's write is synced; false: it waits for the write alone
+        commit_syncs: bool = true, from "MariaDB: false where innodb_flush_log_at_trx_commit is 2";
+        /// true if a flush wakes all that wait for the log; false: those whose log it wrote, and the one that writes next
+        wakes_all: bool = true, from "PostgreSQL: LWLockAcquireOrWait; MariaDB: false, group_commit_lock";
+        /// true if commits are written to a binary log too, in groups, after their own log
+        binlog: bool = false, from "MariaDB: log_bin, off by default";
+        /// sync of the binary log at every such group; 0: none
+        binlog_sync_every: u64 = 0, from "MariaDB: sync_binlog, 0 by default", in 0.0..=4_294_967_295.0;
+        /// CPU time of a commit to write its events to the binary log
+        binlog_us: f64 = 20.0, from ASSUMED;
         /// interval of the log writer, which flushes what no commit waits for
         wal_writer_delay_ms: f64 = 200.0, from POSTGRES, in 1.0..=10_000.0;
         /// page of the log: a flush writes whole pages

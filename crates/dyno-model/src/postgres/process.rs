@@ -130,11 +130,22 @@ impl Process {
     }
 }
 
-/// A sleeping process, and how it was woken: true if it got an idle core.
+/// A sleeping process, the position that it sleeps for, and how it was woken: true if it got an idle core.
 struct Sleeper {
     id: ProcessId,
     process: Process,
+    position: u64,
     woken: Rc<Cell<Option<bool>>>,
+}
+
+impl Sleeper {
+    /// Wakes it; returns true if it got an idle core.
+    fn wake(self, waker: &Process) -> bool {
+        let idle = self.process.wake(Some(waker));
+        self.woken.set(Some(idle));
+        waker.sim.wake(self.id);
+        idle
+    }
 }
 
 /// Processes that sleep until another one wakes them, in order of arrival.
@@ -151,8 +162,14 @@ impl Sleepers {
 
     /// Sleeps until woken; returns true if the process was woken onto an idle core.
     pub async fn sleep(&self, process: &Process) -> bool {
+        self.sleep_for(process, 0).await
+    }
+
+    /// Sleeps until woken, for a position that others reach; returns true if the process was woken onto an idle core.
+    pub async fn sleep_for(&self, process: &Process, position: u64) -> bool {
         let woken = Rc::new(Cell::new(None));
-        let sleeper = Sleeper { id: process.sim.running(), process: process.clone(), woken: Rc::clone(&woken) };
+        let id = process.sim.running();
+        let sleeper = Sleeper { id, process: process.clone(), position, woken: Rc::clone(&woken) };
         self.sleeping.borrow_mut().push_back(sleeper);
         poll_fn(|_| {
             if let Some(idle) = woken.get() {
@@ -167,10 +184,17 @@ impl Sleepers {
     /// Wakes the first sleeper; returns true if it got an idle core, `None` if nobody sleeps.
     pub fn wake_first(&self, waker: &Process) -> Option<bool> {
         let sleeper = self.sleeping.borrow_mut().pop_front()?;
-        let idle = sleeper.process.wake(Some(waker));
-        sleeper.woken.set(Some(idle));
-        waker.sim.wake(sleeper.id);
-        Some(idle)
+        Some(sleeper.wake(waker))
+    }
+
+    /// Wakes those that sleep for a position that was reached, and the first of the others; returns how many got an
+    /// idle core.
+    pub fn wake_reached(&self, waker: &Process, reached: u64) -> u64 {
+        let (served, mut others): (VecDeque<_>, VecDeque<_>) =
+            self.sleeping.take().into_iter().partition(|sleeper| sleeper.position <= reached);
+        let next = others.pop_front();
+        self.sleeping.replace(others);
+        served.into_iter().chain(next).map(|sleeper| u64::from(sleeper.wake(waker))).sum()
     }
 
     /// Wakes all sleepers; returns how many got an idle core.

@@ -101,6 +101,7 @@ pub fn run(
         sim: sim.clone(),
         parameters: parameters.clone(),
         wal: wal.clone(),
+        binlog: parameters.binlog.then(|| Wal::binary(sim, parameters, Rc::clone(device))),
         rows: Rows::new(sim),
         scripts: load.scripts.iter().map(prepared).collect(),
         progress: Progress::default(),

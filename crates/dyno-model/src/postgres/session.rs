@@ -53,6 +53,8 @@ pub(super) struct Shared {
     pub sim: Sim,
     pub parameters: PostgresParameters,
     pub wal: Wal,
+    /// MariaDB's binary log.
+    pub binlog: Option<Wal>,
     pub rows: Rows,
     pub scripts: Vec<(u64, Vec<Prepared>)>,
     pub progress: Progress,
@@ -118,6 +120,8 @@ struct Open {
     rows: Vec<Row>,
     /// End of its last log record; 0 if it has inserted nothing.
     record: u64,
+    /// Log that it has inserted [bytes].
+    bytes: u64,
 }
 
 impl Session {
@@ -206,6 +210,7 @@ impl Session {
                 shared.wal.writing(1);
             }
             open.record = shared.wal.insert(bytes);
+            open.bytes += bytes;
         }
         if step.commits {
             self.commit(open).await;
@@ -267,6 +272,12 @@ impl Session {
                 shared.wal.flush(&self.server, open.record, self.start_ns(true)).await;
             }
             shared.wal.writing(-1);
+            if let Some(binlog) = &shared.binlog {
+                self.server.run(whole_ns(shared.parameters.binlog_us * 1e3)).await;
+                // Its events are about as large as the log of the changes.
+                let position = binlog.insert(open.bytes);
+                binlog.flush(&self.server, position, self.start_ns(true)).await;
+            }
         }
         shared.rows.release(&mut open.rows, &self.server);
     }

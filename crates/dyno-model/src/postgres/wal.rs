@@ -3,6 +3,13 @@
 //! Two positions: *inserted* by sessions, *flushed* to the device. [`Wal::flush`] follows the server's own loop: look
 //! whether the record is flushed; if the lock is held, sleep until it is free and look again; otherwise take it and
 //! flush everything inserted so far, in whole pages from the page that the flush before ended in.
+//!
+//! Who is woken then differs. `PostgreSQL` wakes all that sleep, and they look again. `InnoDB` wakes those whose records
+//! are flushed, and one more, which flushes next (`group_commit_lock`).
+//!
+//! MariaDB's binary log is the same loop: who is first in its queue writes the events of all that queue, syncs every
+//! so many groups, and wakes them (`MYSQL_BIN_LOG::trx_group_commit_leader`). The three stages (write, sync, commit in
+//! order) are one here, because a leader holds the lock of the first until the second is done.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -36,6 +43,9 @@ struct Inner {
     wake_ns: u64,
     delay_ns: u64,
     siblings: u64,
+    /// Number of flushes for each sync; 0 for none.
+    sync_every: u64,
+    wakes_all: bool,
     inserted: Cell<u64>,
     flushed: Cell<u64>,
     held: Cell<bool>,
@@ -43,6 +53,31 @@ struct Inner {
     /// Number of open transactions that have inserted log and do not wait for a row.
     writing: Cell<u64>,
     counts: Cell<WalCounts>,
+}
+
+impl Inner {
+    /// Returns an empty log whose flushes are not rounded to pages, wait for no other commits, and wake whom they serve.
+    fn new(sim: &Sim, parameters: &PostgresParameters, device: Rc<dyn Device>) -> Self {
+        Self {
+            sim: sim.clone(),
+            device,
+            page_bytes: 1,
+            flush_ns: parameters.flush_us * 1e3,
+            byte_ns: parameters.flush_us_per_kb * 1e3 / 1_024.0,
+            latch_ns: whole_ns(parameters.latch_us * 1e3),
+            wake_ns: whole_ns(parameters.wake_us * 1e3),
+            delay_ns: 0,
+            siblings: parameters.commit_siblings,
+            sync_every: 1,
+            wakes_all: false,
+            inserted: Cell::new(0),
+            flushed: Cell::new(0),
+            held: Cell::new(false),
+            released: Sleepers::new(sim.place("WALWrite")),
+            writing: Cell::new(0),
+            counts: Cell::default(),
+        }
+    }
 }
 
 /// Log of a server; clones share it.
@@ -53,22 +88,17 @@ impl Wal {
     /// Returns an empty log on a device.
     pub fn new(sim: &Sim, parameters: &PostgresParameters, device: Rc<dyn Device>) -> Self {
         Self(Rc::new(Inner {
-            sim: sim.clone(),
-            device,
             page_bytes: parameters.page_bytes.max(1),
-            flush_ns: parameters.flush_us * 1e3,
-            byte_ns: parameters.flush_us_per_kb * 1e3 / 1_024.0,
-            latch_ns: whole_ns(parameters.latch_us * 1e3),
-            wake_ns: whole_ns(parameters.wake_us * 1e3),
             delay_ns: whole_ns(parameters.commit_delay_us * 1e3),
-            siblings: parameters.commit_siblings,
-            inserted: Cell::new(0),
-            flushed: Cell::new(0),
-            held: Cell::new(false),
-            released: Sleepers::new(sim.place("WALWrite")),
-            writing: Cell::new(0),
-            counts: Cell::default(),
+            sync_every: u64::from(parameters.commit_syncs),
+            wakes_all: parameters.wakes_all,
+            ..Inner::new(sim, parameters, device)
         }))
+    }
+
+    /// Returns an empty binary log on a device.
+    pub fn binary(sim: &Sim, parameters: &PostgresParameters, device: Rc<dyn Device>) -> Self {
+        Self(Rc::new(Inner { sync_every: parameters.binlog_sync_every, ..Inner::new(sim, parameters, device) }))
     }
 
     /// Inserts a record; returns the position of its end.
@@ -107,7 +137,7 @@ impl Wal {
         while inner.flushed.get() < record {
             if inner.held.get() {
                 let begin_ns = process.leave();
-                let idle = inner.released.sleep(process).await;
+                let idle = inner.released.sleep_for(process, record).await;
                 process.start(Wait::WalLock, begin_ns, if idle { start_ns } else { 0 }).await;
                 process.run(inner.latch_ns).await;
                 continue;
@@ -121,21 +151,28 @@ impl Wal {
             }
             self.write(process).await;
             inner.held.set(false);
-            let started = inner.released.wake_all(process);
+            let started = if inner.wakes_all {
+                inner.released.wake_all(process)
+            } else {
+                inner.released.wake_reached(process, inner.flushed.get())
+            };
             process.run(started * inner.wake_ns).await;
         }
     }
 
-    /// Writes and syncs everything inserted so far, while holding the lock.
+    /// Writes everything inserted so far, and syncs it if it is this flush's turn, while holding the lock.
     async fn write(&self, process: &Process) {
         let inner = &*self.0;
         let (from, upto) = (inner.flushed.get() / inner.page_bytes, inner.inserted.get());
         let pages = upto.div_ceil(inner.page_bytes) - from;
         let bytes = pages.max(1) * inner.page_bytes;
         process.run(whole_ns(inner.flush_ns + bytes as f64 * inner.byte_ns)).await;
-        let begin_ns = process.leave();
-        start(&inner.sim, &*inner.device, Request::write(from * inner.page_bytes, bytes)).await;
-        process.back(Wait::WalSync, begin_ns).await;
+        let number = inner.counts.get().flushes + 1;
+        if inner.sync_every > 0 && number % inner.sync_every == 0 {
+            let begin_ns = process.leave();
+            start(&inner.sim, &*inner.device, Request::write(from * inner.page_bytes, bytes)).await;
+            process.back(Wait::WalSync, begin_ns).await;
+        }
         inner.flushed.set(upto);
         self.count(|counts| {
             counts.flushes += 1;

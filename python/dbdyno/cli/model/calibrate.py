@@ -64,7 +64,8 @@ def command(
 
     A run on PostgreSQL with --arm alone gives a machine: device, CPU of statements, client and kernel,
     delays, commits. It needs waits that were timed or read (`waits = "exact"` under [watch] of the
-    plan). With --event or --calls, or of a column of a CSV or Parquet file, only a device is fitted.
+    plan). A run on MariaDB gives one by the times of its commits. With --event or --calls, or of a column of a
+    CSV or Parquet file, only a device is fitted.
 
     With --host the machine is made without a database: syncs of a log in --folder, wake-ups and round trips
     are measured here, and the CPU of statements is a default scaled by a CPU probe.
@@ -142,21 +143,22 @@ def _machine(operand: str, folder: Path, arm: str | None) -> dict[str, object]:
     """Return the page about the machine of an arm.
 
     Raises:
-        ModelError: The run is none of PostgreSQL, no arm was chosen, or the arm cannot be used.
+        ModelError: The run is none of PostgreSQL or MariaDB, no arm was chosen, or the arm cannot be used.
     """
     from dbdyno.cli.model.progress import progress
     from dbdyno.evidence import find_run
     from dbdyno.study.analysis.measured.measures import measure
     from dbdyno.study.prediction.fit import calibrate
-    from dbdyno.study.prediction.observed import is_live_postgres, observe, timed
+    from dbdyno.study.prediction.observed import engine_of, observe, timed
     from dbdyno.study.prediction.page import page_of
 
     run = find_run(operand, folder)
-    if not is_live_postgres(run):
+    if not engine_of(run):
         raise ModelError(
             "the run has several kinds of latencies: choose one",
             where=run.id,
-            next_step="add --event 'NAME' or --calls commit; to fit a whole machine, name a run on PostgreSQL",
+            next_step="add --event 'NAME' or --calls commit; to fit a whole machine, name a run on"
+            " PostgreSQL or MariaDB",
         )
     names = [str(about["name"]) for about in run.manifest.arms]
     if arm is None and len(names) > 1:

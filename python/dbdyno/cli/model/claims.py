@@ -29,6 +29,13 @@ from dbdyno.cli.spread_options import spread_options, workers_of
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random numbers; the default is always the same."
 )
+@click.option(
+    "--seeds",
+    type=Count(),
+    default=1,
+    show_default=True,
+    help="Number of seeds, from --seed on, at which each claim is measured; it holds if it holds at each.",
+)
 @page_options
 @spread_options
 def command(
@@ -36,6 +43,7 @@ def command(
     replications: int,
     most: int | None,
     seed: int | None,
+    seeds: int,
     form: str | None,
     output: Path | None,
     scheduler: str | None,
@@ -49,6 +57,7 @@ def command(
     \b
     dbdyno model claims
     dbdyno model claims --only N5,N6 --replications 20
+    dbdyno model claims --seeds 5
     """
     from dbdyno.cli.model.progress import progress
     from dbdyno.model.claims import SEED, hold
@@ -60,6 +69,7 @@ def command(
             replications=replications,
             most=most,
             seed=dice,
+            seeds=seeds,
             on_progress=on_progress,
             workers=workers,
         )

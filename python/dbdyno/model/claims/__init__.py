@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import ModelError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.model.claims.base import Claim, ClaimResult, to_json
+from dbdyno.model.claims.base import Claim, ClaimResult, over_seeds, to_json
 from dbdyno.model.claims.bench import Bench, Kept
 from dbdyno.model.describe import SCHEMA
 
@@ -107,6 +107,7 @@ def hold(
     replications: int = 8,
     most: int | None = None,
     seed: int = SEED,
+    seeds: int = 1,
     on_progress: Callable[[str], None] = lambda _: None,
     workers: Workers | None = None,
 ) -> JsonObject:
@@ -120,6 +121,7 @@ def hold(
         most: maximum replications of a claim whose verdict might change with the seed; eight times `replications` by
             default.
         seed: seed of the model runs.
+        seeds: number of seeds, from `seed` on, at which each claim is measured; the figures are those of the first.
         on_progress: called with a text about the current work.
         workers: workers that run the replications; None for this machine alone.
 
@@ -137,18 +139,23 @@ def hold(
     wanted = claims(only)
     found = []
     for at, claim in enumerate(wanted, 1):
-        place = f"{claim.name} ({at} of {len(wanted)}): "
-        found.append(_held(claim, (replications, most), seed, partial(_placed, on_progress, place), workers))
+        by_seed = {}
+        for own in range(seed, seed + seeds):
+            place = f"{claim.name} ({at} of {len(wanted)})" + (f", seed {own}: " if seeds > 1 else ": ")
+            by_seed[own] = _held(claim, (replications, most), own, partial(_placed, on_progress, place), workers)
+        found.append(over_seeds(by_seed))
     holding = sum(entry["verdict"] == "holds" for entry in found)
+    drawn = f"seed {seed}" if seeds == 1 else f"each at the seeds {seed} to {seed + seeds - 1}"
     return {
         "schema": SCHEMA,
         "kind": "model",
         "page": "claims",
-        "title": f"{holding} of {len(found)} claims hold",
+        "title": f"{holding} of {len(found)} claims hold" + (f" at each of {seeds} seeds" if seeds > 1 else ""),
         "facts": f"{replications} to {most} replications, more where the verdict might change with the"
-        f" dice, seed {seed}; 95 % t intervals over them",
+        f" dice, {drawn}; 95 % t intervals over them",
         "replications": replications,
         "seed": seed,
+        "seeds": seeds,
         "claims": found,
     }
 

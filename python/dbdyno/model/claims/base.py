@@ -13,7 +13,7 @@ steady is reported as such.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
@@ -124,6 +124,15 @@ class Measured(TypedDict):
     steady: bool
 
 
+class AtSeed(TypedDict):
+    """The verdict on a claim at one seed, and how many replications it took."""
+
+    seed: int
+    verdict: str
+    steady: bool
+    replications: int
+
+
 class ClaimResult(TypedDict, total=False):
     """A claim with its measured quantities, or with the error that prevented the measurement."""
 
@@ -138,6 +147,43 @@ class ClaimResult(TypedDict, total=False):
     error: str
     replications: int
     seconds: float
+    by_seed: list[AtSeed]
+
+
+def over_seeds(found: Mapping[int, ClaimResult]) -> ClaimResult:
+    """Return a claim that was measured at several seeds: the first one's figures, and the verdict that all agree on.
+
+    Where they do not agree the verdict is `UNKNOWN`, and a note says which seed gave which.
+    """
+    first = next(iter(found.values()))
+    if len(found) == 1:
+        return first
+    rows: list[AtSeed] = [
+        {
+            "seed": seed,
+            "verdict": one["verdict"],
+            "steady": one["steady"],
+            "replications": one["replications"],
+        }
+        for seed, one in found.items()
+    ]
+    verdicts = list(dict.fromkeys(row["verdict"] for row in rows))
+    same = len(verdicts) == 1
+    at = {word: ", ".join(str(row["seed"]) for row in rows if row["verdict"] == word) for word in verdicts}
+    note = (
+        f"the verdict is the same at the seeds {at[verdicts[0]]}"
+        if same
+        else "the verdict depends on the seed: " + "; ".join(f"{word} at {seeds}" for word, seeds in at.items())
+    )
+    merged: ClaimResult = {
+        **first,
+        "verdict": verdicts[0] if same else UNKNOWN,
+        "steady": same and all(row["steady"] for row in rows),
+        "seconds": round(math.fsum(one["seconds"] for one in found.values()), 2),
+        "notes": [note, *first["notes"]],
+        "by_seed": rows,
+    }
+    return merged
 
 
 def to_json(claim: Claim, parts: Sequence[Part]) -> ClaimResult:

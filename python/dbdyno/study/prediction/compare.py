@@ -17,10 +17,10 @@ from dbdyno.base.postgres_types import PostgresScript, PostgresStep
 from dbdyno.evidence.run import Run
 from dbdyno.model.machine import Machine
 from dbdyno.model.postgres import Simulated, simulate
-from dbdyno.study.prediction.observed import is_live_postgres
+from dbdyno.study.prediction.observed import MARIADB, POSTGRES, engine_of
 from dbdyno.study.prediction.reference import CARRIES
 from dbdyno.study.prediction.scripts import Steps, steps_of
-from dbdyno.study.prediction.server import as_parameters
+from dbdyno.study.prediction.server import parameters_of
 from dbdyno.study.prediction.sync_methods import SETTING, with_method
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ METRICS = ("throughput", "mean", "p50", "p90", "p99")
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 AIMS = {"p50": 0.10, "p99": 0.25}
 """Largest errors of a good prediction."""
+NAMES = {POSTGRES: "PostgreSQL", MARIADB: "MariaDB"}
 CPU_QUEUE = "CPU queue"
 _OUTSIDE = ("idle",)
 """Wait classes that are the client's time."""
@@ -87,12 +88,14 @@ class Calibrated:
         statements: Texts of the statements that have costs.
         changes: For each, whether it writes log.
         sessions: Sessions of the arm that it was calibrated from.
+        engine: `postgresql` or `mariadb`.
     """
 
     machine: Machine
     statements: list[str]
     changes: list[bool]
     sessions: int
+    engine: str = POSTGRES
 
     @classmethod
     def of(cls, machine: Machine) -> Calibrated:
@@ -112,7 +115,8 @@ class Calibrated:
             )
         texts = [str(statement.get("text", "")) for statement in statements]
         changes = [float(statement.get("wal_bytes", 0.0)) > 0 for statement in statements]
-        return cls(machine, texts, changes, int(values.get("postgres.calibrated_sessions") or 0))
+        engine = POSTGRES if values.get("postgres.wakes_all", True) else MARIADB
+        return cls(machine, texts, changes, int(values.get("postgres.calibrated_sessions") or 0), engine)
 
 
 def predict(
@@ -126,15 +130,16 @@ def predict(
     """Return every arm of a live run beside its prediction.
 
     Raises:
-        ModelError: The run is none of PostgreSQL, or an arm cannot be modelled.
+        ModelError: The run is none of the machine's engine, or an arm cannot be modelled.
     """
     from dbdyno.study.plan.plan import plan_from_dict
 
-    if not is_live_postgres(run):
+    if engine_of(run) != given.engine:
+        name = NAMES[given.engine]
         raise ModelError(
-            "is not a run on PostgreSQL, which is the only engine the machine models",
+            f"is not a run on {name}, which is the engine that the machine models",
             where=run.id,
-            next_step="name a run on PostgreSQL",
+            next_step=f"name a run on {name}",
         )
     plan = plan_from_dict(run.manifest.plan)
     arms: list[Predicted] = []
@@ -154,7 +159,7 @@ def predict(
         scripts, notes = scripts_for(given, steps)
         changes = {name: str(value) for name, value in about["changes"].items()}
         synced, lacks = with_method(given.machine, method) if (method := changes.pop(SETTING, "")) else ({}, [])
-        settings, left = as_parameters(changes)
+        settings, left = parameters_of(given.engine, changes)
         outcome = simulate(
             given.machine.toml,
             sessions=measures.arms[number].sessions,

@@ -13,8 +13,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dbdyno.study.prediction import mariadb
 from dbdyno.study.prediction.modes import Modes, one_core_us, statement_modes, two_cores
-from dbdyno.study.prediction.observed import SYNC, WRITE, Observed
+from dbdyno.study.prediction.observed import MARIADB, SYNC, WRITE, Observed
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured
 from dbdyno.study.prediction.sizes import mean_kb, per_kb
 
@@ -37,7 +38,7 @@ LEAST_US = 0.5
 """Minimum delay of a round trip [us]; smaller values are artefacts of dividing the CPU time."""
 LEAST = 30
 """Minimum number of times of a statement for computing quantiles."""
-_WRITES_DEFAULT = 300.0
+WRITES_DEFAULT = 300.0
 """Log volume assumed for a writing statement if the run does not know it [bytes]."""
 
 
@@ -81,7 +82,7 @@ def costs_of(seen: Observed) -> Costs:
     flush, write = _flush(seen), _write_per_kb(seen)
     whole_us = flush.value
     flush = _less(flush, write.value * mean_kb(seen))
-    server = measured("server_us", _outside_us(seen), "CPU of the server's processes outside of waits, blocks", "us")
+    server = _server(seen, whole_us)
     client = measured(
         "client_us", [ns / 1e3 for ns in seen.client_ns], "CPU of the load's threads for a round trip, all arms", "us"
     )
@@ -112,6 +113,13 @@ def costs_of(seen: Observed) -> Costs:
         delays,
         _memory(delays),
     )
+
+
+def _server(seen: Observed, flush_us: float) -> Parameter:
+    """Return a transaction's CPU time at the server, without that of a flush."""
+    if seen.engine == MARIADB:
+        return mariadb.outside_us(seen, flush_us)
+    return measured("server_us", _outside_us(seen), "CPU of the server's processes outside of waits, blocks", "us")
 
 
 def _per_transaction(seen: Observed, cpu_us: list[float]) -> list[float]:
@@ -150,6 +158,8 @@ def _system(seen: Observed) -> float:
 
 def _flush(seen: Observed) -> Parameter:
     """Return the CPU time of a flush, which is spent inside the waits for write and sync."""
+    if seen.engine == MARIADB:
+        return mariadb.flush(seen)
     syncs = len(seen.of_wait(SYNC)["elapsed_ns"])
     writes = seen.of_wait(WRITE)["elapsed_ns"]
     write_us = float(writes.sum()) / 1e3 / max(syncs, 1)
@@ -238,7 +248,8 @@ def _shared_out(seen: Observed, server_us: float, flush_us: float) -> list[float
     for at, kind in enumerate(steps.kinds):
         if kind == "commit":
             # A commit's time is mostly the device's; what is left counts at least as the cheapest statement.
-            weights[at] = max(weights[at] - sync_us, least) if math.isfinite(weights[at]) else least
+            timed = math.isfinite(weights[at]) and seen.engine != MARIADB
+            weights[at] = max(weights[at] - sync_us, least) if timed else least
         elif not math.isfinite(weights[at]):
             weights[at] = least
     total = sum(weight * each for weight, each in zip(weights, steps.per_transaction, strict=True))
@@ -247,9 +258,11 @@ def _shared_out(seen: Observed, server_us: float, flush_us: float) -> list[float
 
 def _wal(seen: Observed) -> list[float]:
     """Return the log of each statement: a transaction's log divided equally among the writing statements."""
+    if seen.engine == MARIADB:
+        return mariadb.log_bytes(seen, WRITES_DEFAULT)
     steps = seen.steps
     writes = sum(each for each, changes in zip(steps.per_transaction, steps.changes, strict=True) if changes)
-    each = seen.wal_bytes / writes if writes and math.isfinite(seen.wal_bytes) else _WRITES_DEFAULT
+    each = seen.wal_bytes / writes if writes and math.isfinite(seen.wal_bytes) else WRITES_DEFAULT
     return [each if changes else 0.0 for changes in steps.changes]
 
 

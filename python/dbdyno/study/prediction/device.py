@@ -6,12 +6,19 @@ the waits follow its commits, the time that a KB adds is a slope; the table is t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction.observed import SYNC, WRITE, Observed
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, toml_value
 from dbdyno.study.prediction.sizes import mean_kb, per_kb
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
 
 NAME = "log"
 LEAST = 100
@@ -40,29 +47,37 @@ def device_of(seen: Observed, flush_us: float) -> LogDevice:
     """Return the log device fitted to the arm's waits; without waits, to the syncs measured before blocks."""
     import numpy as np
 
-    from dbdyno import _core
-
     waits = seen.of_wait(SYNC)
     if len(waits["elapsed_ns"]) < LEAST:
-        return _of_canaries(seen)
+        return of_canaries(seen)
     write_us = float(seen.of_wait(WRITE)["elapsed_ns"].sum()) / 1e3 / len(waits["elapsed_ns"])
     inside_us = max(flush_us - write_us, 0.0)
     times = waits["elapsed_ns"] / 1e3 - inside_us
     added = _per_kb(seen)
     if added.value:
         times = times - added.value * mean_kb(seen)
-    times = np.maximum(times, 1.0)
+    how = f"{len(times)} waits for {SYNC.partition(':')[2]}, {seen.fidelity}, by their starts"
+    found = fitted(np.maximum(times, 1.0), waits["started_ns"], added, how)
+    return replace(found, notes=_notes(seen, found.report), inside_us=inside_us)
+
+
+def fitted(times_us: Floats, starts_ns: NDArray[np.int64], added: Parameter, how: str) -> LogDevice:
+    """Return a device by its times [us] without what a KB adds (`added`), and when each began."""
+    import numpy as np
+
+    from dbdyno import _core
+    from dbdyno.model.calibrate import sentences
+
     report = _core.model_calibrate(
-        np.ascontiguousarray(times, dtype="<f8").tobytes(),
-        np.ascontiguousarray(waits["started_ns"], dtype="<i8").tobytes(),
+        np.ascontiguousarray(times_us, dtype="<f8").tobytes(),
+        np.ascontiguousarray(starts_ns, dtype="<i8").tobytes(),
     )
     regimes = report["toml"].replace("{ stay_ms", f"{{ write_us_per_kb = {toml_value(added.value)}, stay_ms")
-    how = f"{len(times)} waits for {SYNC.partition(':')[2]}, {seen.fidelity}, by their starts"
     rows = [
         Parameter(f"devices.{NAME} p{row['p'] * 100:g}", row["us"], MEASURED, how, row["low"], row["high"], "us")
         for row in report["quantiles"]
     ]
-    return LogDevice(section(NAME, regimes, how), [*rows, added], report, _notes(seen, report), inside_us)
+    return LogDevice(section(NAME, regimes, how), [*rows, added], report, list(sentences(report)))
 
 
 def _notes(seen: Observed, report: JsonObject) -> list[str]:
@@ -82,7 +97,7 @@ def section(name: str, regimes: str, how: str) -> str:
     return f'# {how}\n[devices.{name}]\nkind = "empirical"\ncapacity_gb = 100.0\nservers = 1\n{regimes}'
 
 
-def _of_canaries(seen: Observed) -> LogDevice:
+def of_canaries(seen: Observed) -> LogDevice:
     """Return a device with a constant time: the median sync measured beside the load."""
     import statistics
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.study.prediction.costs import Costs, costs_of
-from dbdyno.study.prediction.device import LogDevice, device_of
+from dbdyno.study.prediction.costs import WRITES_DEFAULT, Costs, costs_of
+from dbdyno.study.prediction.device import LogDevice, device_of, of_canaries
+from dbdyno.study.prediction.mariadb import device_of_commits
 from dbdyno.study.prediction.match import match
-from dbdyno.study.prediction.observed import Observed
+from dbdyno.study.prediction.observed import MARIADB, Observed
 from dbdyno.study.prediction.parameter import DEFAULT, FITTED, MEASURED, Parameter, measured
 from dbdyno.study.prediction.server import server_settings
 
@@ -72,7 +73,7 @@ def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words:
         ModelError: The model cannot run what was measured.
     """
     costs = costs_of(seen)
-    device = device_of(seen, costs.whole_flush_us)
+    device = _device(seen, costs)
     settings, scheduler, notes = server_settings(seen)
     statements = [
         {
@@ -104,6 +105,13 @@ def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words:
     title = f"calibrated from {seen.arm.name} of {seen.run.id}"
     machine = Machine(title, parameters, scheduler, device, statements, [*seen.steps.notes, *notes, *device.notes], [])
     return _fitted(machine, seen, costs, on_progress)
+
+
+def _device(seen: Observed, costs: Costs) -> LogDevice:
+    """Return the log device: by waits, or on MariaDB, which times none, by commits."""
+    if seen.engine != MARIADB:
+        return device_of(seen, costs.whole_flush_us)
+    return device_of_commits(seen, costs.whole_flush_us, WRITES_DEFAULT) or of_canaries(seen)
 
 
 def _cpu_factor(costs: Costs) -> list[Parameter]:

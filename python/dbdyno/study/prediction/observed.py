@@ -30,6 +30,7 @@ HOW_TO_TIME = (
 )
 _VERSION = "version_num"
 """Fact of a target that only PostgreSQL has."""
+POSTGRES, MARIADB = "postgresql", "mariadb"
 _CALLS = """
 select c.session, c.kind, c.statement, c.started_ns, c.elapsed_ns, coalesce(c.redo_bytes, -1) as redo_bytes
 from calls c join slices s on c.block = s.block and c.slice = s.slice
@@ -47,9 +48,11 @@ and block in (select block from slices where counts) group by block
 _WAL = """
 select arm, sum(value) from (
   select arm, block, object, max(value) - min(value) as value from metrics
-  where source = 'wal' and metric = 'insert_bytes' and block in (select block from slices where counts)
+  where source = $1 and metric = $2 and block in (select block from slices where counts)
   group by all having count(*) > 1) group by arm
 """
+_WAL_COUNTERS = {POSTGRES: ["wal", "insert_bytes"], MARIADB: ["global status", "innodb_lsn_current"]}
+"""Source and name of the counter of log bytes, by engine."""
 _HOST = """
 with spans as (
   select arm, block, metric, max(value) - min(value) as ns, (max(at_ns) - min(at_ns)) as wall_ns from metrics
@@ -69,6 +72,7 @@ class Observed:
     """Measurements of one arm of a run.
 
     Attributes:
+        engine: `postgresql` or `mariadb`.
         run: The run.
         plan: The plan that it ran.
         arm: The arm.
@@ -85,6 +89,7 @@ class Observed:
         others: Cores that other programs used, by block; empty if it is not known.
     """
 
+    engine: str
     run: Run
     plan: Plan
     arm: Arm
@@ -99,6 +104,14 @@ class Observed:
     wal_bytes: float
     client_ns: list[float]
     others: list[float]
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Return the settings of the arm's server that are known: those that are not the default, and the arm's own."""
+        about = self.run.manifest.arms[self.number]
+        target: JsonObject = self.run.manifest.targets.get(str(about["target"])) or {}
+        known = {str(row["name"]): str(row["value"]) for row in target.get("settings", [])}
+        return {**known, **{name: str(value) for name, value in about["changes"].items()}}
 
     @property
     def fidelity(self) -> str:
@@ -120,12 +133,19 @@ class Observed:
         return {name: values[own] for name, values in self.waits.items()}
 
 
-def is_live_postgres(run: Run) -> bool:
-    """Return True if a run timed operations on a live PostgreSQL, according to its targets' facts."""
+def engine_of(run: Run) -> str:
+    """Return the engine on which a run timed operations, according to its targets' facts.
+
+    Returns:
+        `postgresql` or `mariadb`; empty for any other run, which the machine does not model.
+    """
     known = run.manifest
     if not (known.says("plan") and known.says("targets")) or known.reads["virtual"]:
-        return False
-    return any(_VERSION in facts for facts in known.targets.values() if isinstance(facts, dict))
+        return ""
+    facts = [facts for facts in known.targets.values() if isinstance(facts, dict)]
+    if any(_VERSION in own for own in facts):
+        return POSTGRES
+    return MARIADB if any(str(own.get("version", "")).startswith("MariaDB") for own in facts) else ""
 
 
 def observe(run: Run, measures: Measures, name: str) -> Observed:
@@ -149,19 +169,24 @@ def observe(run: Run, measures: Measures, name: str) -> Observed:
             next_step="choose arms without rate_per_s",
         )
     own = measures.arms[number]
+    engine = engine_of(run)
     connection, _ = connect(run)
     try:
         calls = connection.execute(_CALLS, [name]).fetchnumpy()
         tables = {row[0] for row in connection.execute("show tables").fetchall()}
-        waits = connection.execute(_WAITS, [name]).fetchnumpy() if "waits" in tables else _no_waits()
+        # The performance schema is sampled, and tells nothing of a log's flush.
+        timed = "waits" in tables and engine != MARIADB
+        waits = connection.execute(_WAITS, [name]).fetchnumpy() if timed else _no_waits()
         inside = connection.execute(_IN_WAITS, [name]).fetchall() if "metrics" in tables else []
-        wal = dict(connection.execute(_WAL).fetchall()) if "metrics" in tables else {}
+        counter = _WAL_COUNTERS.get(engine, _WAL_COUNTERS[POSTGRES])
+        wal = dict(connection.execute(_WAL, counter).fetchall()) if "metrics" in tables else {}
         host = connection.execute(_HOST).fetchall() if "metrics" in tables else []
     finally:
         connection.close()
     reports = [one for block in own.blocks for one in block.report["arms"] if one["arm"] == number]
     steps = steps_of(plan, arm)
     return Observed(
+        engine,
         run,
         plan,
         arm,
@@ -180,12 +205,12 @@ def observe(run: Run, measures: Measures, name: str) -> Observed:
 
 
 def timed(seen: Observed) -> Observed:
-    """Return the timed waits if they may be used for a fit.
+    """Return the measurements if they may be used for a fit; MariaDB's waits are never timed, and not used.
 
     Raises:
         ModelError: The waits were sampled, there are none, or the CPU of the server's processes is unknown.
     """
-    if seen.fidelity not in ("exact", "read"):
+    if seen.engine != MARIADB and seen.fidelity not in ("exact", "read"):
         sampled = "were sampled: each is as long as the time between two samples" if seen.fidelity else "are missing"
         raise ModelError(f"the waits of {seen.arm.name} {sampled}", where=seen.run.id, next_step=HOW_TO_TIME)
     if not seen.reports or not all("on_cpu_ns" in report for report in seen.reports):

@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.study.prediction.observed import Observed
+from dbdyno.study.prediction import mariadb
+from dbdyno.study.prediction.observed import MARIADB, Observed
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter
 
 MODELLED = ("synchronous_commit", "commit_delay", "commit_siblings", "wal_writer_delay")
@@ -27,15 +28,19 @@ def server_settings(seen: Observed) -> tuple[list[Parameter], list[Parameter], l
         if cores
         else Parameter("cores", 2, DEFAULT, "the run does not say how many the host has")
     ]
-    known = {str(row["name"]): str(row["value"]) for row in target.get("settings", [])}
-    given = {**known, **{name: str(value) for name, value in about["changes"].items()}}
-    own, notes = as_parameters(given)
+    own, notes = parameters_of(seen.engine, seen.settings)
+    found += mariadb.fixed() if seen.engine == MARIADB else []
     found += [Parameter(key, value, MEASURED, "the server's setting") for key, value in own.items()]
     return (
         found,
         scheduler_parameters(cores or 2),
         [note for note in notes if note.partition(" ")[0] in about["changes"]],
     )
+
+
+def parameters_of(engine: str, settings: Mapping[str, str]) -> tuple[dict[str, bool | int | float], list[str]]:
+    """Return settings of a server of either engine as model parameters, and a sentence for each unsupported setting."""
+    return (mariadb.as_parameters if engine == MARIADB else as_parameters)(settings)
 
 
 def as_parameters(settings: Mapping[str, str]) -> tuple[dict[str, bool | int | float], list[str]]:

@@ -1,0 +1,171 @@
+"""A MariaDB arm: settings of its commits, and the device of InnoDB's log.
+
+MariaDB does not time what a session waits for. So the device is what commits take longer than the round trip of the
+cheapest statement; and what a KB adds is the slope of the commit's time over the size of what was written before it,
+if the script has statements of several sizes (`repeat('x', 4000)`).
+
+Limits: one session only, since with several a commit also waits for the flush of others; statements with a size in
+their text, not in a variable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dbdyno.base.errors import ModelError
+from dbdyno.study.prediction.device import NAME, LogDevice, fitted
+from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbdyno.study.prediction.observed import Observed
+
+    Floats = NDArray[np.float64]
+
+ENGINE = "mariadb"
+FLUSH_US = 25.0
+"""CPU time of a write and a sync of InnoDB's log [us]."""
+FLUSH_FROM = "assumed: order of size"
+BLOCK_BYTES = 512
+"""Block of InnoDB's log; a write consists of whole blocks."""
+_PAYLOAD = re.compile(r"\brepeat\s*\(\s*'.'\s*,\s*(\d+)\s*\)", re.IGNORECASE)
+_SAME_LOG = ("fsync", "o_direct", "o_direct_no_fsync", "littlesync")
+"""Values of innodb_flush_method that change the writes of data files, but not those of the log."""
+_NO_EFFECT = ("server", "initdb", "innodb_buffer_pool_size", "max_connections", "innodb_buffer_pool_load_at_startup")
+_OFF = ("", "0", "off", "false")
+
+
+def fixed() -> list[Parameter]:
+    """Return the parameters in which MariaDB differs from PostgreSQL, whatever its settings are."""
+    return [
+        Parameter("wakes_all", False, MEASURED, "MariaDB: group_commit_lock wakes those that are served"),
+        Parameter("page_bytes", BLOCK_BYTES, DEFAULT, "MariaDB: block of the log"),
+        Parameter("wal_writer_delay_ms", 1000.0, DEFAULT, "MariaDB: innodb_flush_log_at_timeout, 1 s"),
+    ]
+
+
+def as_parameters(settings: Mapping[str, str]) -> tuple[dict[str, bool | int | float], list[str]]:
+    """Return server settings as model parameters, and a sentence for each unsupported setting."""
+    found: dict[str, bool | int | float] = {}
+    notes = []
+    for name, text in settings.items():
+        value = text.strip().lower()
+        if name == "innodb_flush_log_at_trx_commit":
+            found |= {"synchronous_commit": value != "0", "commit_syncs": value in ("1", "3")}
+        elif name == "log_bin":
+            found["binlog"] = value not in _OFF
+        elif name == "sync_binlog":
+            found["binlog_sync_every"] = int(value or 0)
+        elif name == "innodb_flush_method" and value in _SAME_LOG:
+            continue
+        elif name not in _NO_EFFECT and not name.startswith("performance_schema"):
+            notes.append(f"{name} is not in the model: what it changes is not predicted.")
+    return found, notes
+
+
+def syncs(settings: Mapping[str, str]) -> bool:
+    """Return True if commits of a server with these settings wait for a sync of the log."""
+    return settings.get("innodb_flush_log_at_trx_commit", "1").strip() in ("1", "3")
+
+
+def flush(seen: Observed) -> Parameter:
+    """Return the CPU time of a flush; no wait of MariaDB's shows it apart."""
+    assert seen.engine == ENGINE
+    return Parameter("flush_us", FLUSH_US, DEFAULT, FLUSH_FROM, unit="us")
+
+
+def payload_bytes(statement: str) -> int:
+    """Return the size of the text that a statement writes, if its text states one, else 0."""
+    return sum(int(size) for size in _PAYLOAD.findall(statement))
+
+
+def log_bytes(seen: Observed, default: float) -> list[float]:
+    """Return the log of each statement: its own text, and an equal part of what else a transaction writes."""
+    steps = seen.steps
+    writes = sum(each for each, changes in zip(steps.per_transaction, steps.changes, strict=True) if changes)
+    own = [float(payload_bytes(text)) if changes else 0.0 for text, changes in _changing(seen)]
+    texts = sum(size * each for size, each in zip(own, steps.per_transaction, strict=True))
+    known = writes and seen.wal_bytes == seen.wal_bytes
+    rest = max(seen.wal_bytes - texts, 0.0) / writes if known else default
+    return [size + rest if changes else 0.0 for size, changes in zip(own, steps.changes, strict=True)]
+
+
+def _changing(seen: Observed) -> list[tuple[str, bool]]:
+    return list(zip(seen.steps.statements, seen.steps.changes, strict=True))
+
+
+def device_of_commits(seen: Observed, flush_us: float, default_bytes: float) -> LogDevice | None:
+    """Return the log device by what commits take beyond a round trip; None if the arm's commits wait for no sync.
+
+    Raises:
+        ModelError: The arm has several sessions, or no statement that only makes a round trip.
+    """
+    import numpy as np
+
+    settings = seen.settings
+    commits = np.flatnonzero(seen.calls["kind"] == "commit")
+    if not syncs(settings) or len(commits) < 100 or not any(seen.steps.changes):
+        return None
+    if seen.sessions != 1:
+        raise ModelError(
+            "a MariaDB machine is calibrated on one session: with several, commits wait for the flushes of others",
+            where=seen.arm.name,
+            next_step="choose an arm with sessions = 1",
+        )
+    if settings.get("log_bin", "").strip().lower() not in _OFF:
+        raise ModelError(
+            "a MariaDB machine is calibrated without a binary log: with it a commit has two syncs",
+            where=seen.arm.name,
+            next_step="choose an arm without log_bin",
+        )
+    begins = np.flatnonzero(seen.calls["kind"] == "begin")
+    if not len(begins):
+        raise ModelError(
+            "the script has no statement that only makes a round trip",
+            where=seen.arm.name,
+            next_step="put the statements between begin and commit",
+        )
+    round_trip_us = float(np.median(seen.calls["elapsed_ns"][begins])) / 1e3
+    times_us = seen.calls["elapsed_ns"][commits] / 1e3 - round_trip_us - flush_us
+    kb = _log_kb(seen, commits, log_bytes(seen, default_bytes))
+    added = _per_kb(kb, times_us)
+    times_us = np.maximum(times_us - added.value * kb, 1.0)
+    how = f"{len(commits)} commits beyond the round trip of begin ({round_trip_us:.3g} us) and the CPU of a flush"
+    found = fitted(times_us, seen.calls["started_ns"][commits], added, how)
+    return replace(found, notes=[f"Device: {text}" for text in found.notes])
+
+
+def _log_kb(seen: Observed, commits: NDArray[np.int64], by_statement: list[float]) -> Floats:
+    """Return the log that each commit flushes [KB]: that of the statements of its transaction, and half a block."""
+    import numpy as np
+
+    sizes = dict(zip(seen.steps.statements, by_statement, strict=True))
+    calls = seen.calls
+    own = np.array([sizes.get(str(text), 0.0) for text in calls["statement"]]) * (calls["kind"] == "exec")
+    sums = np.concatenate([[0.0], np.cumsum(own)])
+    # Between a commit and the one before it in the order of the rows, which is by session and time.
+    before = np.concatenate([[0], commits[:-1]])
+    return np.asarray((sums[commits] - sums[before] + BLOCK_BYTES) / 1024.0, dtype=np.float64)
+
+
+def _per_kb(kb: Floats, times_us: Floats) -> Parameter:
+    from dbdyno.study.prediction.slopes import slope
+
+    key = f"devices.{NAME} write_us_per_kb"
+    found = slope(kb, times_us)
+    if found is None:
+        return Parameter(key, 0.0, DEFAULT, "sizes do not differ in this arm")
+    how = "slope of a commit's time over the log of its transaction"
+    return Parameter(key, found[0], MEASURED, how, found[1], found[2], "us/KB")
+
+
+def outside_us(seen: Observed, flush_us: float) -> Parameter:
+    """Return a transaction's CPU time besides that of its flush [us]."""
+    flushes = flush_us if syncs(seen.settings) and any(seen.steps.changes) else 0.0
+    values = [r["on_cpu_ns"] / r["transactions"] / 1e3 - flushes for r in seen.reports if r["transactions"]]
+    return measured("server_us", values, "CPU of the sessions' threads without that of a flush, blocks", "us")

@@ -1,0 +1,127 @@
+"""A run on MariaDB as it would be recorded of a server whose costs are known: what is calibrated must be these."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from live_made import CALLS, METRICS, _rest, _write
+
+from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
+from dbdyno.study.plan.file import parse_plan
+
+SIZES = (100, 2_000, 8_000)
+SCRIPT = "begin;\\ninsert into t (text) values (repeat('x', {size}));\\ncommit;\\n"
+ARMS = {
+    "one": "",
+    "written": 'settings = {innodb_flush_log_at_trx_commit = "2"}',
+    "off": 'settings = {innodb_flush_log_at_trx_commit = "0"}',
+    "eight": "sessions = 8",
+    "binary": 'server = {settings = {log_bin = "changes", sync_binlog = "1"}}',
+    "dsync": 'server = {settings = {innodb_flush_method = "O_DSYNC"}}',
+}
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Costs of the server, in us; log in bytes besides the text."""
+
+    server_us: float = 120.0
+    client_us: float = 8.0
+    flush_us: float = 25.0
+    sync_us: float = 700.0
+    sync_us_per_kb: float = 10.0
+    delay_us: float = 40.0
+    wal_bytes: float = 400.0
+
+
+def plan_text() -> str:
+    """The plan: every arm writes texts of all sizes."""
+    scripts = ", ".join(f'{{name = "{size}", text = "{SCRIPT.format(size=size)}"}}' for size in SIZES)
+    arms = "".join(f'[[arm]]\nname = "{name}"\n{keys}\n' for name, keys in ARMS.items())
+    return f'title = "made"\ntarget = "mariadb"\n[workload]\nscripts = [{scripts}]\n{arms}'
+
+
+def mariadb_run(folder: Path, truth: Truth, *, seed: int = 1, blocks: int = 6, transactions: int = 150) -> Run:
+    """A run whose arms of one session are what such a server does; the same seed makes the same run."""
+    dice = random.Random(seed)
+    plan = parse_plan(plan_text(), folder / "plan.toml")
+    about = [
+        {
+            "name": arm.name,
+            "description": "",
+            "sessions": plan.sessions_of(arm),
+            "rate_per_s": None,
+            "protocol": "prepared",
+            "target": "mariadb here",
+            "changes": {**arm.settings, **(arm.server.settings if arm.server else {})},
+            "how": {},
+            "was": {},
+            "against": None,
+        }
+        for arm in plan.arms
+    ]
+    manifest = {
+        "title": "made",
+        "question": "",
+        "bench": "mariadb",
+        "kind": "experiment",
+        "reads": {"evidence": "operations", "virtual": False, "parts": []},
+        "plan": plan.to_dict(),
+        "arms": about,
+        "targets": {
+            "mariadb here": {
+                "version": "MariaDB 10.11.19-MariaDB",
+                "host_cpus": 4,
+                "settings": [{"name": "innodb_buffer_pool_size", "value": "256M"}],
+            }
+        },
+        "switch": "turns",
+        "switch_reason": "",
+        "notes": [],
+        "slice_ns": 10**9,
+        "seed": seed,
+        "blocks_planned": blocks,
+    }
+    run = new_run(folder, "made", manifest, name="made")
+    for block in range(blocks):
+        _block(run, dice, truth, block, transactions, about)
+    run.save(status="complete")
+    return run
+
+
+def _block(run: Run, dice: random.Random, truth: Truth, block: int, transactions: int, about: list[dict]) -> None:
+    calls, reports = [], []
+    for number, arm in enumerate(about):
+        now = begin = 10**15 + block * 10**11 + number * 10**10
+        method = arm["changes"].get("innodb_flush_log_at_trx_commit", "1")
+        for _ in range(transactions):
+            started, size = now, dice.choice(SIZES)
+            statements = ("begin", f"insert into t (text) values (repeat('x', {size}))", "commit")
+            for kind, statement in zip(("begin", "exec", "commit"), statements, strict=True):
+                us = truth.server_us / 3 + truth.client_us + dice.expovariate(1 / truth.delay_us)
+                if kind == "commit" and method != "0":
+                    us += truth.flush_us
+                if kind == "commit" and method == "1":
+                    kb = (size + truth.wal_bytes) / 1024
+                    us += dice.lognormvariate(0, 0.2) * truth.sync_us + truth.sync_us_per_kb * kb
+                length = round(us * 1_000)
+                calls.append((arm["name"], block, number, 0, kind, statement, None, now, length, 1, *_rest()))
+                now += length
+            row = (arm["name"], block, number, 0, "transaction", str(size), None, started, now - started, 1)
+            calls.append((*row, *_rest()))
+        on_cpu = round(transactions * (truth.server_us + truth.flush_us * (method != "0")) * 1_000)
+        report = {"arm": number, "transactions": transactions, "errors": 0, "retries": 0, "skipped": 0}
+        report |= {"busy_ns": now - begin, "lag_max_ns": 0, "first_error": None}
+        reports.append(report | {"user_ns": on_cpu // 4, "system_ns": on_cpu - on_cpu // 4, "on_cpu_ns": on_cpu})
+    mean = truth.wal_bytes + sum(SIZES) / len(SIZES)
+    row = ("", block, "global status", "instance", "", "innodb_lsn_current")
+    ends = enumerate((0.0, mean * transactions * len(about)))
+    metrics = [(*row, 10**15 + at, value, "count", "counter") for at, value in ends]
+    _write(run, block, {"calls": (CALLS, calls), "metrics": (METRICS, metrics)})
+    trips = transactions * len(about) * 3
+    report = {"cpu_ns": round(trips * truth.client_us * 1_000), "threads": 1, "arms": reports, "reconnects": 0}
+    slices = [SliceRecord(number, number) for number in range(len(about))]
+    canaries = {"fsync_ns": truth.sync_us * 1_000}
+    run.add_block(Block(block, "measure", 0, 1, len(calls), slices, report=report, canaries=canaries))
