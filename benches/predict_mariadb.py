@@ -28,7 +28,7 @@ SESSIONS = (1, 2, 4, 8, 16)
 SIZES = (100, 500, 2_000, 8_000)
 HOW = {
     "flush 1": "",
-    "flush 2": 'settings = {innodb_flush_log_at_trx_commit = "2"}',
+    "flush 2": 'server = {settings = {innodb_flush_log_at_trx_commit = "2"}}',
     "flush 0": 'settings = {innodb_flush_log_at_trx_commit = "0"}',
     "method fsync": 'server = {settings = {innodb_flush_method = "fsync"}}',
     "binlog": 'server = {settings = {log_bin = "changes", sync_binlog = "0"}}',

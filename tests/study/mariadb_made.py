@@ -29,7 +29,8 @@ class Truth:
 
     server_us: float = 120.0
     client_us: float = 8.0
-    flush_us: float = 25.0
+    flush_us: float = 69.0
+    write_us: float = 5.0
     sync_us: float = 700.0
     sync_us_per_kb: float = 10.0
     delay_us: float = 40.0
@@ -101,8 +102,8 @@ def _block(run: Run, dice: random.Random, truth: Truth, block: int, transactions
             statements = ("begin", f"insert into t (text) values (repeat('x', {size}))", "commit")
             for kind, statement in zip(("begin", "exec", "commit"), statements, strict=True):
                 us = truth.server_us / 3 + truth.client_us + dice.expovariate(1 / truth.delay_us)
-                if kind == "commit" and method != "0":
-                    us += truth.flush_us
+                if kind == "commit":
+                    us += {"1": truth.flush_us, "2": truth.write_us, "0": 0.0}[method]
                 if kind == "commit" and method == "1":
                     kb = (size + truth.wal_bytes) / 1024
                     us += dice.lognormvariate(0, 0.2) * truth.sync_us + truth.sync_us_per_kb * kb

@@ -82,13 +82,20 @@ def costs_of(seen: Observed) -> Costs:
     flush, write = _flush(seen), _write_per_kb(seen)
     whole_us = flush.value
     flush = _less(flush, write.value * mean_kb(seen))
-    server = _server(seen, whole_us)
+    server = measured("server_us", _outside_us(seen), "CPU of the server's processes outside of waits, blocks", "us")
     client = measured(
         "client_us", [ns / 1e3 for ns in seen.client_ns], "CPU of the load's threads for a round trip, all arms", "us"
     )
     insert, sizes_kb, sized_us = _per_kb(seen)
     modes = statement_modes(seen, sized_us)
-    if modes is None:
+    if seen.engine == MARIADB and mariadb.waits_for_syncs(seen):
+        wake = _wake(seen)
+        trips = sum(seen.steps.per_transaction) * (two_cores(modes, seen.steps.per_transaction) if modes else 1.0)
+        cpu = mariadb.cpu_us(seen, client.value, one_core_us(modes) if modes else None)
+        flush = mariadb.flush(seen, math.fsum(_per_transaction(seen, cpu)) + wake.value * trips)
+        whole_us = flush.value
+        cold = Parameter("cold_us", COLD_US, DEFAULT, COLD_FROM, unit="us")
+    elif modes is None:
         wake = _wake(seen)
         wakes_us = wake.value * sum(seen.steps.per_transaction)
         cpu = _shared_out(seen, max(server.value - insert.value * sizes_kb - wakes_us, 0.0), whole_us)
@@ -113,13 +120,6 @@ def costs_of(seen: Observed) -> Costs:
         delays,
         _memory(delays),
     )
-
-
-def _server(seen: Observed, flush_us: float) -> Parameter:
-    """Return a transaction's CPU time at the server, without that of a flush."""
-    if seen.engine == MARIADB:
-        return mariadb.outside_us(seen, flush_us)
-    return measured("server_us", _outside_us(seen), "CPU of the server's processes outside of waits, blocks", "us")
 
 
 def _per_transaction(seen: Observed, cpu_us: list[float]) -> list[float]:
@@ -159,7 +159,7 @@ def _system(seen: Observed) -> float:
 def _flush(seen: Observed) -> Parameter:
     """Return the CPU time of a flush, which is spent inside the waits for write and sync."""
     if seen.engine == MARIADB:
-        return mariadb.flush(seen)
+        return Parameter("flush_us", mariadb.FLUSH_US, DEFAULT, mariadb.FLUSH_FROM, unit="us")
     syncs = len(seen.of_wait(SYNC)["elapsed_ns"])
     writes = seen.of_wait(WRITE)["elapsed_ns"]
     write_us = float(writes.sum()) / 1e3 / max(syncs, 1)
@@ -248,8 +248,7 @@ def _shared_out(seen: Observed, server_us: float, flush_us: float) -> list[float
     for at, kind in enumerate(steps.kinds):
         if kind == "commit":
             # A commit's time is mostly the device's; what is left counts at least as the cheapest statement.
-            timed = math.isfinite(weights[at]) and seen.engine != MARIADB
-            weights[at] = max(weights[at] - sync_us, least) if timed else least
+            weights[at] = max(weights[at] - sync_us, least) if math.isfinite(weights[at]) else least
         elif not math.isfinite(weights[at]):
             weights[at] = least
     total = sum(weight * each for weight, each in zip(weights, steps.per_transaction, strict=True))

@@ -4,19 +4,23 @@ MariaDB does not time what a session waits for. So the device is what commits ta
 cheapest statement; and what a KB adds is the slope of the commit's time over the size of what was written before it,
 if the script has statements of several sizes (`repeat('x', 4000)`).
 
-Limits: one session only, since with several a commit also waits for the flush of others; statements with a size in
-their text, not in a variable.
+A server that was started with innodb_flush_log_at_trx_commit = 2 writes its log to the page cache
+(innodb_log_file_buffering). One where it was set later goes on to write past it, to the device.
+
+Limits: that write is not in the model; one session only, since with several a commit also waits for the flush of
+others; statements with a size in their text, not in a variable.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import ModelError
-from dbdyno.study.prediction.device import NAME, LogDevice, fitted
+from dbdyno.study.prediction.device import LEAST, NAME, LogDevice, fitted
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured
 
 if TYPE_CHECKING:
@@ -27,10 +31,12 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-ENGINE = "mariadb"
-FLUSH_US = 25.0
-"""CPU time of a write and a sync of InnoDB's log [us]."""
-FLUSH_FROM = "assumed: order of size"
+FASTEST, LEAST_US = 0.05, 0.5
+FLUSH_US = 69.0
+"""CPU time of a write and a sync of InnoDB's log [us], for an arm whose commits wait for none."""
+FLUSH_FROM = "a direct write of 4 KB and its fdatasync, AMD EPYC, ext4: 43 + 26 us at a load of 11"
+WRITE_US = 6.0
+"""CPU time of a write to the page cache [us], as where a server was started with innodb_flush_log_at_trx_commit = 2."""
 BLOCK_BYTES = 512
 """Block of InnoDB's log; a write consists of whole blocks."""
 _PAYLOAD = re.compile(r"\brepeat\s*\(\s*'.'\s*,\s*(\d+)\s*\)", re.IGNORECASE)
@@ -57,6 +63,8 @@ def as_parameters(settings: Mapping[str, str]) -> tuple[dict[str, bool | int | f
         value = text.strip().lower()
         if name == "innodb_flush_log_at_trx_commit":
             found |= {"synchronous_commit": value != "0", "commit_syncs": value in ("1", "3")}
+            if value == "2":
+                found["flush_us"] = WRITE_US
         elif name == "log_bin":
             found["binlog"] = value not in _OFF
         elif name == "sync_binlog":
@@ -73,10 +81,35 @@ def syncs(settings: Mapping[str, str]) -> bool:
     return settings.get("innodb_flush_log_at_trx_commit", "1").strip() in ("1", "3")
 
 
-def flush(seen: Observed) -> Parameter:
-    """Return the CPU time of a flush; no wait of MariaDB's shows it apart."""
-    assert seen.engine == ENGINE
-    return Parameter("flush_us", FLUSH_US, DEFAULT, FLUSH_FROM, unit="us")
+def waits_for_syncs(seen: Observed) -> bool:
+    """Return True if the commits of an arm wait for syncs of the log."""
+    return syncs(seen.settings) and any(seen.steps.changes) and any(seen.calls["kind"] == "commit")
+
+
+def cpu_us(seen: Observed, client_us: float, one_core_us: list[float] | None) -> list[float]:
+    """Return the CPU time of each statement at the server [us].
+
+    A round trip on one core is the CPU time of both sides. Where those are not known the fastest round trips are taken
+    for them. A commit without its flush is taken to cost as much as the cheapest statement.
+    """
+    import numpy as np
+
+    steps = seen.steps
+    times = []
+    for at, (statement, kind) in enumerate(zip(steps.statements, steps.kinds, strict=True)):
+        own = seen.elapsed_us(statement, kind)
+        if kind == "commit" or not len(own):
+            times.append(math.nan)
+        else:
+            times.append(one_core_us[at] if one_core_us else float(np.quantile(own, FASTEST)))
+    least = min((us for us in times if math.isfinite(us)), default=client_us + LEAST_US)
+    return [max((us if math.isfinite(us) else least) - client_us, LEAST_US) for us in times]
+
+
+def flush(seen: Observed, known_us: float) -> Parameter:
+    """Return the CPU time of a flush: that of a transaction beyond `known_us`, what its statements and wake-ups use."""
+    values = [max(r["on_cpu_ns"] / r["transactions"] / 1e3 - known_us, 0.0) for r in seen.reports if r["transactions"]]
+    return measured("flush_us", values, "CPU of a transaction beyond that of its statements and wake-ups", "us")
 
 
 def payload_bytes(statement: str) -> int:
@@ -90,7 +123,7 @@ def log_bytes(seen: Observed, default: float) -> list[float]:
     writes = sum(each for each, changes in zip(steps.per_transaction, steps.changes, strict=True) if changes)
     own = [float(payload_bytes(text)) if changes else 0.0 for text, changes in _changing(seen)]
     texts = sum(size * each for size, each in zip(own, steps.per_transaction, strict=True))
-    known = writes and seen.wal_bytes == seen.wal_bytes
+    known = writes and math.isfinite(seen.wal_bytes)
     rest = max(seen.wal_bytes - texts, 0.0) / writes if known else default
     return [size + rest if changes else 0.0 for size, changes in zip(own, steps.changes, strict=True)]
 
@@ -109,7 +142,7 @@ def device_of_commits(seen: Observed, flush_us: float, default_bytes: float) -> 
 
     settings = seen.settings
     commits = np.flatnonzero(seen.calls["kind"] == "commit")
-    if not syncs(settings) or len(commits) < 100 or not any(seen.steps.changes):
+    if not waits_for_syncs(seen) or len(commits) < LEAST:
         return None
     if seen.sessions != 1:
         raise ModelError(
@@ -162,10 +195,3 @@ def _per_kb(kb: Floats, times_us: Floats) -> Parameter:
         return Parameter(key, 0.0, DEFAULT, "sizes do not differ in this arm")
     how = "slope of a commit's time over the log of its transaction"
     return Parameter(key, found[0], MEASURED, how, found[1], found[2], "us/KB")
-
-
-def outside_us(seen: Observed, flush_us: float) -> Parameter:
-    """Return a transaction's CPU time besides that of its flush [us]."""
-    flushes = flush_us if syncs(seen.settings) and any(seen.steps.changes) else 0.0
-    values = [r["on_cpu_ns"] / r["transactions"] / 1e3 - flushes for r in seen.reports if r["transactions"]]
-    return measured("server_us", values, "CPU of the sessions' threads without that of a flush, blocks", "us")
