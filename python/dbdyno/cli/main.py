@@ -9,9 +9,9 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -97,7 +97,9 @@ class LazyGroup(click.Group):
     `rows` maps the name of each command to its module and its help line.
     """
 
-    rows: ClassVar[dict[str, tuple[str, str]]] = COMMANDS
+    def __init__(self, *args: Any, rows: Mapping[str, tuple[str, str]] = COMMANDS, **attrs: Any) -> None:
+        super().__init__(*args, **attrs)
+        self.rows = rows
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.rows)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import click
 
 from dbdyno.cli.main import LazyGroup
@@ -24,13 +22,7 @@ ROWS = {
 }
 
 
-class CellsGroup(LazyGroup):
-    """The commands on cells."""
-
-    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
-
-
-@click.group(cls=CellsGroup)
+@click.group(cls=LazyGroup, rows=ROWS)
 def command() -> None:
     """Ask storage cells over SSH, all at once.
 

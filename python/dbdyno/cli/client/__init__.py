@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import click
 
 from dbdyno.cli.main import LazyGroup
@@ -14,10 +12,6 @@ ROWS = {
 }
 
 
-class _ClientGroup(LazyGroup):
-    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
-
-
-@click.group("client", cls=_ClientGroup)
+@click.group("client", cls=LazyGroup, rows=ROWS)
 def command() -> None:
     """External clients: programs that run a plan's load in place of dbdyno's own."""

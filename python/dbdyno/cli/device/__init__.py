@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import click
 
 from dbdyno.cli.main import LazyGroup
@@ -19,11 +17,7 @@ ROWS = {
 }
 
 
-class _DeviceGroup(LazyGroup):
-    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
-
-
-@click.group("device", cls=_DeviceGroup)
+@click.group("device", cls=LazyGroup, rows=ROWS)
 def command() -> None:
     """Run real programs on storage that you do not have: a folder takes the time of a modelled device.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import click
 
 from dbdyno.cli.main import LazyGroup
@@ -14,11 +12,7 @@ ROWS = {
 }
 
 
-class _FlowGroup(LazyGroup):
-    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
-
-
-@click.group("flow", cls=_FlowGroup)
+@click.group("flow", cls=LazyGroup, rows=ROWS)
 def command() -> None:
     """Compare the order of a data flow's steps as written with that of an optimizer.
 

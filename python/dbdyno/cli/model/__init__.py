@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import click
 
 from dbdyno.cli.main import LazyGroup
@@ -26,11 +24,7 @@ ROWS = {
 }
 
 
-class _ModelGroup(LazyGroup):
-    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
-
-
-@click.group("model", cls=_ModelGroup)
+@click.group("model", cls=LazyGroup, rows=ROWS)
 def command() -> None:
     """Model a database instance and its storage in virtual time.
 

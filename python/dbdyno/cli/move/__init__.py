@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import click
 
 from dbdyno.cli.main import LazyGroup, current_names
@@ -21,8 +19,6 @@ OUT = "SOURCE"
 
 
 class _MoveGroup(LazyGroup):
-    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
-
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -46,6 +42,7 @@ def _places(args: list[str]) -> list[str]:
 @click.group(
     "move",
     cls=_MoveGroup,
+    rows=ROWS,
     subcommand_metavar="SOURCE TARGET [OPTIONS] | VERB JOB",
     epilog="Options of a move: `dbdyno move SOURCE --help`.",
 )

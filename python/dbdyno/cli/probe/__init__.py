@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import click
 
 from dbdyno.cli.main import LazyGroup
@@ -15,10 +13,6 @@ ROWS = {
 }
 
 
-class _ProbeGroup(LazyGroup):
-    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
-
-
-@click.group("probe", cls=_ProbeGroup)
+@click.group("probe", cls=LazyGroup, rows=ROWS)
 def command() -> None:
     """Measure the latency of a database's I/O on real files; every latency is kept as evidence."""

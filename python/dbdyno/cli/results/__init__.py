@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import click
 
 from dbdyno.cli.main import LazyGroup
@@ -15,11 +13,7 @@ ROWS = {
 }
 
 
-class _ResultsGroup(LazyGroup):
-    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
-
-
-@click.group("results", cls=_ResultsGroup)
+@click.group("results", cls=LazyGroup, rows=ROWS)
 def command() -> None:
     """Results of runs, kept as small files without their evidence.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 ROWS = {"import": ("dbdyno.cli.runs.imports", "Outputs of other benchmark programs as a run.")}
 
 
-class _RunsGroup(LazyGroup):
-    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
-
-
-@click.group("runs", cls=_RunsGroup, invoke_without_command=True, subcommand_metavar="[import FILES]")
+@click.group("runs", cls=LazyGroup, rows=ROWS, invoke_without_command=True, subcommand_metavar="[import FILES]")
 @click.pass_context
 @folder_option
 @click.option("--limit", type=Count(), metavar="N", help="Show the last N runs.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import click
 
 from dbdyno.cli.main import LazyGroup
@@ -27,11 +25,7 @@ ROWS = {
 }
 
 
-class _SnapGroup(LazyGroup):
-    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
-
-
-@click.group("snap", cls=_SnapGroup)
+@click.group("snap", cls=LazyGroup, rows=ROWS)
 def command() -> None:
     """Snapshots of a live engine: take some, and report what happened between two.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import click
 
 from dbdyno.cli.main import LazyGroup
@@ -20,11 +18,7 @@ ROWS = {
 }
 
 
-class _StatsGroup(LazyGroup):
-    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
-
-
-@click.group("stats", cls=_StatsGroup)
+@click.group("stats", cls=LazyGroup, rows=ROWS)
 def command() -> None:
     """Statistics on any evidence, CSV or Parquet.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import click
 
 from dbdyno.cli.main import LazyGroup
@@ -25,11 +23,7 @@ ROWS = {
 }
 
 
-class _TraceGroup(LazyGroup):
-    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
-
-
-@click.group("trace", cls=_TraceGroup)
+@click.group("trace", cls=LazyGroup, rows=ROWS)
 def command() -> None:
     """Read Oracle extended SQL traces (event 10046) of any version, size and state; record PostgreSQL's waits.
 

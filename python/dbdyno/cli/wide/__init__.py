@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import click
 
 from dbdyno.cli.main import LazyGroup
@@ -15,11 +13,7 @@ ROWS = {
 }
 
 
-class _WideGroup(LazyGroup):
-    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
-
-
-@click.group("wide", cls=_WideGroup)
+@click.group("wide", cls=LazyGroup, rows=ROWS)
 def command() -> None:
     """Query wide tables of Cassandra with SQL.
 
