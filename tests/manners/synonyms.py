@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = ROOT / "docs" / "reference" / "glossary.md"
 _PARTS = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])")
 _AS_CLASS = " as a class"
-_CALLS_WITH_TEXTS = {"option", "argument", "command", "group", "Option", "Argument"}
+_CALLS_WITH_TEXTS = {"option", "option_with_default", "argument", "command", "group", "Option", "Argument"}
 
 
 @cache
@@ -93,7 +93,7 @@ def _texts(node: ast.AST) -> Iterator[tuple[int, str]]:
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         if text := ast.get_docstring(node):
             yield getattr(node, "lineno", 1), text
-    elif isinstance(node, ast.Call) and getattr(node.func, "attr", None) in _CALLS_WITH_TEXTS:
+    elif isinstance(node, ast.Call) and _name_of(node.func) in _CALLS_WITH_TEXTS:
         for keyword in node.keywords:
             if keyword.arg in {"help", "short_help", "epilog"}:
                 yield from (
@@ -101,3 +101,7 @@ def _texts(node: ast.AST) -> Iterator[tuple[int, str]]:
                     for part in ast.walk(keyword.value)
                     if isinstance(part, ast.Constant) and isinstance(part.value, str)
                 )
+
+
+def _name_of(function: ast.expr) -> str | None:
+    return function.id if isinstance(function, ast.Name) else getattr(function, "attr", None)

@@ -36,6 +36,7 @@ def test_the_glossary_lists_them_with_their_replacements():
         ('"""It gives\nup."""', "gives up"),
         ('option("--for", help="The time that a wish may take.")', "wish"),
         ('option("--for", help=f"{time} foretells it")', "foretells"),
+        ('option_with_default("--for", help="The wish.")', "wish"),
     ],
 )
 def test_one_in_a_public_name_a_docstring_or_a_help_is_found(source: str, word: str):

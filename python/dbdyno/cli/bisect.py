@@ -9,44 +9,31 @@ import click
 from dbdyno.base.limits import Number
 from dbdyno.cli.output import out_option, seed_option
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
 
 
 @click.command("bisect")
-@click.argument("plan", metavar="PLAN.toml", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("plan", metavar="PLAN.toml", type=FILE)
 @click.option("--good", required=True, metavar="COMMIT", help="A commit that was fast enough.")
-@click.option("--bad", default="HEAD", show_default=True, metavar="COMMIT", help="A later commit that is slower.")
+@option_with_default("--bad", default="HEAD", metavar="COMMIT", help="A later commit that is slower.")
 @click.option(
     "--build", "build", default="", metavar="COMMAND", help="Shell command that builds, run at the top of a worktree."
 )
 @click.option(
     "--repository",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default=Path(),
     metavar="DIR",
     help="The git repository (default: that of the current folder).",
 )
 @click.option("--metric", metavar="NAME", help="throughput, mean, p50, p90, p99, p99.9; the plan's by default.")
-@click.option(
-    "--blocks",
-    type=click.IntRange(6, 100_000),
-    default=100,
-    show_default=True,
-    help="Largest number of blocks of one test.",
+@option_with_default(
+    "--blocks", type=click.IntRange(6, 100_000), default=100, help="Largest number of blocks of one test."
 )
-@click.option(
-    "--error",
-    "alpha",
-    type=Number(0.0001, 0.5),
-    default=0.05,
-    show_default=True,
-    help="Largest probability that the answer is wrong.",
+@option_with_default(
+    "--error", "alpha", type=Number(0.0001, 0.5), default=0.05, help="Largest probability that the answer is wrong."
 )
-@click.option(
-    "--cache",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Folder of the builds (default: in ~/.cache/dbdyno/builds).",
-)
+@click.option("--cache", type=FOLDER, metavar="DIR", help="Folder of the builds (default: in ~/.cache/dbdyno/builds).")
 @click.option("--clean", is_flag=True, help="Remove the builds of this repository from that folder at the end.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
 @out_option

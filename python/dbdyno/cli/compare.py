@@ -17,6 +17,7 @@ from dbdyno.base.errors import CellsError, TraceError
 from dbdyno.base.limits import Number
 from dbdyno.cli.output import FLAT, echo_own, folder_option, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS, analysis_options, put, show_page
+from dbdyno.cli.parameters import PATH, option_with_default
 from dbdyno.evidence import Run, find_run
 
 if TYPE_CHECKING:
@@ -35,26 +36,20 @@ CELLS = "cells"
     "--pair", metavar="REGEX", help="Traces: pair files whose names match in this pattern, such as 'ms-(\\d+)'."
 )
 @click.option("--merge-literals", is_flag=True, help="Traces: treat statements that differ only in literals as one.")
-@click.option(
+@option_with_default(
     "--think-time",
     default="1s",
-    show_default=True,
     metavar="TIME",
     help="Traces: a wait for the client of this length or more is think time.",
 )
-@click.option(
+@option_with_default(
     "--threshold",
     type=Number(0.0001, 1),
     default=0.02,
-    show_default=True,
     help="Smallest difference that counts, as a share; for runs the plan's threshold is used.",
 )
 @click.option(
-    "--store",
-    type=click.Path(path_type=Path),
-    default=Path("snaps"),
-    envvar="DBDYNO_SNAPS",
-    help="Snapshots: their folder (default: snaps).",
+    "--store", type=PATH, default=Path("snaps"), envvar="DBDYNO_SNAPS", help="Snapshots: their folder (default: snaps)."
 )
 @click.option(
     "--accept-differences",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from dbdyno.cli.parameters import PATH
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -16,8 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def logs_option(words: str) -> Callable[[F], F]:
     """Return a function that adds --log with this help; it may be given several times."""
-    place = click.Path(path_type=Path)
-    return click.option("--log", "logs", multiple=True, type=place, metavar="FILE", help=words)
+    return click.option("--log", "logs", multiple=True, type=PATH, metavar="FILE", help=words)
 
 
 def log_options(function: F) -> F:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.parameters import FILE
+
 mask_option = click.option(
     "--mask",
     "masks",
@@ -18,7 +20,7 @@ mask_option = click.option(
 mask_key_option = click.option(
     "--mask-key-file",
     "mask_key_file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="Derive masked values from this key (32 random bytes in base64), so that every copy has the same ones; "
     "by default each copy has a random key.",

@@ -15,6 +15,7 @@ import click
 from dbdyno.base import visible
 from dbdyno.base.errors import Error
 from dbdyno.base.files import share, write_output
+from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
 from dbdyno.report.tabular import csv_text, json_text, no_formula
 
 FORMATS = ("table", "csv", "json", "jsonl", "arrow")
@@ -31,32 +32,19 @@ TEXT_LEAST, TEXT_NARROW = 24, 12
 """Minimum width of a text column, in characters; on a narrow terminal."""
 F = TypeVar("F", bound=Callable[..., Any])
 
-folder_option = click.option(
-    "--runs",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder with the runs.",
-)
+folder_option = option_with_default("--runs", "folder", type=FOLDER, default=Path("runs"), help="Folder with the runs.")
 
-out_option = click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("runs"),
-    show_default=True,
-    help="Folder in which the run folder is created.",
+out_option = option_with_default(
+    "--out", type=FOLDER, default=Path("runs"), help="Folder in which the run folder is created."
 )
 
 seed_option = click.option(
-    "--seed",
-    type=click.IntRange(0, 2**63 - 1),
-    help="Seed of all random choices; the seed of a run repeats them.",
+    "--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of all random choices; the seed of a run repeats them."
 )
 
 key_file_option = click.option(
     "--key-file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="Key of a capture whose messages are encrypted: 32 random bytes in base64.",
 )
@@ -77,10 +65,7 @@ def written_as(formats: Sequence[str], suffixes: str = "") -> Callable[[F], F]:
     """
     form = click.option("--format", "form", type=click.Choice(formats), help="Output format; --json means json.")
     file = click.option(
-        "-o",
-        "--output",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help=f"Write to this file; its suffix selects the format{suffixes}.",
+        "-o", "--output", type=FILE, help=f"Write to this file; its suffix selects the format{suffixes}."
     )
     safe = click.option(
         "--csv-safe",

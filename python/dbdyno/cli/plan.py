@@ -8,6 +8,7 @@ import click
 
 from dbdyno.base.errors import PlanError
 from dbdyno.cli.output import write_text
+from dbdyno.cli.parameters import FILE
 
 
 @click.group("plan")
@@ -16,7 +17,7 @@ def command() -> None:
 
 
 @command.command("new")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), default=Path("plan.toml"))
+@click.argument("file", type=FILE, default=Path("plan.toml"))
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 def new(file: Path, force: bool) -> None:
     """Write a commented example plan to FILE (default plan.toml; '-' for stdout)."""
@@ -32,7 +33,7 @@ def new(file: Path, force: bool) -> None:
 
 
 @command.command("check")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=FILE)
 @click.option("--target", help="Engine or model, instead of the plan's.")
 def check(file: Path, target: str | None) -> None:
     """Show what a plan would do on its engine; change nothing."""

@@ -17,6 +17,7 @@ from dbdyno.cli.log_options import log_options, logs_option, zone_of
 from dbdyno.cli.mask_option import mask_key_of, mask_key_option, mask_option
 from dbdyno.cli.output import key_file_option, out_option, seed_option, show_line
 from dbdyno.cli.pages import analysis_options
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.rehearse_load import LoadOptions, is_capture, load_of
 from dbdyno.cli.snap.options import store_option
 
@@ -73,7 +74,7 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
 )
 @mask_option
 @mask_key_option
-@click.option("--for", "length", default="2min", show_default=True, metavar="TIME", help="Stop after this time.")
+@option_with_default("--for", "length", default="2min", metavar="TIME", help="Stop after this time.")
 @click.option(
     "--replay",
     metavar="all|TIME",
@@ -94,17 +95,9 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     help="Rehearse statements that use this function or table, although a rollback "
     "does not undo their effects. Repeatable.",
 )
-@click.option("--threshold", default="10%", show_default=True, help="Smallest slowdown that counts.")
-@click.option(
-    "--sets", default=5, show_default=True, type=click.IntRange(1, 20), help="Number of value sets per statement."
-)
-@click.option(
-    "--timeout",
-    default="30s",
-    show_default=True,
-    metavar="TIME",
-    help="Limit of each execution of a statement.",
-)
+@option_with_default("--threshold", default="10%", help="Smallest slowdown that counts.")
+@option_with_default("--sets", default=5, type=click.IntRange(1, 20), help="Number of value sets per statement.")
+@option_with_default("--timeout", default="30s", metavar="TIME", help="Limit of each execution of a statement.")
 @click.option(
     "--fail-on",
     "fail_on",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli.output import folder_option, form_of
+from dbdyno.cli.parameters import FILE, FOLDER
 from dbdyno.evidence import find_run
 
 if TYPE_CHECKING:
@@ -28,14 +29,10 @@ FORMATS = ("html", "text", "table", "markdown", "json", "csv", "jsonl", "arrow")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="Write to this file; its suffix selects the format (default: report.html in the run, or in the job's ledger).",
 )
-@click.option(
-    "--figures",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write each figure as PNG and SVG into this folder.",
-)
+@click.option("--figures", type=FOLDER, help="Write each figure as PNG and SVG into this folder.")
 @folder_option
 def command(run_name: str, form: str | None, output: Path | None, figures: Path | None, folder: Path) -> None:
     """Render the report of RUN from its evidence.

@@ -10,6 +10,7 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.output import FORMATS, STREAMED, folder_option, form_of, format_options, show_rows, stream_rows
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.snap.options import name_option, store_option
 from dbdyno.evidence import find_run
 
@@ -21,9 +22,9 @@ TOP = 1000
 
 @click.command("sql")
 @click.argument("query")
-@click.option("--run", "run_name", default="last", show_default=True, help="Run to query, or snap:FIRST..LAST.")
+@option_with_default("--run", "run_name", default="last", help="Run to query, or snap:FIRST..LAST.")
 @click.option("--save", "name", metavar="NAME", help="Save the query under this name, for @NAME and `dbdyno ui`.")
-@click.option("--top", type=Count(), default=TOP, show_default=True, help="Show the top N rows of a table.")
+@option_with_default("--top", type=Count(), default=TOP, help="Show the top N rows of a table.")
 @folder_option
 @store_option
 @name_option

@@ -10,19 +10,14 @@ import click
 
 from dbdyno.base.errors import Error
 from dbdyno.cli.output import folder_option
+from dbdyno.cli.parameters import FOLDER
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def run_to_folder(function: F) -> F:
     """Add RUN, --out and --runs."""
-    out = click.option(
-        "--out",
-        required=True,
-        type=click.Path(path_type=Path, file_okay=False),
-        metavar="DIR",
-        help="The folder for the trace files.",
-    )
+    out = click.option("--out", required=True, type=FOLDER, metavar="DIR", help="The folder for the trace files.")
     return click.argument("run_name", metavar="RUN")(out(folder_option(function)))
 
 

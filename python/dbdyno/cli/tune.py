@@ -12,6 +12,7 @@ import click
 from dbdyno.base.errors import PlanError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.output import out_option, seed_option, share_option
+from dbdyno.cli.parameters import FILE, option_with_default
 from dbdyno.cli.spread_options import spread_options, workers_of
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ FRESH_LEAST = 6
 
 
 @click.command("tune")
-@click.argument("plan", metavar="PLAN.toml", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("plan", metavar="PLAN.toml", type=FILE)
 @click.option("--target", help="Target, as in `dbdyno run`.")
 @click.option("--budget", metavar="TIME", help="Time limit for the race and the fresh blocks, such as 30min.")
 @click.option(
@@ -36,13 +37,8 @@ FRESH_LEAST = 6
 )
 @seed_option
 @out_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("confirm.toml"),
-    show_default=True,
-    help="File for the plan that confirms the winner.",
+@option_with_default(
+    "-o", "--output", type=FILE, default=Path("confirm.toml"), help="File for the plan that confirms the winner."
 )
 @share_option
 @spread_options

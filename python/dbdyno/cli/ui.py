@@ -11,6 +11,7 @@ import click
 from dbdyno.base.errors import Error
 from dbdyno.cli.output import folder_option, form_of, written_as
 from dbdyno.cli.pages import terminal
+from dbdyno.cli.parameters import EXISTING_FILE, option_with_default
 from dbdyno.cli.snap.options import store_option
 
 if TYPE_CHECKING:
@@ -26,22 +27,10 @@ FORMS = ("text", "json", "csv", "arrow", "svg", "png")
 @click.command("ui")
 @folder_option
 @store_option
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8421, show_default=True, help="Port; 0 for any free one."
-)
-@click.option(
-    "--listen", "host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on."
-)
-@click.option(
-    "--tls-cert",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Certificate (PEM), which allows access from other machines.",
-)
-@click.option(
-    "--tls-key",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Private key of the certificate, if it is in a separate file.",
-)
+@option_with_default("--port", type=click.IntRange(0, 65535), default=8421, help="Port; 0 for any free one.")
+@option_with_default("--listen", "host", default="127.0.0.1", metavar="ADDRESS", help="Address to listen on.")
+@click.option("--tls-cert", type=EXISTING_FILE, help="Certificate (PEM), which allows access from other machines.")
+@click.option("--tls-key", type=EXISTING_FILE, help="Private key of the certificate, if it is in a separate file.")
 @click.option(
     "--behind-proxy",
     "proxy",
@@ -50,11 +39,10 @@ FORMS = ("text", "json", "csv", "arrow", "svg", "png")
     help="Address of an encrypting proxy, as browsers see it: https://host",
 )
 @click.option("--browser/--no-browser", default=True, help="Open a browser.")
-@click.option(
+@option_with_default(
     "--read-only-sql",
     type=click.Choice(("on", "off")),
     default="on",
-    show_default=True,
     help="Enable the SQL console, which is read-only.",
 )
 @click.option("--page", metavar="ADDRESS", help="Print this page instead of serving it, such as /search?q=orders.")

@@ -13,6 +13,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.base.limits import Number
 from dbdyno.cli.output import folder_option, show_rows
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import FILE, FOLDER
 from dbdyno.cli.snap.options import store_option
 
 if TYPE_CHECKING:
@@ -39,11 +40,7 @@ _SCHEMES = ("postgresql://", "postgres://")
     help="With snap:FIRST..LAST or a MariaDB: choose tables and indexes for a fast device of this size [GB].",
 )
 @click.option(
-    "--plan",
-    "plans",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Write a plan for each finding that a setting can test.",
+    "--plan", "plans", type=FOLDER, metavar="DIR", help="Write a plan for each finding that a setting can test."
 )
 @click.option(
     "--workload",
@@ -55,7 +52,7 @@ _SCHEMES = ("postgresql://", "postgres://")
     "--machine",
     "-m",
     "machine",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="Of a PostgreSQL: predict effects by this machine, which `dbdyno model calibrate` wrote.",
 )

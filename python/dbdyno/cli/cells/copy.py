@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from dbdyno.cli.cells.options import access_of, confirm, hosts_from, reach_options
+from dbdyno.cli.parameters import FILE, option_with_default
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("files", nargs=-1, required=True, type=FILE)
 @reach_options
-@click.option("-d", "--directory", "folder", default=".", show_default=True, metavar="DIR", help="Folder on the cells.")
+@option_with_default("-d", "--directory", "folder", default=".", metavar="DIR", help="Folder on the cells.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def command(files: tuple[Path, ...], folder: str, dry_run: bool, yes: bool, **reach: Any) -> None:

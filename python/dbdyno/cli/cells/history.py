@@ -10,22 +10,18 @@ import click
 from dbdyno.cli.cells.options import access_of, hosts_from, reach_options
 from dbdyno.cli.cells.record import seconds
 from dbdyno.cli.output import share_option
+from dbdyno.cli.parameters import PATH, option_with_default
 
 WEEK_S = 7 * 86_400
 
 
 @click.command()
 @reach_options
-@click.option(
-    "--last",
-    default="2h",
-    show_default=True,
-    metavar="TIME",
-    callback=seconds,
-    help="Length of the history to read, from now back.",
+@option_with_default(
+    "--last", default="2h", metavar="TIME", callback=seconds, help="Length of the history to read, from now back."
 )
 @share_option
-@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="Run folder to create.")
+@click.option("--out", required=True, metavar="RUN", type=PATH, help="Run folder to create.")
 def command(last: float, out: Path, **reach: Any) -> None:
     """Make a recording of the last hours from the history that cells keep.
 

@@ -7,14 +7,15 @@ from pathlib import Path
 import click
 
 from dbdyno.cli.output import share_option
+from dbdyno.cli.parameters import FILE, PATH
 
 SHOWN = 20
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("files", nargs=-1, required=True, type=FILE)
 @share_option
-@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="Run folder to create.")
+@click.option("--out", required=True, metavar="RUN", type=PATH, help="Run folder to create.")
 @click.option(
     "--cell", default="", metavar="NAME", help="Name of the cell, if neither FILES nor their names contain it."
 )

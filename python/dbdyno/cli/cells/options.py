@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dbdyno.base.limits import DAY_S, Number
+from dbdyno.cli.parameters import EXISTING_FILE, FILE, option_with_default
 
 if TYPE_CHECKING:
     from dbdyno.cells.collection import Collection, Column
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-by_option = click.option(
+by_option = option_with_default(
     "--by",
     type=click.Choice(("cell", "object", "both")),
     default="cell",
-    show_default=True,
     help="Aggregate over objects, over cells, or over neither.",
 )
 mask_option = click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches.")
@@ -58,35 +57,22 @@ def way_options(function: F) -> F:
             "keys",
             multiple=True,
             metavar="FILE",
-            type=click.Path(path_type=Path, dir_okay=False, exists=True),
+            type=EXISTING_FILE,
             help="Private key; by default the agent and the SSH configuration.",
         ),
-        click.option(
-            "--known-hosts",
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="File of host keys instead of the user's own.",
-        ),
+        click.option("--known-hosts", type=FILE, help="File of host keys instead of the user's own."),
         click.option(
             "--ssh-config",
             metavar="FILE",
-            type=click.Path(path_type=Path, dir_okay=False, exists=True),
+            type=EXISTING_FILE,
             help="SSH configuration instead of the user's own, as ssh -F.",
         ),
         click.option("--jump", metavar="[USER@]HOST[:PORT]", help="Connect through this host (ssh -J)."),
-        click.option(
-            "--timeout",
-            default=30.0,
-            show_default=True,
-            metavar="S",
-            type=Number(0.1, DAY_S),
-            help="Seconds for a cell to answer.",
+        option_with_default(
+            "--timeout", default=30.0, metavar="S", type=Number(0.1, DAY_S), help="Seconds for a cell to answer."
         ),
-        click.option(
-            "--parallel",
-            default=64,
-            show_default=True,
-            type=click.IntRange(1, 1000),
-            help="Number of cells asked at the same time.",
+        option_with_default(
+            "--parallel", default=64, type=click.IntRange(1, 1000), help="Number of cells asked at the same time."
         ),
     )
     for option in reversed(options):

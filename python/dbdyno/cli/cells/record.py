@@ -9,6 +9,7 @@ import click
 
 from dbdyno.cli.cells.options import access_of, hosts_from, reach_options, tell_problems, tell_twice
 from dbdyno.cli.output import share_option
+from dbdyno.cli.parameters import PATH, option_with_default
 
 if TYPE_CHECKING:
     from dbdyno.cells.collection import Collection
@@ -21,8 +22,8 @@ def seconds(ctx: click.Context, option: click.Parameter, text: str | None) -> fl
     return None if text is None else length_ns(text, f"--{option.name}") / 1e9
 
 
-every_option = click.option(
-    "--every", default="60s", show_default=True, metavar="TIME", callback=seconds, help="Time between two rounds."
+every_option = option_with_default(
+    "--every", default="60s", metavar="TIME", callback=seconds, help="Time between two rounds."
 )
 
 
@@ -33,7 +34,7 @@ every_option = click.option(
     "--for", "lasting", metavar="TIME", callback=seconds, help="Stop after this time (default: until Ctrl-C)."
 )
 @share_option
-@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="Run folder to create.")
+@click.option("--out", required=True, metavar="RUN", type=PATH, help="Run folder to create.")
 def command(every: float, lasting: float | None, out: Path, **reach: Any) -> None:
     """Record every metric of every cell, now and once per period.
 

@@ -14,6 +14,7 @@ import click
 from dbdyno.base.json_types import TableRow
 from dbdyno.cli.cells.options import access_of, confirm, hosts_from, reach_options
 from dbdyno.cli.output import heading
+from dbdyno.cli.parameters import FILE
 
 if TYPE_CHECKING:
     from dbdyno.cells.commands import Command, Group
@@ -62,7 +63,7 @@ def command(text: str, shell: bool, **given: Any) -> None:
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=FILE)
 @reach_options
 @click.option("--shell", is_flag=True, help="The lines of FILE are for the shell, not for CellCLI.")
 @_run_options

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli.cells.options import access_of, confirm, hosts_from, reach_options
+from dbdyno.cli.parameters import FILE, option_with_default
 
 if TYPE_CHECKING:
     from dbdyno.cells.hosts import Host
@@ -24,13 +25,7 @@ _STRICT = (
 
 @click.command()
 @reach_options
-@click.option(
-    "--new-key",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=NEW_KEY,
-    show_default=True,
-    help="Key to use; created if it does not exist.",
-)
+@option_with_default("--new-key", type=FILE, default=NEW_KEY, help="Key to use; created if it does not exist.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask, except about host keys.")
 @click.option("--remove", is_flag=True, help="Remove the public key from every cell.")

@@ -40,11 +40,7 @@ FIXED, CELL_WIDTH = 60, 15
 @by_option
 @click.option("-d", "--desc", is_flag=True, help="Show the description of each metric, as the cells give it.")
 @click.option(
-    "-c",
-    "--cells",
-    "per_cell",
-    is_flag=True,
-    help=f"Show a column per cell even for more than {MANY} cells.",
+    "-c", "--cells", "per_cell", is_flag=True, help=f"Show a column per cell even for more than {MANY} cells."
 )
 @click.option(
     "--cell", "chosen", metavar="NAMES", help="Show the columns of these cells; `all` still covers all cells."

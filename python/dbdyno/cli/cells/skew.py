@@ -12,6 +12,7 @@ from dbdyno.base.limits import Number
 from dbdyno.cli.cells.options import mask_option
 from dbdyno.cli.output import folder_option, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS, page_options, show_page
+from dbdyno.cli.parameters import option_with_default
 
 if TYPE_CHECKING:
     from dbdyno.judge.cells_skew import Sibling
@@ -20,12 +21,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("name", metavar="RUN")
 @mask_option
-@click.option(
-    "--threshold",
-    type=Number(0.01, 10),
-    default=0.25,
-    show_default=True,
-    help="The smallest difference that matters, as a share.",
+@option_with_default(
+    "--threshold", type=Number(0.01, 10), default=0.25, help="The smallest difference that matters, as a share."
 )
 @click.option("--all", "everything", is_flag=True, help="Also show siblings that do not differ.")
 @folder_option

@@ -10,6 +10,7 @@ import click
 from dbdyno.base.errors import PlanError
 from dbdyno.cli.fail_on import NAMES
 from dbdyno.cli.output import echo_own, write_text
+from dbdyno.cli.parameters import FILE, option_with_default
 
 SERVICES = {"github": "dbdyno.builds.ci.github", "gitlab": "dbdyno.builds.ci.gitlab"}
 """Module of each service."""
@@ -62,14 +63,9 @@ def _service(name: str, help_text: str) -> click.Command:
             metavar="NAME",
             help="Also keep the results of the main branch there: a branch, or a folder in the cache.",
         ),
-        click.option("--package", default="dbdyno", show_default=True, metavar="NAME", help="What pip installs."),
+        option_with_default("--package", default="dbdyno", metavar="NAME", help="What pip installs."),
         click.option("--force", is_flag=True, help="Overwrite the file."),
-        click.option(
-            "-o",
-            "--output",
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="Write to this file instead of stdout.",
-        ),
+        click.option("-o", "--output", type=FILE, help="Write to this file instead of stdout."),
     ]
     for option in reversed(options):
         write = option(write)

@@ -9,6 +9,7 @@ import click
 
 from dbdyno.base.errors import PlanError
 from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.probe.redo import time
 
 FOUND = 1
@@ -19,16 +20,13 @@ PATIENCE_LEAST_NS = 10**9
 @click.command("check", context_settings={"ignore_unknown_options": True})
 @click.argument("client", nargs=-1, required=True, metavar="NAME|COMMAND...")
 @click.option(
-    "--target",
-    "dsn",
-    help="Engine: postgresql://user@host/db, mariadb://user@host/db or mariadb. [default: embedded]",
+    "--target", "dsn", help="Engine: postgresql://user@host/db, mariadb://user@host/db or mariadb. [default: embedded]"
 )
-@click.option(
+@option_with_default(
     "--patience",
     "patience_ns",
     type=time,
     default="10s",
-    show_default=True,
     help="Time limit for an answer of the client; three times that for its start.",
 )
 @format_options

@@ -11,6 +11,7 @@ import click
 
 from dbdyno.cli.output import seed_option
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import FILE, option_with_default
 from dbdyno.cli.spread_options import spread_options, workers_of
 
 if TYPE_CHECKING:
@@ -24,12 +25,12 @@ PROGRESS_S = 30.0
 
 @click.command("cut")
 @click.argument("plan", metavar="PLAN|FILE")
-@click.option("--cuts", type=click.IntRange(1, 1_000_000), default=20, show_default=True, help="Number of power cuts.")
+@option_with_default("--cuts", type=click.IntRange(1, 1_000_000), default=20, help="Number of power cuts.")
 @click.option("--only", type=click.IntRange(1, 100_000), help="Replay the database of this cut, up to it.")
 @click.option(
     "--shrink",
     "least",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     metavar="FILE.toml",
     help="Find the smallest plan that reproduces the first failing cut, and write it.",
 )

@@ -11,6 +11,7 @@ import click
 from dbdyno.base.limits import Number
 from dbdyno.cli.output import folder_option, seed_option
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import option_with_default
 
 if TYPE_CHECKING:
     from dbdyno.device.job import MeasuredJob
@@ -18,18 +19,12 @@ if TYPE_CHECKING:
 
 @click.command("fit")
 @click.argument("operands", metavar="FILE|RUN...", nargs=-1, required=True)
-@click.option("--name", default="measured", show_default=True, help="The device's name.")
-@click.option(
-    "--capacity-gb",
-    default=100.0,
-    show_default=True,
-    type=Number(0.001, 1e6),
-    help="The device's capacity, which is not measured.",
+@option_with_default("--name", default="measured", help="The device's name.")
+@option_with_default(
+    "--capacity-gb", default=100.0, type=Number(0.001, 1e6), help="The device's capacity, which is not measured."
 )
 @click.option(
-    "--path",
-    type=click.IntRange(1, 2),
-    help="Of a redo probe with two paths: the path to fit.  [default: 1]",
+    "--path", type=click.IntRange(1, 2), help="Of a redo probe with two paths: the path to fit.  [default: 1]"
 )
 @seed_option
 @page_options

@@ -8,12 +8,13 @@ import click
 
 from dbdyno.base.device_types import DeviceSpec
 from dbdyno.cli.output import seed_option
+from dbdyno.cli.parameters import PATH
 
 
 @click.command("mount")
 @click.argument("name", metavar="NAME|FILE")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--back", type=click.Path(path_type=Path), help="Folder that has the data.  [default: DIR.data]")
+@click.argument("folder", metavar="DIR", type=PATH)
+@click.option("--back", type=PATH, help="Folder that has the data.  [default: DIR.data]")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a parameter; may be repeated.")
 @click.option("--direct-io", is_flag=True, help="Bypass the kernel's cache: each read and write reaches the device.")
 @click.option("--poll", is_flag=True, help="Poll for requests on a processor of its own: exact times cost a core.")

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.parameters import PATH
 
 
 @click.command("status")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=PATH)
 @click.option("--faults", is_flag=True, help="List the faults that happened, each with time, file and offset.")
 @click.option("--wear", is_flag=True, help="List the device's flash: erasures of its blocks, and pages.")
 @format_options

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.parameters import PATH
+
 
 @click.command("unmount")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=PATH)
 def command(folder: Path) -> None:
     """Unmount a folder, even if its process is dead; its data stay in the underlying folder."""
     from dbdyno.device.mounts import MountedFolder, unmount

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.parameters import FILE, option_with_default
+
 
 @click.command("check")
-@click.argument("query", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--engine", "engines", default="duckdb", show_default=True, help="Engines, comma-separated.")
-@click.option("--pig", type=click.Path(path_type=Path, dir_okay=False), help="Pig script with the same flow.")
+@click.argument("query", type=FILE)
+@option_with_default("--engine", "engines", default="duckdb", help="Engines, comma-separated.")
+@click.option("--pig", type=FILE, help="Pig script with the same flow.")
 @click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table of the query. Repeatable.")
 def command(query: Path, engines: str, pig: Path | None, tables: tuple[str, ...]) -> None:
     """Run QUERY on each engine, with its optimizer and without, and compare the rows.

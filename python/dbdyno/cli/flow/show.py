@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import FILE
 
 
 @click.command("show")
-@click.argument("script", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("script", type=FILE)
 @click.option(
     "--engine",
     type=click.Choice(["duckdb", "polars", "spark", "pig"]),

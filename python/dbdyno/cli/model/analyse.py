@@ -7,17 +7,12 @@ from pathlib import Path
 import click
 
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import option_with_default
 
 
 @click.command("analyse")
 @click.argument("machine", metavar="FILE")
-@click.option(
-    "--sessions",
-    default="1..32",
-    show_default=True,
-    metavar="N1,N2|FROM..TO",
-    help="Numbers of sessions to compute.",
-)
+@option_with_default("--sessions", default="1..32", metavar="N1,N2|FROM..TO", help="Numbers of sessions to compute.")
 @page_options
 def command(machine: str, sessions: str, form: str | None, output: Path | None) -> None:
     """Compare queueing theory with the simulation of a calibrated machine, for several numbers of sessions.

@@ -11,6 +11,7 @@ from dbdyno.base.errors import ModelError
 from dbdyno.base.limits import Count
 from dbdyno.cli.output import folder_option
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.probe.redo import time
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 @click.option("--column", "-y", help="Of a file: the column with the latencies.")
 @click.option("--unit", type=click.Choice(list(UNITS)), help="Unit of the column (default: by its suffix).")
 @click.option("--where", metavar="SQL", help="Use only rows for which this condition holds.")
-@click.option("--name", default="measured", show_default=True, help="The device's name.")
+@option_with_default("--name", default="measured", help="The device's name.")
 @page_options
 @folder_option
 def command(

@@ -8,17 +8,14 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.spread_options import spread_options, workers_of
 
 
 @click.command("claims")
 @click.option("--only", default="", metavar="N5,N6", help="Only these claims.")
-@click.option(
-    "--replications",
-    type=Count(2),
-    default=8,
-    show_default=True,
-    help="Number of runs of each arm, each with another seed.",
+@option_with_default(
+    "--replications", type=Count(2), default=8, help="Number of runs of each arm, each with another seed."
 )
 @click.option(
     "--most",

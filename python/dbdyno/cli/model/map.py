@@ -8,16 +8,13 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import option_with_default
 
 
 @click.command("map")
 @click.argument("claim", metavar="CLAIM")
-@click.option(
-    "--replications",
-    type=Count(2),
-    default=4,
-    show_default=True,
-    help="Number of runs of each point, each with another seed.",
+@option_with_default(
+    "--replications", type=Count(2), default=4, help="Number of runs of each point, each with another seed."
 )
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random numbers; the default is always the same."

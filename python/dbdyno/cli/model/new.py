@@ -8,11 +8,12 @@ import click
 
 from dbdyno.base.errors import ModelError
 from dbdyno.cli.output import write_text
+from dbdyno.cli.parameters import FILE, option_with_default
 
 
 @click.command("new")
-@click.argument("path", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.toml")
-@click.option("--like", default="sas-and-flash", show_default=True, metavar="NAME|FILE", help="Machine to copy.")
+@click.argument("path", type=FILE, metavar="FILE.toml")
+@option_with_default("--like", default="sas-and-flash", metavar="NAME|FILE", help="Machine to copy.")
 def command(path: Path, like: str) -> None:
     """Write a machine as FILE.toml, with the parameters that it leaves at their default as comments.
 

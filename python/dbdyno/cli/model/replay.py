@@ -9,18 +9,15 @@ import click
 from dbdyno.base.limits import Number
 from dbdyno.cli.output import seed_option
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import PATH, option_with_default
 
 
 @click.command("replay")
-@click.argument("trace", metavar="TRACE", type=click.Path(path_type=Path))
+@click.argument("trace", metavar="TRACE", type=PATH)
 @click.option("--device", "name", required=True, metavar="NAME|FILE", help="The device (`dbdyno device list`).")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Change a parameter; may be repeated.")
-@click.option(
-    "--speed",
-    default=1.0,
-    show_default=True,
-    type=Number(1e-6, 1e6),
-    help="Speed factor: with 2, requests arrive twice as fast.",
+@option_with_default(
+    "--speed", default=1.0, type=Number(1e-6, 1e6), help="Speed factor: with 2, requests arrive twice as fast."
 )
 @seed_option
 @page_options

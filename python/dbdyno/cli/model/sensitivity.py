@@ -8,31 +8,19 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.spread_options import spread_options, workers_of
 
 
 @click.command("sensitivity")
 @click.argument("machine", metavar="FILE")
 @click.option("--sessions", type=click.IntRange(1, 65_535), help="Number of sessions (default: as calibrated).")
-@click.option(
-    "--trajectories",
-    type=Count(2),
-    default=10,
-    show_default=True,
-    help="Number of paths through the parameters' ranges.",
+@option_with_default(
+    "--trajectories", type=Count(2), default=10, help="Number of paths through the parameters' ranges."
 )
+@option_with_default("--seed", type=click.IntRange(0, 2**63 - 1), default=1, help="Seed of the paths and samples.")
 @click.option(
-    "--seed",
-    type=click.IntRange(0, 2**63 - 1),
-    default=1,
-    show_default=True,
-    help="Seed of the paths and samples.",
-)
-@click.option(
-    "--sobol",
-    type=Count(16),
-    metavar="N",
-    help="Also Sobol indices from N samples: N x (parameters + 2) runs more.",
+    "--sobol", type=Count(16), metavar="N", help="Also Sobol indices from N samples: N x (parameters + 2) runs more."
 )
 @page_options
 @spread_options

@@ -9,6 +9,7 @@ import click
 from dbdyno.base.errors import ModelError
 from dbdyno.base.files import given_toml
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import EXISTING_FILE, option_with_default
 
 
 @click.command("whatif")
@@ -23,16 +24,12 @@ from dbdyno.cli.pages import page_options, show_page
 )
 @click.option(
     "--cost",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING_FILE,
     metavar="FILE.toml",
     help="Prices of an hour: `server`, `core`, and a table `devices` by name.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(0, 2**63 - 1),
-    default=1,
-    show_default=True,
-    help="Seed for drawing the band's machines.",
+@option_with_default(
+    "--seed", type=click.IntRange(0, 2**63 - 1), default=1, help="Seed for drawing the band's machines."
 )
 @page_options
 def command(

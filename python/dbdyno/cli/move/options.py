@@ -15,6 +15,7 @@ import click
 
 from dbdyno.base.errors import MoveError
 from dbdyno.base.visible import unwrapped
+from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
 from dbdyno.move.reading.progress import Show
 from dbdyno.move.reading.run import MEMORY_BYTES, JobOptions
 
@@ -59,9 +60,7 @@ def how_options(command: F) -> F:
     """Add --workers, --memory and --rate-limit."""
     for option in reversed(
         [
-            click.option(
-                "--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Number of sessions."
-            ),
+            option_with_default("--workers", type=click.IntRange(1, 64), default=2, help="Number of sessions."),
             click.option(
                 "--memory",
                 type=Size(),
@@ -75,13 +74,12 @@ def how_options(command: F) -> F:
     return command
 
 
-job_argument = click.argument("job", type=click.Path(path_type=Path, file_okay=False))
-verify_option = click.option(
+job_argument = click.argument("job", type=FOLDER)
+verify_option = option_with_default(
     "--verify",
     "level",
     type=click.Choice(["counts", "files", "source", "target"]),
     default="counts",
-    show_default=True,
     help="What to verify at the end. counts: row counts; files: also read the files again; source: also read the source"
     " again in the same snapshot, or the staged rows of a load; target: also read the loaded rows before the commit.",
 )
@@ -110,7 +108,7 @@ def in_options(command: F) -> F:
             ),
             click.option(
                 "--rejects",
-                type=click.Path(path_type=Path, dir_okay=False),
+                type=FILE,
                 help="A new file for the rows that the table does not take, each with its reason and place.",
             ),
             click.option(

@@ -20,6 +20,7 @@ from dbdyno.cli.move.load import IN_ONLY, bring_in, names, refuse
 from dbdyno.cli.move.plan import show_plan
 from dbdyno.cli.move.request import refuse_request
 from dbdyno.cli.move.transfer import hand_on
+from dbdyno.cli.parameters import PATH
 from dbdyno.move.spark.remote_jobs import is_place, reach
 
 if TYPE_CHECKING:
@@ -65,9 +66,7 @@ class _Move(click.Command):
     help="From server to server: the table that takes the rows, if it has another name; of several 'schema.*'.",
 )
 @click.option(
-    "--job",
-    type=click.Path(path_type=Path),
-    help="Into a server, or to Hadoop: a new folder for the ledger. [default: jobs/TIME-TABLE]",
+    "--job", type=PATH, help="Into a server, or to Hadoop: a new folder for the ledger. [default: jobs/TIME-TABLE]"
 )
 @click.option("--partition-by", help="Column: create a folder per value, column=value.")
 @click.option(
@@ -79,10 +78,7 @@ class _Move(click.Command):
 @click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077.")
 @click.option("--cluster", help="Into Cassandra: clustering columns, comma-separated.")
 @click.option("--direct", is_flag=True, help="Into Cassandra: write SSTables locally and stream them to the nodes.")
-@click.option(
-    "--static",
-    help="Into Cassandra: columns with one value per partition; auto finds them.",
-)
+@click.option("--static", help="Into Cassandra: columns with one value per partition; auto finds them.")
 @click.option("--dry-run", is_flag=True, help="Show the plan; read no row, write nothing.")
 @shared.in_options
 @shared.verify_option

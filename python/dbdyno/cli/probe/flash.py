@@ -10,6 +10,7 @@ import click
 
 from dbdyno.base.errors import PlanError
 from dbdyno.cli.output import out_option, seed_option
+from dbdyno.cli.parameters import PATH, option_with_default
 from dbdyno.cli.probe.redo import size, time
 
 if TYPE_CHECKING:
@@ -21,21 +22,13 @@ ROUND_LEAST_NS = 10**7
 
 
 @click.command("flash")
-@click.argument("path", type=click.Path(path_type=Path))
-@click.option("--size", "block", type=size, default="4KiB", show_default=True, help="Size of a request, up to 1MiB.")
-@click.option(
-    "--depth",
-    type=click.IntRange(1, 256),
-    default=1,
-    show_default=True,
-    help="Number of concurrent requests (queue depth).",
+@click.argument("path", type=PATH)
+@option_with_default("--size", "block", type=size, default="4KiB", help="Size of a request, up to 1MiB.")
+@option_with_default(
+    "--depth", type=click.IntRange(1, 256), default=1, help="Number of concurrent requests (queue depth)."
 )
-@click.option(
-    "--sync",
-    default="direct",
-    show_default=True,
-    metavar="WAY",
-    help="direct, direct+dsync, dsync, fdatasync or direct+fdatasync.",
+@option_with_default(
+    "--sync", default="direct", metavar="WAY", help="direct, direct+dsync, dsync, fdatasync or direct+fdatasync."
 )
 @click.option(
     "--file-size",
@@ -45,7 +38,7 @@ ROUND_LEAST_NS = 10**7
 )
 @click.option("--round", "round_ns", type=time, default=None, help="Length of a round.  [default: 5s]")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=None, help="Maximum number of rounds.  [default: 25]")
-@click.option("--for", "limit_ns", type=time, default="10min", show_default=True, help="Stop after this time.")
+@option_with_default("--for", "limit_ns", type=time, default="10min", help="Stop after this time.")
 @click.option("--quick", is_flag=True, help="A short trial: 64MiB and 10 rounds of 500ms.")
 @click.option("--destroy", is_flag=True, help="Overwrite the existing file or device PATH; asks first.")
 @seed_option

@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.parameters import PATH
 
 
 @click.command("recover")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH [PATH2]", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, required=True, metavar="PATH [PATH2]", type=PATH)
 @format_options
 def command(paths: tuple[Path, ...], form: str | None, output: Path | None) -> None:
     """Read the file PATH that `probe redo` left, or both copies of a race, without changing them.

@@ -11,6 +11,7 @@ import click
 from dbdyno.base.errors import PlanError
 from dbdyno.base.limits import Count, Number
 from dbdyno.cli.output import out_option, seed_option
+from dbdyno.cli.parameters import PATH, option_with_default
 
 if TYPE_CHECKING:
     from dbdyno.study.plan.plan import Schedule
@@ -60,33 +61,25 @@ def size(text: str) -> int:
 
 
 @click.command("redo")
-@click.argument("path", type=click.Path(path_type=Path))
-@click.argument("path2", required=False, type=click.Path(path_type=Path))
+@click.argument("path", type=PATH)
+@click.argument("path2", required=False, type=PATH)
 @click.option("--race", is_flag=True, help="With two paths: continue when the first is durable.")
-@click.option(
+@option_with_default(
     "--size",
     "sizes",
     default="512",
-    show_default=True,
     metavar="SIZES",
     help="Redo of a commit: 4KiB, a list 512,4KiB, a range 4KiB..1MiB, or exp(8KiB).",
 )
-@click.option("--block-size", type=size, default="4KiB", show_default=True, help="Size of a redo block in bytes.")
-@click.option(
+@option_with_default("--block-size", type=size, default="4KiB", help="Size of a redo block in bytes.")
+@option_with_default(
     "--sync",
     default="direct+dsync",
-    show_default=True,
     metavar="WAY",
     help="direct+dsync, dsync, fdatasync, direct+fdatasync, or direct (not durable "
     "where the device has a volatile cache).",
 )
-@click.option(
-    "--sessions",
-    type=click.IntRange(1, 10_000),
-    default=1,
-    show_default=True,
-    help="Number of sessions that commit.",
-)
+@option_with_default("--sessions", type=click.IntRange(1, 10_000), default=1, help="Number of sessions that commit.")
 @click.option("--think", type=time, default=None, help="Mean think time of a session between commits.")
 @click.option(
     "--rate",
@@ -95,26 +88,16 @@ def size(text: str) -> int:
 )
 @click.option("--for", "length", type=time, default=None, help="Stop after this time.  [default: 10s]")
 @click.option("--commits", type=Count(), default=None, help="Stop after this number of commits.")
-@click.option(
+@option_with_default(
     "--file-size",
     type=size,
     default="64MiB",
-    show_default=True,
     help="Size of each file; it is filled first, and the log is written cyclically.",
 )
 @click.option(
-    "--backlog",
-    type=size,
-    default=None,
-    help="Maximum lag of a copy.  [default: a quarter of the file, <= 32MiB]",
+    "--backlog", type=size, default=None, help="Maximum lag of a copy.  [default: a quarter of the file, <= 32MiB]"
 )
-@click.option(
-    "--outlier",
-    type=time,
-    default="500ms",
-    show_default=True,
-    help="Duration from which a write counts as an outlier.",
-)
+@option_with_default("--outlier", type=time, default="500ms", help="Duration from which a write counts as an outlier.")
 @click.option("--keep", is_flag=True, help="Keep the files for `dbdyno probe recover`.")
 @seed_option
 @out_option

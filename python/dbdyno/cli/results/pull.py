@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.parameters import FOLDER
 from dbdyno.cli.results.options import remote_option, report_refused
 
 
 @click.command("pull")
 @click.argument("place", metavar="PLACE")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", metavar="DIR", type=FOLDER)
 @remote_option
 def command(place: str, folder: Path, remote: str | None) -> None:
     """Copy the results in PLACE that the folder DIR lacks into it.

@@ -11,6 +11,7 @@ from dbdyno.base.json_types import TableRow
 from dbdyno.base.limits import Count
 from dbdyno.cli.main import LazyGroup
 from dbdyno.cli.output import folder_option, format_options, show_rows
+from dbdyno.cli.parameters import FILE
 from dbdyno.cli.runs.choose import chosen
 from dbdyno.evidence import Run
 from dbdyno.evidence.manifest import Section
@@ -25,12 +26,7 @@ ROWS = {"import": ("dbdyno.cli.runs.imports", "Outputs of other benchmark progra
 @click.pass_context
 @folder_option
 @click.option("--limit", type=Count(), metavar="N", help="Show the last N runs.")
-@click.option(
-    "--plan",
-    "plan",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Show the runs of this plan, whatever their seed and number of blocks.",
-)
+@click.option("--plan", "plan", type=FILE, help="Show the runs of this plan, whatever their seed and number of blocks.")
 @click.option("--from", "since", metavar="TIME", help="Only runs from this day on (2026-11-01), or of the last 7d.")
 @format_options
 def command(

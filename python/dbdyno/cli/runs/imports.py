@@ -8,22 +8,22 @@ import click
 
 from dbdyno.base.errors import Error
 from dbdyno.cli.output import share_option
+from dbdyno.cli.parameters import FILE, PATH, option_with_default
 
 SHOWN = 5
 
 
 @click.command("import")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("files", nargs=-1, required=True, type=FILE)
 @share_option
-@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="Run folder to create.")
+@click.option("--out", required=True, metavar="RUN", type=PATH, help="Run folder to create.")
 @click.option(
     "--title", default="", metavar="TEXT", help="Name of the benchmark; needed where the files do not contain one."
 )
-@click.option(
+@option_with_default(
     "--blocks",
     type=click.IntRange(2, 10_000),
     default=20,
-    show_default=True,
     help="Number of blocks into which individually timed operations are divided.",
 )
 @click.option(

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.snap.options import store_option
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @click.command("export")
 @click.option("--prometheus", "listen", metavar="[HOST]:PORT", help="Answer /metrics here; the host is 127.0.0.1.")
 @click.option("--otlp", "url", metavar="URL", help="Post to this collector, such as http://127.0.0.1:4318/v1/metrics.")
-@click.option("--every", default="60s", show_default=True, metavar="TIME", help="Interval between posts.")
+@option_with_default("--every", default="60s", metavar="TIME", help="Interval between posts.")
 @click.option("--once", is_flag=True, help="Post once, or print the text for Prometheus, and end.")
 @click.option("--tables", is_flag=True, help="Also export the counters of each table.")
 @click.option(

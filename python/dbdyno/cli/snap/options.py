@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dbdyno.base.limits import DAY_S, Number
+from dbdyno.cli.parameters import FOLDER, option_with_default
 from dbdyno.snapshot.engines.view import Options
 
 if TYPE_CHECKING:
@@ -17,19 +18,12 @@ if TYPE_CHECKING:
 FORMATS = ("table", "csv", "json", "jsonl", "html")
 F = TypeVar("F", bound=Callable[..., Any])
 
-store_option = click.option(
-    "--store",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("snaps"),
-    show_default=True,
-    envvar="DBDYNO_SNAPS",
-    help="Folder with the snapshots.",
+store_option = option_with_default(
+    "--store", type=FOLDER, default=Path("snaps"), envvar="DBDYNO_SNAPS", help="Folder with the snapshots."
 )
 
 name_option = click.option(
-    "--target",
-    metavar="NAME",
-    help="Target in the store, if it has several (see `dbdyno snap list`).",
+    "--target", metavar="NAME", help="Target in the store, if it has several (see `dbdyno snap list`)."
 )
 
 
@@ -63,19 +57,17 @@ def _target_options(function: F, *, required: bool) -> F:
         ),
         click.option("--all-databases", is_flag=True, help="Read the objects of every database."),
         click.option("--redact", is_flag=True, help="Store no text of any statement."),
-        click.option(
+        option_with_default(
             "--statement-timeout",
             type=Number(0.01, DAY_S),
             default=5.0,
-            show_default=True,
             metavar="SECONDS",
             help="Timeout for each query of dbdyno.",
         ),
-        click.option(
+        option_with_default(
             "--lock-timeout",
             type=Number(0.01, DAY_S),
             default=0.5,
-            show_default=True,
             metavar="SECONDS",
             help="Timeout for each lock dbdyno waits for.",
         ),

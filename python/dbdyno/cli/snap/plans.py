@@ -10,11 +10,12 @@ import click
 from dbdyno.base.limits import Count
 from dbdyno.cli.log_options import log_options, logs_option, zone_of
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import PATH, option_with_default
 from dbdyno.cli.snap.options import store_option
 
 
 @click.command("plans")
-@click.argument("more", metavar="[LOG]...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("more", metavar="[LOG]...", nargs=-1, type=PATH)
 @logs_option(
     "Server logs: text, csvlog, jsonlog, or JSON of a log service, plain or .gz. A file, a folder or a quoted pattern;"
     " also as LOG."
@@ -23,19 +24,18 @@ from dbdyno.cli.snap.options import store_option
     "--trace",
     "runs",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="RUN",
     help="A run of `dbdyno trace record`: latencies of all its executions, without plans.",
 )
 @click.option(
     "--from-server", metavar="DSN", help="Read the current log of this server; needs pg_read_server_files or similar."
 )
-@click.option(
+@option_with_default(
     "--most",
     metavar="MIB",
     type=click.IntRange(1, 1 << 20),
     default=64,
-    show_default=True,
     help="With --from-server: read only the last MiB of a larger log.",
 )
 @click.option(
@@ -49,7 +49,7 @@ from dbdyno.cli.snap.options import store_option
 @log_options
 @click.option("--keep/--no-keep", default=True, help="Keep what was read beside the target's snapshots.")
 @click.option("--redact", is_flag=True, help="Keep no text of any statement.")
-@click.option("--top", type=Count(), default=20, show_default=True, help="Number of rows per table.")
+@option_with_default("--top", type=Count(), default=20, help="Number of rows per table.")
 @store_option
 @click.option("--target", metavar="NAME", help="Target whose log it is, if the store holds several.")
 @page_options

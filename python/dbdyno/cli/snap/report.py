@@ -8,13 +8,14 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.snap.options import name_option, store_option
 
 
 @click.command("report")
 @click.argument("first")
 @click.argument("last", required=False)
-@click.option("--top", type=Count(), default=10, show_default=True, help="Number of rows per table.")
+@option_with_default("--top", type=Count(), default=10, help="Number of rows per table.")
 @store_option
 @name_option
 @page_options

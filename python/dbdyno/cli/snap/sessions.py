@@ -8,6 +8,7 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.snap.options import name_option, store_option
 
 DIMENSIONS = ("statement", "user", "database", "application", "client", "event", "class", "session", "table")
@@ -17,7 +18,7 @@ LISTED = (*DIMENSIONS, "index")
 @click.command("sessions")
 @click.argument("first")
 @click.argument("last")
-@click.option("--by", type=click.Choice(LISTED), default="statement", show_default=True, help="Columns to group by.")
+@option_with_default("--by", type=click.Choice(LISTED), default="statement", help="Columns to group by.")
 @click.option(
     "--where",
     "kept",
@@ -25,7 +26,7 @@ LISTED = (*DIMENSIONS, "index")
     metavar="NAME=VALUE",
     help="Keep only sessions with this value, such as user=app or class=lock; repeat to combine conditions.",
 )
-@click.option("--top", type=Count(), default=20, show_default=True, help="Number of rows per table.")
+@option_with_default("--top", type=Count(), default=20, help="Number of rows per table.")
 @store_option
 @name_option
 @page_options

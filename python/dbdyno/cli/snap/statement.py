@@ -9,6 +9,7 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.snap.options import name_option, store_option
 
 if TYPE_CHECKING:
@@ -19,11 +20,9 @@ if TYPE_CHECKING:
 @click.argument("statement")
 @click.argument("first")
 @click.argument("last")
-@click.option("--top", type=Count(), default=10, show_default=True, help="Number of rows per table.")
+@option_with_default("--top", type=Count(), default=10, help="Number of rows per table.")
 @click.option(
-    "--experiment",
-    is_flag=True,
-    help="Print a plan.toml that tries a change on the statement, instead of its page.",
+    "--experiment", is_flag=True, help="Print a plan.toml that tries a change on the statement, instead of its page."
 )
 @store_option
 @name_option

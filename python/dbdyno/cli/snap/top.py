@@ -21,6 +21,7 @@ from dbdyno.base.errors import SnapshotError
 from dbdyno.base.limits import Count
 from dbdyno.cli import screen
 from dbdyno.cli.output import echo_own
+from dbdyno.cli.parameters import FOLDER, option_with_default
 from dbdyno.cli.snap.top_keys import Desk, split
 
 if TYPE_CHECKING:
@@ -47,25 +48,19 @@ ABOVE = 5
     envvar="DBDYNO_TARGET",
     help="Connection string: postgresql://user@host/database, mariadb://user@host/",
 )
-@click.option("--every", default="2s", show_default=True, metavar="TIME", help="Time between two refreshes.")
-@click.option(
-    "--sample",
-    default="100ms",
-    show_default=True,
-    metavar="TIME",
-    help="Sampling interval for sessions.",
-)
+@option_with_default("--every", default="2s", metavar="TIME", help="Time between two refreshes.")
+@option_with_default("--sample", default="100ms", metavar="TIME", help="Sampling interval for sessions.")
 @click.option(
     "--frames",
     type=Count(),
     metavar="N",
     help="Stop after this number of refreshes (default: 1 if the output is not a terminal).",
 )
-@click.option("--top", type=Count(), default=10, show_default=True, metavar="N", help="Show the top N statements.")
+@option_with_default("--top", type=Count(), default=10, metavar="N", help="Show the top N statements.")
 @click.option("--once", is_flag=True, help="Print one refresh and end, in a terminal too.")
 @click.option(
     "--record",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="FOLDER",
     help="Keep the samples in this store: a snapshot now, one per minute, and one at the end.",
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.cli.output import share_option
+from dbdyno.cli.parameters import FILE, option_with_default
 from dbdyno.cli.snap.options import options_of, store_option, target_or_fleet_options
 
 if TYPE_CHECKING:
@@ -23,22 +24,18 @@ if TYPE_CHECKING:
 
 
 @click.command("watch")
-@click.argument("fleet", required=False, metavar="[FLEET.toml]", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("fleet", required=False, metavar="[FLEET.toml]", type=FILE)
 @target_or_fleet_options
-@click.option("--every", default="60s", show_default=True, metavar="TIME", help="Time between two snapshots.")
+@option_with_default("--every", default="60s", metavar="TIME", help="Time between two snapshots.")
 @click.option("--for", "length", metavar="TIME", help="Stop after this time (default: Ctrl-C).")
-@click.option(
-    "--sample",
-    default="1s",
-    show_default=True,
-    metavar="TIME",
-    help="Sampling interval for sessions; 0 disables sampling.",
+@option_with_default(
+    "--sample", default="1s", metavar="TIME", help="Sampling interval for sessions; 0 disables sampling."
 )
 @click.option(
     "--alert",
     "rules",
     metavar="RULES.toml",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="File of alert rules on the metrics of each sub-interval, with a command or webhook; exit 1 if a rule was "
     "broken.",
 )

@@ -15,6 +15,7 @@ import click
 from dbdyno.base.json_types import TableRow
 from dbdyno.base.limits import Number
 from dbdyno.cli.output import FORMATS, folder_option, form_of, format_options, show_rows, write_text
+from dbdyno.cli.parameters import option_with_default
 
 if TYPE_CHECKING:
     from dbdyno.stats.description import Group
@@ -28,22 +29,12 @@ operands_argument = click.argument("operands", metavar="OPERAND...", nargs=-1, r
 by_option = click.option("--by", metavar="COL", help="Column that groups the rows.")
 x_options = click.option("-x", "xs", metavar="COL", multiple=True, required=True, help="Column of x; may be repeated.")
 y_option = click.option("-y", "y", metavar="COL", required=True, help="Column of y.")
-level_option = click.option(
-    "--level",
-    type=Number(0.5, 0.9999),
-    default=0.95,
-    show_default=True,
-    help="Level of the intervals.",
-)
+level_option = option_with_default("--level", type=Number(0.5, 0.9999), default=0.95, help="Level of the intervals.")
 column_option = click.option(
     "-y", "-x", "column", metavar="COL", help="Column of values (default: elapsed_ns if it exists)."
 )
-engine_option = click.option(
-    "--engine",
-    type=click.Choice(["here", "spark"]),
-    default="here",
-    show_default=True,
-    help="Engine that computes the summary.",
+engine_option = option_with_default(
+    "--engine", type=click.Choice(["here", "spark"]), default="here", help="Engine that computes the summary."
 )
 where_option = click.option("--where", metavar="EXPR", help="Only rows for which this SQL expression holds.")
 

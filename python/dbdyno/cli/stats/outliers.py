@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.stats.options import (
     Input,
     Output,
@@ -20,13 +21,7 @@ from dbdyno.cli.stats.options import (
 @reading_options
 @column_option
 @by_option
-@click.option(
-    "--longest",
-    type=Count(0),
-    default=20,
-    show_default=True,
-    help="Number of largest values to list, as whole rows.",
-)
+@option_with_default("--longest", type=Count(0), default=20, help="Number of largest values to list, as whole rows.")
 def command(
     given: Input,
     output: Output,

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.parameters import FILE, option_with_default
 from dbdyno.cli.stats.options import Input, by_option, input_options
 
 KINDS = ("scatter", "histogram", "density", "longest", "usl")
@@ -20,13 +21,8 @@ KINDS = ("scatter", "histogram", "density", "longest", "usl")
 @by_option
 @click.option("--kind", type=click.Choice(KINDS), help="scatter with -x and -y, else histogram.")
 @click.option("--log/--linear", "log", default=None, help="Use logarithmic axes in a scatter plot.")
-@click.option("--longest", type=Count(2), default=10_000, show_default=True, help="Number of rows for --kind longest.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="PNG, SVG or HTML by suffix; without it the figure is text.",
-)
+@option_with_default("--longest", type=Count(2), default=10_000, help="Number of rows for --kind longest.")
+@click.option("-o", "--output", type=FILE, help="PNG, SVG or HTML by suffix; without it the figure is text.")
 def command(
     given: Input,
     x: str | None,

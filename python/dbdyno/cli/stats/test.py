@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.stats.options import (
     Input,
     Output,
@@ -50,7 +51,7 @@ class _Summary(click.ParamType[tuple[int, float, float]]):
     "--block", metavar="COL", help="Column with the block numbers (default: 'block' if it exists; - for none)."
 )
 @click.option("--base", metavar="NAME", help="Reference group; the other group is compared with it.")
-@click.option("--longest", type=Count(0), default=10, show_default=True, help="Number of longest waits to list.")
+@option_with_default("--longest", type=Count(0), default=10, help="Number of longest waits to list.")
 @click.option("--from-summary", is_flag=True, help="Operands are published figures: n,mean,sd of each group.")
 @level_option
 @engine_option

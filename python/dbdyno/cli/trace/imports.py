@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from dbdyno.base.errors import TraceError
 from dbdyno.cli.log_options import log_options, logs_option, zone_of
 from dbdyno.cli.output import key_file_option, share_option
+from dbdyno.cli.parameters import FOLDER
 from dbdyno.cli.trace.options import (
     end_with,
     options_of,
@@ -36,13 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "--target", "server", metavar="DSN", help="A MariaDB, for the statements that its performance schema remembers."
 )
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="RUN",
-    help="Run folder to create.",
-)
+@click.option("--out", required=True, type=FOLDER, metavar="RUN", help="Run folder to create.")
 @share_option
 @click.option("--title", default="", help="Title of the import.")
 @click.option("--binds", is_flag=True, help="Keep bind values: they are often personal data.")

@@ -7,13 +7,12 @@ from pathlib import Path
 import click
 
 from dbdyno.cli.pages import page_options, show_page
-
-_RUN = click.Path(path_type=Path, file_okay=False)
+from dbdyno.cli.parameters import FOLDER
 
 
 @click.command("join")
-@click.argument("proxied", type=_RUN, metavar="RUN_OF_PROXY")
-@click.argument("recorded", type=_RUN, metavar="RUN_OF_RECORD")
+@click.argument("proxied", type=FOLDER, metavar="RUN_OF_PROXY")
+@click.argument("recorded", type=FOLDER, metavar="RUN_OF_RECORD")
 @page_options
 def command(proxied: Path, recorded: Path, form: str | None, output: Path | None) -> None:
     """Split the time of calls into client, network and server.

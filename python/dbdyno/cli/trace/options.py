@@ -16,6 +16,7 @@ import click
 from dbdyno.base.limits import Count, Number
 from dbdyno.base.visible import unwrapped
 from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.parameters import option_with_default
 
 if TYPE_CHECKING:
     from dbdyno.trace.job import Options, Progress
@@ -26,11 +27,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 files_argument = click.argument("files", nargs=-1, required=True, metavar="FILES")
 
-fold_option = click.option(
+fold_option = option_with_default(
     "--share",
     type=Number(0, 100),
     default=0.5,
-    show_default=True,
     metavar="PERCENT",
     help="Fold branches of trees below this share of the time; 0 shows all.",
 )
@@ -45,12 +45,8 @@ def reading_options(function: F) -> F:
         callback=_keep_unit,
         help="Unit of the trace's times, if its header and stamps are wrong: 1us, 1.024us (9i), 10ms (8i).",
     )
-    think = click.option(
-        "--think-time",
-        default="1s",
-        show_default=True,
-        metavar="TIME",
-        help="A wait for the client of this length or more is think time.",
+    think = option_with_default(
+        "--think-time", default="1s", metavar="TIME", help="A wait for the client of this length or more is think time."
     )
     return think(unit(function))
 

@@ -13,49 +13,43 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli.output import key_file_option, show_line
+from dbdyno.cli.parameters import EXISTING_FILE, FOLDER, option_with_default
 
 if TYPE_CHECKING:
     from dbdyno.trace.proxy.proxy_run import Proxying
 
 _LOOK_S = 0.1
 _SHOWN_S = 1.0
-_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 @click.command("proxy")
-@click.option(
-    "--listen",
-    default="127.0.0.1:6543",
-    show_default=True,
-    metavar="ADDRESS:PORT",
-    help="Where clients connect; port 0 takes a free one.",
+@option_with_default(
+    "--listen", default="127.0.0.1:6543", metavar="ADDRESS:PORT", help="Where clients connect; port 0 takes a free one."
 )
 @click.option("--target", "to", required=True, metavar="HOST:PORT", help="The server; /FOLDER:PORT is a Unix socket.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="RUN",
-    help="Run folder to create. Default: runs/<time>-wire.",
-)
+@click.option("--out", type=FOLDER, metavar="RUN", help="Run folder to create. Default: runs/<time>-wire.")
 @click.option("--for", "length", metavar="TIME", help="Stop after this time, such as 60s (default: until Ctrl-C).")
 @click.option("--binds", is_flag=True, help="Keep every message with its values, for `trace replay`.")
 @key_file_option
-@click.option("--tls-cert", type=_FILE, metavar="FILE", help="Offer TLS to clients with this certificate (PEM).")
-@click.option("--tls-key", type=_FILE, metavar="FILE", help="Private key of the certificate (PEM).")
 @click.option(
+    "--tls-cert", type=EXISTING_FILE, metavar="FILE", help="Offer TLS to clients with this certificate (PEM)."
+)
+@click.option("--tls-key", type=EXISTING_FILE, metavar="FILE", help="Private key of the certificate (PEM).")
+@option_with_default(
     "--server-tls",
     type=click.Choice(("disable", "prefer", "require", "verify-ca", "verify-full")),
     default="disable",
-    show_default=True,
     help="TLS with the server, as libpq's sslmode.",
 )
 @click.option(
-    "--server-ca", type=_FILE, metavar="FILE", help="Root certificates to verify the server's certificate (PEM)."
+    "--server-ca",
+    type=EXISTING_FILE,
+    metavar="FILE",
+    help="Root certificates to verify the server's certificate (PEM).",
 )
-@click.option(
+@option_with_default(
     "--spin",
     default="auto",
-    show_default=True,
     metavar="auto|off|TIME",
     help="Poll for the next message this long before sleeping, e.g. 50us. auto: poll while messages come quickly and a"
     " processor is idle.",

@@ -15,6 +15,7 @@ import click
 
 from dbdyno.base.limits import Number
 from dbdyno.cli.output import show_line
+from dbdyno.cli.parameters import FOLDER, PATH
 
 if TYPE_CHECKING:
     from dbdyno.trace.record.recording import Recording
@@ -33,7 +34,7 @@ _PID_MOST = 1 << 22
     metavar="P",
     help="Process id: of the postmaster for all sessions, of a backend for that one.",
 )
-@click.option("--datadir", type=click.Path(path_type=Path), metavar="DIR", help="The server's data folder.")
+@click.option("--datadir", type=PATH, metavar="DIR", help="The server's data folder.")
 @click.option("--database", help="Record only sessions of this database.")
 @click.option("--user", help="Record only sessions of this user.")
 @click.option("--for", "length", metavar="TIME", help="Stop after this time, such as 60s (default: until Ctrl-C).")
@@ -48,12 +49,7 @@ _PID_MOST = 1 << 22
     is_flag=True,
     help="Time every wait exactly, at a cost to the server: probes, or watchpoints if probes are not allowed.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="RUN",
-    help="Run folder to create. Default: runs/<time>-waits.",
-)
+@click.option("--out", type=FOLDER, metavar="RUN", help="Run folder to create. Default: runs/<time>-waits.")
 @click.option(
     "--cost-limit",
     type=Number(0, 100),

@@ -15,6 +15,7 @@ import click
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.output import form_of, key_file_option, show_line, write_text
+from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.replay_watch import Watch
@@ -35,7 +36,7 @@ _SHOWN_S = 1.0
 
 
 @click.command("replay")
-@click.argument("run", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("run", type=FOLDER)
 @click.option(
     "--target",
     "dsn",
@@ -43,14 +44,11 @@ _SHOWN_S = 1.0
     metavar="DSN",
     help="Server to replay on; all sessions log in with this connection string.",
 )
-@click.option(
-    "--speed", default="1", show_default=True, metavar="N|max", help="Speed factor: 2, 2x; max: no think time."
-)
-@click.option(
+@option_with_default("--speed", default="1", metavar="N|max", help="Speed factor: 2, 2x; max: no think time.")
+@option_with_default(
     "--order",
     type=click.Choice(("none", "commit")),
     default="none",
-    show_default=True,
     help="commit: send statements only after the commits that preceded them in the capture.",
 )
 @click.option("--writes", is_flag=True, help="Allow writes: the target is a copy (default: read-only sessions).")
@@ -63,12 +61,7 @@ _SHOWN_S = 1.0
 @click.option("--to", "end", metavar="TIME", help="Replay only transactions that begin before this time.")
 @key_file_option
 @click.option("--format", "form", type=click.Choice(_FORMATS), help="Output format; --json means json.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Write to this file; its suffix selects the format (txt, json).",
-)
+@click.option("-o", "--output", type=FILE, help="Write to this file; its suffix selects the format (txt, json).")
 def command(
     run: Path,
     dsn: str,

@@ -7,17 +7,16 @@ from pathlib import Path
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.trace.options import Chosen, fold_option, show_traces, whole_traces
 from dbdyno.cli.trace.sql import SORTS
 
 
 @click.command("report")
-@click.option("--top", type=Count(0), default=15, show_default=True, help="Show the top N statements; 0 for all.")
-@click.option(
-    "--sort", type=click.Choice(SORTS), default="elapsed", show_default=True, help="Sort by this, largest first."
-)
+@option_with_default("--top", type=Count(0), default=15, help="Show the top N statements; 0 for all.")
+@option_with_default("--sort", type=click.Choice(SORTS), default="elapsed", help="Sort by this, largest first.")
 @click.option("--merge-literals", is_flag=True, help="Treat statements that differ only in literals as one.")
-@click.option("--longest", type=Count(), default=20, show_default=True, help="Number of longest waits to show.")
+@option_with_default("--longest", type=Count(), default=20, help="Number of longest waits to show.")
 @click.option("--binds", is_flag=True, help="Show bind values; they may be personal data.")
 @fold_option
 @whole_traces

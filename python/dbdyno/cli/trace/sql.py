@@ -7,16 +7,15 @@ from pathlib import Path
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.trace.options import Chosen, selected_traces, show_traces
 
 SORTS = ("elapsed", "cpu", "wait", "count", "executions", "rows", "disk", "query", "current", "misses")
 
 
 @click.command("sql")
-@click.option("--top", type=Count(0), default=10, show_default=True, help="Show the top N statements; 0 for all.")
-@click.option(
-    "--sort", type=click.Choice(SORTS), default="elapsed", show_default=True, help="Sort by this, largest first."
-)
+@option_with_default("--top", type=Count(0), default=10, help="Show the top N statements; 0 for all.")
+@option_with_default("--sort", type=click.Choice(SORTS), default="elapsed", help="Sort by this, largest first.")
 @click.option("--statement", metavar="KEY", help="Show only this statement (usually its SQL_ID).")
 @click.option("--merge-literals", is_flag=True, help="Treat statements that differ only in literals as one.")
 @click.option("--no-recursive", is_flag=True, help="Leave out SYS's recursive statements.")

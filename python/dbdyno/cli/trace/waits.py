@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dbdyno.base.limits import Count
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.trace.options import Chosen, selected_traces, show_traces
 
 
@@ -14,20 +15,8 @@ from dbdyno.cli.trace.options import Chosen, selected_traces, show_traces
 @click.option(
     "--event", "events", multiple=True, metavar="NAME", help="Name of the event; * matches anything. Repeatable."
 )
-@click.option(
-    "--longest",
-    type=Count(),
-    default=20,
-    show_default=True,
-    help="Number of longest waits to show, with file and line.",
-)
-@click.option(
-    "--buckets",
-    type=click.IntRange(1, 100),
-    default=10,
-    show_default=True,
-    help="Number of histogram steps per decade.",
-)
+@option_with_default("--longest", type=Count(), default=20, help="Number of longest waits to show, with file and line.")
+@option_with_default("--buckets", type=click.IntRange(1, 100), default=10, help="Number of histogram steps per decade.")
 @click.option("--every", metavar="TIME", help="Length of an interval: 1s, 100ms.")
 @selected_traces
 def command(

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dbdyno.cli.output import write_text
+from dbdyno.cli.parameters import FILE
 
 
 @click.command("map")
@@ -18,7 +19,7 @@ from dbdyno.cli.output import write_text
     metavar="WIDE=CHILD[,PARENT]",
     help="Names of the SQL tables for the rows and the partitions. Repeatable.",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+@click.option("-o", "--output", type=FILE, help="Write to this file.")
 def command(target: str, names: tuple[str, ...], output: Path | None) -> None:
     """Write the map of the keyspace at TARGET (cassandra://host:9042/keyspace): a file to edit.
 

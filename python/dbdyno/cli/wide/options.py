@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dbdyno.base.errors import WideError
+from dbdyno.cli.parameters import FILE
 
 if TYPE_CHECKING:
     from dbdyno.wide.address import Address
@@ -16,9 +17,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 TARGET = "DBDYNO_CASSANDRA"
-map_option = click.option(
-    "--map", "file", required=True, type=click.Path(path_type=Path, dir_okay=False), help="File with the map."
-)
+map_option = click.option("--map", "file", required=True, type=FILE, help="File with the map.")
 target_option = click.option(
     "--target", required=True, envvar=TARGET, help=f"cassandra://host:9042/keyspace, or {TARGET} in the environment."
 )

@@ -10,6 +10,7 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.output import FORMATS, STREAMED, form_of, format_options, show_rows, stream_rows
+from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.wide.options import map_option, opened, target_option
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ FORMS = tuple(one for one in FORMATS if one != "arrow")
 )
 @click.option("--write", "writing", is_flag=True, help="Execute an INSERT, UPDATE or DELETE.")
 @click.option("--cascade", is_flag=True, help="DELETE on a parent also deletes its whole partition.")
-@click.option("--top", type=Count(), default=TOP, show_default=True, help="Show the top N rows of a table.")
+@option_with_default("--top", type=Count(), default=TOP, help="Show the top N rows of a table.")
 @format_options
 def command(
     text: str,
