@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -38,6 +39,30 @@ def target_or_fleet_options(function: F) -> F:
 
 
 def _target_options(function: F, *, required: bool) -> F:
+    """Add the options of a target, which the function receives as `dsn`, `options` and `note`."""
+
+    @functools.wraps(function)
+    def command(
+        *given: Any,
+        name: str | None,
+        databases: tuple[str, ...],
+        all_databases: bool,
+        redact: bool,
+        statement_timeout: float,
+        lock_timeout: float,
+        plans: int,
+        **rest: Any,
+    ) -> Any:
+        options = Options(
+            ("*",) if all_databases else databases or None,
+            redact,
+            round(statement_timeout * 1000),
+            round(lock_timeout * 1000),
+            name,
+            plans=plans,
+        )
+        return function(*given, options=options, **rest)
+
     options = (
         click.option(
             "--target",
@@ -81,28 +106,8 @@ def _target_options(function: F, *, required: bool) -> F:
         click.option("--note", default="", help="A name for the snapshot, such as 'before batch'."),
     )
     for option in reversed(options):
-        function = option(function)
-    return function
-
-
-def options_of(
-    name: str | None,
-    databases: tuple[str, ...],
-    all_databases: bool,
-    redact: bool,
-    statement_timeout: float,
-    lock_timeout: float,
-    plans: int = 0,
-) -> Options:
-    """Return how to collect, from the command line."""
-    return Options(
-        ("*",) if all_databases else databases or None,
-        redact,
-        round(statement_timeout * 1000),
-        round(lock_timeout * 1000),
-        name,
-        plans=plans,
-    )
+        command = option(command)
+    return cast("F", command)
 
 
 def tell_damage(store: Store) -> None:

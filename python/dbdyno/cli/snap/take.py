@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from dbdyno.cli.output import share_option
-from dbdyno.cli.snap.options import options_of, store_option, target_options
+from dbdyno.cli.snap.options import store_option, target_options
+from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.store.records import SnapshotManifest
 
 
@@ -15,18 +16,7 @@ from dbdyno.snapshot.store.records import SnapshotManifest
 @target_options
 @share_option
 @store_option
-def command(
-    dsn: str,
-    name: str | None,
-    databases: tuple[str, ...],
-    all_databases: bool,
-    redact: bool,
-    statement_timeout: float,
-    lock_timeout: float,
-    plans: int,
-    note: str,
-    store: Path,
-) -> None:
+def command(dsn: str, options: Options, note: str, store: Path) -> None:
     """Take one snapshot; print its number.
 
     Exit 2 where some part could not be read; the rest is stored.
@@ -40,7 +30,6 @@ def command(
     from dbdyno.snapshot.store.upkeep import tidy_when_due
     from dbdyno.snapshot.taking.take import open_collector, take
 
-    options = options_of(name, databases, all_databases, redact, statement_timeout, lock_timeout, plans)
     with open_collector(dsn, options) as collector:
         made = take(collector, Store(store), engine_name=engine_of(dsn), note=note)
     click.echo(made.number)

@@ -13,7 +13,7 @@ import click
 
 from dbdyno.cli.output import share_option
 from dbdyno.cli.parameters import FILE, option_with_default
-from dbdyno.cli.snap.options import options_of, store_option, target_or_fleet_options
+from dbdyno.cli.snap.options import store_option, target_or_fleet_options
 
 if TYPE_CHECKING:
     from dbdyno.base.errors import Error
@@ -44,13 +44,7 @@ if TYPE_CHECKING:
 def command(
     fleet: Path | None,
     dsn: str | None,
-    name: str | None,
-    databases: tuple[str, ...],
-    all_databases: bool,
-    redact: bool,
-    statement_timeout: float,
-    lock_timeout: float,
-    plans: int,
+    options: Options,
     note: str,
     every: str,
     length: str | None,
@@ -77,7 +71,6 @@ def command(
         elif dsn is None:
             raise click.UsageError("name a target with --target DSN, or a file with many: FLEET.toml")
         else:
-            options = options_of(name, databases, all_databases, redact, statement_timeout, lock_timeout, plans)
             every_s = length_ns(every, "--every") / 1e9
             sample_s = None if sample.strip("0.s ") == "" else length_ns(sample, "--sample") / 1e9
             failed = _watch_one(dsn, store, options, (every_s, for_s, sample_s), note, alerts)
