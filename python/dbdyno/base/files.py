@@ -78,6 +78,19 @@ def read_given(path: Path) -> str:
     return text
 
 
+@contextlib.contextmanager
+def os_errors_as(failed: type[Error], problem: str, where: Path | str, next_step: str) -> Iterator[None]:
+    """Turn an `OSError` of the context into an error of the class `failed`: the problem, then the system's reason.
+
+    Raises:
+        Error: The system refused an operation.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise failed(f"{problem}: {error.strerror}", where=str(where), next_step=next_step) from error
+
+
 def given_text(path: Path, failed: type[Error], *, next_step: str | None = None) -> str:
     """Return the text of a file written by a user, as `read_given` does, with errors of the class `failed`.
 

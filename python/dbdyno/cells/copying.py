@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.base.errors import CellsError
+from dbdyno.base.files import os_errors_as
 from dbdyno.cells.commands import failure
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.identity import renamed_answers
@@ -61,7 +62,7 @@ def copies_of(files: Sequence[Path], folder: str) -> list[Copy]:
                 where=str(file),
                 next_step="copy this file separately",
             )
-        try:
+        with os_errors_as(CellsError, "cannot be read", file, "check the path and the permissions of the file"):
             size, mode = file.stat().st_size, stat.S_IMODE(file.stat().st_mode) & 0o777
             if size > MOST_BYTES:
                 raise CellsError(
@@ -70,12 +71,6 @@ def copies_of(files: Sequence[Path], folder: str) -> list[Copy]:
                     next_step="split the file, or copy it with scp",
                 )
             data = file.read_bytes()
-        except OSError as error:
-            raise CellsError(
-                f"cannot be read: {error.strerror}",
-                where=str(file),
-                next_step="check the path and the permissions of the file",
-            ) from error
         found[file.name] = Copy(file, file.name, folder.rstrip("/") or "/", data, mode)
     return list(found.values())
 

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from dbdyno.base import visible
 from dbdyno.base.errors import Error
-from dbdyno.base.files import written_by_name
+from dbdyno.base.files import os_errors_as, written_by_name
 from dbdyno.report.tabular import arrow_library, write_arrow
 
 
@@ -41,13 +41,7 @@ def _sink(output: Path | None) -> Iterator[BinaryIO]:
         sys.stdout.flush()
         yield visible.unwrapped(sys.stdout).buffer
         return
-    try:
+    with os_errors_as(Error, "cannot be written", output, "choose another place, or free space there"):
         output.parent.mkdir(parents=True, exist_ok=True)
         with written_by_name(output) as aside, aside.open("wb") as file:
             yield file
-    except OSError as error:
-        raise Error(
-            f"cannot be written: {error.strerror}",
-            where=str(output),
-            next_step="choose another place, or free space there",
-        ) from error

@@ -14,7 +14,7 @@ import click
 
 from dbdyno.base import visible
 from dbdyno.base.errors import Error
-from dbdyno.base.files import share, write_output
+from dbdyno.base.files import os_errors_as, share, write_output
 from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
 from dbdyno.report.tabular import csv_text, json_text, no_formula
 
@@ -199,14 +199,9 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         Error: the file cannot be written.
     """
-    try:
+    step = "choose another place, free space there, or leave -o out to write the text to stdout"
+    with os_errors_as(Error, "cannot be written", path, step):
         write_output(path, text.encode())
-    except OSError as error:
-        raise Error(
-            f"cannot be written: {error.strerror}",
-            where=str(path),
-            next_step="choose another place, free space there, or leave -o out to write the text to stdout",
-        ) from error
 
 
 def _text(rows: Sequence[Mapping[str, object]], form: str, title: str, terminal: bool) -> str:

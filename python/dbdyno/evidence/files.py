@@ -19,14 +19,9 @@ def write_whole(path: Path, text: str) -> None:
     Raises:
         EvidenceError: the file cannot be written.
     """
-    try:
+    step = "free space or check permissions; complete blocks are kept, and --resume continues after them"
+    with files.os_errors_as(EvidenceError, "cannot be written", path, step):
         files.write_whole(path, text.encode(), durable=True)
-    except OSError as error:
-        raise EvidenceError(
-            f"cannot be written: {error.strerror}",
-            where=str(path),
-            next_step="free space or check permissions; complete blocks are kept, and --resume continues after them",
-        ) from error
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -46,12 +41,8 @@ def sync_names(*folders: Path) -> None:
         EvidenceError: a folder cannot be synced.
     """
     for folder in folders:
-        try:
+        with files.os_errors_as(EvidenceError, "cannot be synced", folder, "check the disk and the file system"):
             files.sync_folder(folder)
-        except OSError as error:
-            raise EvidenceError(
-                f"cannot be synced: {error.strerror}", where=str(folder), next_step="check the disk and the file system"
-            ) from error
 
 
 def read_json(path: Path, objects: type[JsonObject] = dict) -> Any:

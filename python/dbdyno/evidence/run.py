@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.base.files import make_folder, make_inner_folder, sync_folder
+from dbdyno.base.files import make_folder, make_inner_folder, os_errors_as, sync_folder
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.notebook import facts_table
 from dbdyno.evidence.files import read_json, write_json
@@ -209,16 +209,10 @@ def new_run(folder: Path, title: str, manifest: Mapping[str, Any], *, name: str 
     now = datetime.now(UTC)
     slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] or "run"
     path = folder / (name or f"{now:%Y-%m-%dT%H-%M-%SZ}-{slug}-{secrets.token_hex(2)}")
-    try:
+    with os_errors_as(EvidenceError, "a run folder cannot be made", path, "choose another place with --out"):
         make_folder(path)
         for made in (folder, folder.absolute().parent):
             sync_folder(made)
-    except OSError as error:
-        raise EvidenceError(
-            f"a run folder cannot be made: {error.strerror}",
-            where=str(path),
-            next_step="choose another place with --out",
-        ) from error
     run = Run(path, {"schema": SCHEMA, **manifest})
     if run.manifest.says("plan"):
         run.note(seal=seal(run.manifest.plan))

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno.base.errors import EvidenceError, TraceError
-from dbdyno.base.files import make_folder, sync_folder
+from dbdyno.base.files import make_folder, os_errors_as, sync_folder
 from dbdyno.evidence.run import is_alive, this_process
 from dbdyno.trace.job import uninterrupted
 
@@ -72,19 +72,13 @@ def _said(error: OSError | EvidenceError) -> str:
 
 def _make(aside: Path, out: Path) -> None:
     """Create the temporary folder with a note of the process that creates it; remove those left by dead processes."""
-    try:
+    with os_errors_as(TraceError, "the folder cannot be made", out, "choose another place with --out"):
         out.parent.mkdir(parents=True, exist_ok=True)
         for left in out.parent.glob(f".{glob.escape(out.name)}.importing-*"):
             if _is_dead(left):
                 _remove(left)
         make_folder(aside)
         (aside / _MAKER).write_text(json.dumps(this_process() | {"host": os.uname().nodename}))
-    except OSError as error:
-        raise TraceError(
-            f"the folder cannot be made: {error.strerror}",
-            where=str(out),
-            next_step="choose another place with --out",
-        ) from error
 
 
 def _is_dead(folder: Path) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dbdyno.base.core_types import FlashSpec
 from dbdyno.base.errors import PlanError, TargetError
+from dbdyno.base.files import os_errors_as
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.host.machine import FileSystem, file_system, host_facts
 from dbdyno.bench.host.probe import cache_mode
@@ -78,13 +79,9 @@ def flash_path(path: Path, destroy: bool) -> Path:
     path = path.expanduser()
     if not destroy:
         return path / FILE_NAME if path.is_dir() else path
-    try:
+    with os_errors_as(TargetError, "cannot be overwritten", path, "leave --destroy out for a new file"):
         real = path.resolve(strict=True)
         kind = real.stat().st_mode
-    except OSError as error:
-        raise TargetError(
-            f"cannot be overwritten: {error.strerror}", where=str(path), next_step="leave --destroy out for a new file"
-        ) from error
     if stat.S_ISDIR(kind):
         raise PlanError(
             "is a folder, and --destroy overwrites one file or device",
@@ -164,12 +161,6 @@ def capacity(path: Path) -> int:
     Raises:
         TargetError: It cannot be opened.
     """
-    try:
-        with path.open("rb") as file:
-            return file.seek(0, os.SEEK_END)
-    except OSError as error:
-        raise TargetError(
-            f"cannot be opened: {error.strerror}",
-            where=str(path),
-            next_step="name a file or device that you may write to",
-        ) from error
+    step = "name a file or device that you may write to"
+    with os_errors_as(TargetError, "cannot be opened", path, step), path.open("rb") as file:
+        return file.seek(0, os.SEEK_END)

@@ -24,6 +24,7 @@ from typing import IO, TYPE_CHECKING
 
 from dbdyno.base.dsn import named_without_secrets, sql_without_secrets
 from dbdyno.base.errors import PlanError, TargetError
+from dbdyno.base.files import os_errors_as
 from dbdyno.base.processes import child_environment, find_program
 from dbdyno.bench.operations import Operations
 from dbdyno.bench.passive_bench import QuietBench, arm_row
@@ -154,17 +155,12 @@ class ProgramBench(QuietBench):
         if not files:
             return
         self.held.enter_context(self.around.guardian.undo(FolderUndo("files of the workload", str(self.folder))))
-        try:
+        step = "free space there, or name another folder with TMPDIR"
+        with os_errors_as(TargetError, "the files of the workload cannot be made", self.folder, step):
             self.folder.mkdir(mode=0o700)
             for name, make in makers(files).items():
                 self.around.stopping.check()
                 make(self.folder / name)
-        except OSError as error:
-            raise TargetError(
-                f"the files of the workload cannot be made: {error.strerror}",
-                where=str(self.folder),
-                next_step="free space there, or name another folder with TMPDIR",
-            ) from error
 
     def retime(self, ready: Ready) -> None:
         """Use the new, longer timing for the turns that follow."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.base.errors import PlanError
-from dbdyno.base.files import write_whole
+from dbdyno.base.files import os_errors_as, write_whole
 from dbdyno.base.processes import child_environment
 from dbdyno.builds.bisect.commits import Commit, GitError, git
 
@@ -53,15 +53,9 @@ class BuildCache:
         Raises:
             PlanError: Another one does, or the folder cannot be made.
         """
-        try:
+        with os_errors_as(PlanError, "cannot be made", self.folder, "name another folder with --cache"):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             descriptor = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise PlanError(
-                f"cannot be made: {error.strerror}",
-                where=str(self.folder),
-                next_step="name another folder with --cache",
-            ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.base.files import write_whole
+from dbdyno.base.files import os_errors_as, write_whole
 from dbdyno.base.json_types import JsonObject
 from dbdyno.builds.results.branch import BRANCH, ResultBranch
 from dbdyno.study.analysis.measured.kept import KeptRun, parsed
@@ -54,15 +54,9 @@ class ResultFolder:
             path = self.path / name
             if path.exists():
                 continue
-            try:
+            with os_errors_as(EvidenceError, "cannot be written", path, "free space or check permissions there"):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_whole(path, content, durable=True)
-            except OSError as error:
-                raise EvidenceError(
-                    f"cannot be written: {error.strerror}",
-                    where=str(path),
-                    next_step="free space or check permissions there",
-                ) from error
             added.append(name)
         return added
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from dbdyno.base.files import os_errors_as
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.snap.options import store_option
 
@@ -113,12 +114,8 @@ def _server(host: str, port: int, cached: Cached) -> http.server.ThreadingHTTPSe
 
     from dbdyno.base.errors import SnapshotError
 
-    try:
+    with os_errors_as(SnapshotError, "cannot listen", f"{host}:{port}", "name another port"):
         return http.server.ThreadingHTTPServer((host, port), Handler)
-    except OSError as error:
-        raise SnapshotError(
-            f"cannot listen: {error.strerror}", where=f"{host}:{port}", next_step="name another port"
-        ) from error
 
 
 def _post(url: str, store: Path, tables: bool) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError, StatsError
+from dbdyno.base.files import os_errors_as
 from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.run import Run, find_run
 
@@ -116,15 +117,9 @@ def _of_files(operand: str, label: str, files: list[Path]) -> Source:
 
 
 def _magic(file: Path) -> bool:
-    try:
-        with file.open("rb") as stream:
-            return stream.read(4) == b"PAR1"
-    except OSError as error:
-        raise EvidenceError(
-            f"cannot be read: {error.strerror}",
-            where=str(file),
-            next_step="check the path and the permissions of the file",
-        ) from error
+    step = "check the path and the permissions of the file"
+    with os_errors_as(EvidenceError, "cannot be read", file, step), file.open("rb") as stream:
+        return stream.read(4) == b"PAR1"
 
 
 def _of_run(run: Run, table: str) -> Source:

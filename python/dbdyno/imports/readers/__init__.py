@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from dbdyno.base.errors import EvidenceError
+from dbdyno.base.files import os_errors_as
 from dbdyno.imports.contents import FILE, Contents
 
 READERS = {
@@ -44,7 +45,7 @@ def read_file(path: Path) -> Contents:
     Raises:
         EvidenceError: The file cannot be read, or is not the output of a known program.
     """
-    try:
+    with os_errors_as(EvidenceError, "cannot be read", path, "check the path and the permissions of the file"):
         if path.stat().st_size > LARGEST:
             raise EvidenceError(
                 "is larger than 4 GB",
@@ -53,12 +54,6 @@ def read_file(path: Path) -> Contents:
             )
         text = path.read_bytes().decode("utf-8", errors="replace").removeprefix("\ufeff")
         ended_ns = path.stat().st_mtime_ns
-    except OSError as error:
-        raise EvidenceError(
-            f"cannot be read: {error.strerror}",
-            where=str(path),
-            next_step="check the path and the permissions of the file",
-        ) from error
     found = read_text(text, str(path))
     if found.ended_ns is None:
         found.ended_ns, found.dated_by = ended_ns, FILE

@@ -19,6 +19,7 @@ from psycopg import sql
 from dbdyno import _core
 from dbdyno.base.core_types import MoveDone
 from dbdyno.base.errors import MoveError
+from dbdyno.base.files import os_errors_as
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import partitions
@@ -161,10 +162,8 @@ def plan_of(source: Path, into: LoadRequest, target: str, job: str, workers: int
 
 def _look(path: Path) -> JsonObject:
     """Return path, size and modification time of a file; raise `MoveError` if it cannot be read."""
-    try:
+    with os_errors_as(MoveError, "cannot be read", path, "restore the file"):
         found = path.stat()
-    except OSError as error:
-        raise MoveError(f"cannot be read: {error.strerror}", where=str(path), next_step="restore the file") from None
     return {"path": str(path.absolute()), "bytes": found.st_size, "modified_ns": found.st_mtime_ns}
 
 
