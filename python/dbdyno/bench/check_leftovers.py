@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.check import Check
@@ -20,7 +21,12 @@ NAME = "left by runs"
 def left_by_runs(target: Postgres, conn: Connection) -> Check:
     """Check whether a killed run left a setting of this server changed."""
     here = leftovers.of_server(target, conn, leftovers.sources())
-    left = [one for one in leftovers.look(conn, here) if one.state == "ours"]
+    return check_findings(leftovers.look(conn, here))
+
+
+def check_findings(findings: Iterable[leftovers.Finding]) -> Check:
+    """Return the check that no setting of a server still has a value that a run gave it."""
+    left = [one for one in findings if one.state == "ours"]
     if not left:
         return Check(NAME, True, "nothing", "no run left a setting of this server changed", "")
     record = left[0].source.record

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,7 +13,7 @@ from dbdyno.bench.protocol import Ready
 from dbdyno.study.plan.network import line
 
 if TYPE_CHECKING:
-    from dbdyno.base.core_types import LoadArm
+    from dbdyno.base.core_types import LoadArm, LoadSpec
     from dbdyno.study.plan.plan import Arm, Plan
     from dbdyno.study.plan.schedule import Timing
 
@@ -51,10 +52,14 @@ class EngineArm:
 
 
 @dataclass(frozen=True)
-class EngineReady(Ready):
+class EngineReady(Ready, ABC):
     """A plan that is ready to run, with its arms on their servers."""
 
     arms: Sequence[EngineArm] = field(default_factory=list)
+
+    @abstractmethod
+    def load_spec(self) -> LoadSpec:
+        """Return the specification for the load generator; it contains passwords, so it must be kept in memory only."""
 
 
 def drawn_seed(plan: Plan, seed: int | None) -> int:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.base.json_types import JsonObject
+from dbdyno.bench.clients.load import ClientArm, Loads
 from dbdyno.bench.engine.host_loads import HostLoads
 from dbdyno.bench.engine.prepare import EngineArm, EngineReady
 from dbdyno.bench.engine.remaining_sessions import RemainingSessions
@@ -27,6 +28,7 @@ from dbdyno.cells.hosts import hosts_of
 from dbdyno.study.plan.network import differing
 
 if TYPE_CHECKING:
+    from dbdyno import _core
     from dbdyno.base.core_types import LoadSpec
     from dbdyno.bench.engine.observer import Observer
     from dbdyno.bench.engine.remaining_sessions import ServerSessions
@@ -56,6 +58,7 @@ class EngineBench(ABC):
     counts_at_once = False
     """True if the server's counters include a statement as soon as it ends; PostgreSQL's lag by up to a second."""
     ready: EngineReady
+    clients: dict[int, ClientArm]
     load: Any
     observer: Observer[Any, Any]
 
@@ -75,6 +78,10 @@ class EngineBench(ABC):
 
         All is undone at its end.
         """
+
+    @abstractmethod
+    def _client_arms(self, ready: Any) -> dict[int, ClientArm]:
+        """Return the external clients of the arms, by the number of the arm."""
 
     @abstractmethod
     def _read_back(self, number: int) -> None:
@@ -232,6 +239,25 @@ class EngineBench(ABC):
             for row in target.engine.volumes.records()
         ]
         return {"volumes": rows} if rows else {}
+
+    def _start_clients(self) -> None:
+        """Start the external clients; the bench ends them when it closes."""
+        for client in self.clients.values():
+            self.held.callback(client.end)
+            client.guardian = self.guardian
+            client.start()
+
+    def _load(self, resumed: int) -> Loads | HostLoads | _core.Load:
+        """Return the load of the run's turns; a resumed run draws other numbers than before."""
+        from dbdyno import _core
+
+        ready = replace(self.ready, seed=self.ready.seed + 1_000_003 * resumed)
+        if resumed:
+            for number, again in self._client_arms(ready).items():
+                self.clients[number].job = again.job
+        if self.clients:
+            return Loads(ready.load_spec(), self.clients)
+        return self._host_loads(ready.load_spec()) or _core.Load(ready.load_spec())
 
     def _as_before(self, run: Run) -> None:
         """Restore the grown timing of a resumed run, and raise `PlanError` if it cannot continue as it began.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.clients.arms import in_words, manifest_record, starts
-from dbdyno.bench.clients.load import ClientArm, Loads
+from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.engine import arm_server
 from dbdyno.bench.engine.cold_start import chill
 from dbdyno.bench.engine.turns import BROKE_OFF, EngineBench, OtherValueError, sent_and_set
@@ -41,7 +41,6 @@ class MariaDBBench(EngineBench):
 
     counts_at_once = True
     ready: Prepared
-    clients: dict[int, ClientArm]
 
     def __init__(self, plan: Plan, around: Circumstances) -> None:
         if around.cut is not None and around.target:
@@ -88,10 +87,7 @@ class MariaDBBench(EngineBench):
                 for target in altered.values():
                     claim(target, self.guardian)
                 self.ready = prepare(self.plan, targets, self.ready.seed)
-            for client in self.clients.values():
-                self.held.callback(client.end)
-                client.guardian = self.guardian
-                client.start()
+            self._start_clients()
             if self.around.cut is not None:
                 self._as_before(self.around.cut)
         return self.ready
@@ -127,8 +123,6 @@ class MariaDBBench(EngineBench):
 
         A resumed run draws other random numbers than before.
         """
-        from dbdyno import _core
-
         self.name = str(run.path.resolve())
         with self.server_errors():
             for target in self._altered().values():
@@ -136,16 +130,12 @@ class MariaDBBench(EngineBench):
             for target in self._targets().values():
                 objects = workload_objects(self.ready.plan.workload, target, self.guardian, self.stopping)
                 self.held.enter_context(objects)
-            ready = replace(self.ready, seed=self.ready.seed + 1_000_003 * resumed)
-            if resumed:
-                for number, again in client_arms(ready).items():
-                    self.clients[number].job = again.job
-            if self.clients:
-                self.load = Loads(ready.load_spec(), self.clients)
-            else:
-                self.load = self._host_loads(ready.load_spec()) or _core.Load(ready.load_spec())
+            self.load = self._load(resumed)
             self.observer = MariaDBObserver(self.ready)
             self._connect_lasting()
+
+    def _client_arms(self, ready: Prepared) -> dict[int, ClientArm]:
+        return client_arms(ready)
 
     def _lasting(self) -> bool:
         alone = len(self.ready.arms) == 1 and not self.ready.arms[0].changes and not self.ready.arms[0].arm.cold

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.check import Check
+from dbdyno.bench.check_leftovers import check_findings
 from dbdyno.bench.mariadb.restore import UnrestoredMariaDB
 from dbdyno.bench.mariadb.session import row, rows
-from dbdyno.bench.postgres.leftovers import describe, restore_command, sources
+from dbdyno.bench.postgres.leftovers import sources
 
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.server import MariaDB
@@ -63,20 +64,7 @@ def server_settings(target: MariaDB, connection: Any) -> Check:
 
 def left_by_runs(target: MariaDB, connection: Any) -> Check:
     """Check whether a killed run left a setting of this server changed."""
-    name = "left by runs"
-    _, findings = UnrestoredMariaDB(target).look_by(connection, sources())
-    left = [one for one in findings if one.state == "ours"]
-    if not left:
-        return Check(name, True, "nothing", "no run left a setting of this server changed", "")
-    record = left[0].source.record
-    steps = {
-        "held": "wait until that run has ended",
-        "retrying": f"its guardian (process {record.guardian.get('pid')}) goes on trying",
-        "left": restore_command(record),
-    }
-    found = ", ".join(one.sentence for one in left) + f"; {describe(record)}"
-    after = "what is measured now is measured under that value, and a new run is refused"
-    return Check(name, False, found, after, steps[record.state])
+    return check_findings(UnrestoredMariaDB(target).look_by(connection, sources())[1])
 
 
 def durability(_target: MariaDB, connection: Any) -> Check:

@@ -62,7 +62,6 @@ class Prepared(EngineReady):
     arms: Sequence[ReadyArm] = field(default_factory=list)
 
     def load_spec(self) -> LoadSpec:
-        """Return the specification for the load generator; it contains passwords, so it must be kept in memory only."""
         names = program_names([ready.arm.name for ready in self.arms])
         arms = [
             load_arm(

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.clients.arms import in_words, manifest_record, starts
-from dbdyno.bench.clients.load import Loads
+from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.engine import arm_server
 from dbdyno.bench.engine.cold_start import chill
-from dbdyno.bench.engine.host_loads import HostLoads
 from dbdyno.bench.engine.turns import EngineBench, sent_and_set
 from dbdyno.bench.kinds import EMBEDDED
 from dbdyno.bench.postgres.capture_check import with_capture
@@ -110,10 +109,7 @@ class PostgresBench(EngineBench):
         if claim_servers(self.ready, self.guardian):
             self.ready = prepare(self.plan, targets, self.ready.seed)
         refuse_left_settings(self.ready, self.around.folder)
-        for client in self.clients.values():
-            self.held.callback(client.end)
-            client.guardian = self.guardian
-            client.start()
+        self._start_clients()
         if self.around.cut is not None:
             self._as_before(self.around.cut)
         return self.ready
@@ -142,25 +138,16 @@ class PostgresBench(EngineBench):
 
         A resumed run draws other random numbers than before.
         """
-        from dbdyno import _core
-
         enter = self.held.enter_context
         enter(settled(run, self.ready, self.guardian))
         if self.ready.plan.workload.replay is not None:
-            self.load: Replays | Loads | HostLoads | _core.Load = (replays := Replays(self.ready, self.around))
-            enter(replays.databases())
+            self.load = Replays(self.ready, self.around)
+            enter(self.load.databases())
             self._watched(run)
             return
         for target in self._targets().values():
             enter(workload_objects(self.ready.plan.workload, target, self.guardian, self.stopping))
-        ready = replace(self.ready, seed=self.ready.seed + 1_000_003 * resumed)
-        if resumed:
-            for number, again in client_arms(ready).items():
-                self.clients[number].job = again.job
-        if self.clients:
-            self.load = Loads(ready.load_spec(), self.clients)
-        else:
-            self.load = self._host_loads(ready.load_spec()) or _core.Load(ready.load_spec())
+        self.load = self._load(resumed)
         self._watched(run)
 
     def _watched(self, run: Run) -> None:
@@ -179,6 +166,9 @@ class PostgresBench(EngineBench):
 
     def _read_back(self, number: int) -> None:
         read_back(self.ready, number)
+
+    def _client_arms(self, ready: Prepared) -> dict[int, ClientArm]:
+        return client_arms(ready)
 
     def _lasting(self) -> bool:
         if self.ready.plan.workload.replay is not None:

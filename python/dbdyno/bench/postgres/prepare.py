@@ -52,7 +52,6 @@ class Prepared(EngineReady):
     arms: Sequence[ReadyArm] = field(default_factory=list)
 
     def load_spec(self) -> LoadSpec:
-        """Return the specification for the load generator; it contains passwords, so it must be kept in memory only."""
         arms = [_arm_spec(self.plan, ready) for ready in self.arms]
         return {"seed": self.seed, "protocol": self.plan.workload.protocol, "arms": arms}
 
