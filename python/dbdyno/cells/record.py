@@ -200,6 +200,14 @@ def columns_of(collection: Collection, block: int, arm: str = "") -> dict[str, l
     return columns
 
 
+def _no_metrics(run: Run) -> CellsError:
+    return CellsError(
+        "contains no metrics of cells",
+        where=str(run.path),
+        next_step="make such a run with `dbdyno cells record` or `dbdyno cells import`",
+    )
+
+
 def recorded(run: Run, *, last: bool = True) -> Collection:
     """Return the last (or first) round of a recording as a collection.
 
@@ -219,11 +227,7 @@ def recorded(run: Run, *, last: bool = True) -> Collection:
             f" (partition by source order by block {order}) order by source, metric, object"
         ).fetchall()
     if not rows:
-        raise CellsError(
-            "contains no metrics of cells",
-            where=str(run.path),
-            next_step="make such a run with `dbdyno cells record` or `dbdyno cells import`",
-        )
+        raise _no_metrics(run)
     columns: dict[str, Column] = {}
     began, known = _began(run), known_as(run.manifest)
     for source, name, item, value, unit, at_ns, block in rows:
@@ -285,11 +289,7 @@ def all_rounds(run: Run) -> list[Collection]:
             " where source like 'cell:%' order by block, source"
         ).fetchall()
     if not rows:
-        raise CellsError(
-            "contains no metrics of cells",
-            where=str(run.path),
-            next_step="make such a run with `dbdyno cells record` or `dbdyno cells import`",
-        )
+        raise _no_metrics(run)
     rounds: dict[int, dict[str, Column]] = {}
     began, known = _began(run), known_as(run.manifest)
     for block, source, name, item, value, unit, at_ns in rows:

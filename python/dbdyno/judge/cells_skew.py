@@ -13,8 +13,7 @@ With fewer than 4 rounds nothing can be tested: the siblings are shown, without 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
 from dbdyno.stats.distributions import t_cdfs, t_quantiles
 
@@ -28,8 +27,7 @@ Series = dict[tuple[str, str, str], dict[int, float]]
 """Value by round for each (metric, kind of siblings, sibling)."""
 
 
-@dataclass(frozen=True)
-class Finding:
+class Sibling(TypedDict):
     """Test of one sibling on one metric.
 
     Attributes:
@@ -45,22 +43,6 @@ class Finding:
         q: p after control of the false discovery rate.
         differs: True if q is significant and the ratio is beyond the threshold.
     """
-
-    metric: str
-    siblings: str
-    name: str
-    n_siblings: int
-    rounds: int
-    ratio: float
-    low: float
-    high: float
-    p: float
-    q: float
-    differs: bool
-
-
-class Sibling(TypedDict):
-    """A `Finding` in the form of the page."""
 
     metric: str
     siblings: str
@@ -99,15 +81,15 @@ def skew_page(series: Series, rounds: int, *, threshold: float = THRESHOLD) -> S
         "threshold": threshold,
         "tested": len(found),
         "enough": rounds >= ROUNDS_LEAST,
-        "rows": [cast("Sibling", vars(one)) for one in sorted(found, key=_by_size)],
+        "rows": sorted(found, key=_by_size),
     }
 
 
-def _by_size(one: Finding) -> tuple[bool, float, str, str]:
-    return (not one.differs, -abs(math.log(one.ratio)), one.metric, one.name)
+def _by_size(one: Sibling) -> tuple[bool, float, str, str]:
+    return (not one["differs"], -abs(math.log(one["ratio"])), one["metric"], one["name"])
 
 
-def findings(series: Series, *, threshold: float = THRESHOLD) -> list[Finding]:
+def findings(series: Series, *, threshold: float = THRESHOLD) -> list[Sibling]:
     """Test every sibling that has enough rounds; q is over all of them."""
     import numpy as np
 
@@ -133,19 +115,19 @@ def findings(series: Series, *, threshold: float = THRESHOLD) -> list[Finding]:
     qs = benjamini_hochberg([float(p) for p in ps])
     border = math.log1p(threshold)
     return [
-        Finding(
-            metric,
-            kind,
-            name,
-            n,
-            rounds,
-            math.exp(mean),
-            math.exp(mean - half),
-            math.exp(mean + half),
-            float(p),
-            q,
-            bool(q < LEVEL and abs(mean) > border),
-        )
+        {
+            "metric": metric,
+            "siblings": kind,
+            "name": name,
+            "n_siblings": n,
+            "rounds": rounds,
+            "ratio": math.exp(mean),
+            "low": math.exp(mean - half),
+            "high": math.exp(mean + half),
+            "p": float(p),
+            "q": q,
+            "differs": bool(q < LEVEL and abs(mean) > border),
+        }
         for (metric, kind, n, name, rounds, mean, _), half, p, q in zip(tested, halves, ps, qs, strict=True)
     ]
 

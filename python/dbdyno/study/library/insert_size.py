@@ -17,10 +17,10 @@ rows of array, copy and load are the same each time.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from dbdyno.base.errors import PlanError
-from dbdyno.study.plan.factors import numbers, one_number, words
+from dbdyno.study.plan.factors import known_words, numbers, one_number, words
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
 from dbdyno.study.plan.targets import on_target
@@ -133,7 +133,7 @@ def _made(options: Mapping[str, str], quick: bool, forms: Mapping[str, Callable[
             levels={"form": form, "commit": commit, "batch": str(batch)},
         )
         for form, (commit, every), batch in itertools.product(
-            _known(options["form"], forms, "form"), commits.items(), batches
+            known_words(options["form"], forms, "form"), commits.items(), batches
         )
     ]
     return Plan(
@@ -158,23 +158,6 @@ def _made(options: Mapping[str, str], quick: bool, forms: Mapping[str, Callable[
         watch=Watch(overhead_blocks=0),
         judge=Judge(headline="mean", threshold=0.05, equal_work=True),
     )
-
-
-def _known(text: str, known: Iterable[str], where: str) -> list[str]:
-    """Return the known levels that `--set` names.
-
-    Raises:
-        PlanError: A level is unknown.
-    """
-    found = words(text, where)
-    for value in found:
-        if value not in known:
-            raise PlanError(
-                f"{value!r} is not a level of this factor",
-                where=f"--set {where}",
-                next_step=f"name one or several of {', '.join(known)}",
-            )
-    return found
 
 
 STUDY = Study(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from dbdyno.base.errors import PlanError
@@ -76,6 +76,23 @@ def words(text: str, where: str) -> list[str]:
     return values
 
 
+def known_words(text: str, known: Iterable[str], where: str) -> list[str]:
+    """Return the values of `--set NAME=V1,V2`, all of which are known.
+
+    Raises:
+        PlanError: A value is unknown or empty, or occurs twice.
+    """
+    values = words(text, where)
+    for value in values:
+        if value not in known:
+            raise PlanError(
+                f"{value!r} is not a level of this factor",
+                where=f"--set {where}",
+                next_step=f"use one or several of {', '.join(known)}",
+            )
+    return values
+
+
 def numbers(text: str, where: str) -> list[int]:
     """Return the values of `--set NAME=V1,V2` as whole numbers above 0.
 
@@ -99,15 +116,7 @@ def chosen(levels: Mapping[str, Level], text: str, where: str) -> list[Level]:
     Raises:
         PlanError: A level is unknown, or a value is empty or occurs twice.
     """
-    values = words(text, where)
-    for value in values:
-        if value not in levels:
-            raise PlanError(
-                f"{value!r} is not a level of this factor",
-                where=f"--set {where}",
-                next_step=f"use one or several of {', '.join(levels)}",
-            )
-    return [levels[value] for value in values]
+    return [levels[value] for value in known_words(text, levels, where)]
 
 
 def setting(path: str, text: str) -> list[Level]:

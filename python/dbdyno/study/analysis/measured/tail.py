@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.stats.distributions import t_cdf, t_quantile
+from dbdyno.study.analysis.contract.parts import FarQuantile
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 
 if TYPE_CHECKING:
@@ -37,14 +39,6 @@ def of_arms(measures: Measures, latencies: Latencies, most: int, level: float) -
     cut = np.partition(np.concatenate([v[-most:] for v in pair]), -most)[-most]
     among = [int(v.size - np.searchsorted(v, cut, side="left")) for v in pair]
     whole = base.size + other.size
-    rows: list[dict[str, object]] = [
-        {
-            "name": f"p{q * 100:.6g}",
-            "values_ns": [float(np.quantile(v, q)) if v.size * (1 - q) >= BEYOND - 1e-9 else None for v in pair],
-        }
-        for q in FAR
-    ]
-    rows.append({"name": "longest", "values_ns": [float(v[-1]) for v in pair]})
     return {
         "threshold_ns": threshold,
         "exceed": {
@@ -57,7 +51,7 @@ def of_arms(measures: Measures, latencies: Latencies, most: int, level: float) -
             "counts": among,
             "expected": [sum(among) * v.size / whole for v in pair],
         },
-        "quantiles": rows,
+        "quantiles": far_quantiles(pair, FAR),
     }
 
 
@@ -75,6 +69,19 @@ def _over_blocks(base: ArmMeasures, other: ArmMeasures, threshold: float, level:
     half = t_quantile(n - 1, 0.5 + level / 2) * error
     p = min(2 * t_cdf(n - 1, -abs(mean) / error), 1.0)
     return {"difference": mean, "low": mean - half, "high": mean + half, "p": p}
+
+
+def far_quantiles(sides: Sequence[NDArray[Any]], quantiles: Sequence[float]) -> list[FarQuantile]:
+    """Return high quantiles, and the longest, of the sorted values of several sides."""
+    import numpy as np
+
+    def at(values: NDArray[Any], q: float) -> float | None:
+        return float(np.quantile(values, q)) if values.size * (1 - q) >= BEYOND - 1e-9 else None
+
+    rows: list[FarQuantile] = [
+        {"name": f"p{q * 100:.6g}", "values_ns": [at(values, q) for values in sides]} for q in quantiles
+    ]
+    return [*rows, {"name": "longest", "values_ns": [float(values[-1]) for values in sides]}]
 
 
 def _shares(arm: ArmMeasures, threshold: float) -> NDArray[np.float64]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dbdyno.stats.wording import duration
-from dbdyno.study.analysis.traces.account import CPU, ROUND_TRIP, UNACCOUNTED
+from dbdyno.study.analysis.traces.account import CPU, ROUND_TRIP, UNACCOUNTED, Part
 from dbdyno.study.analysis.traces.causes import READS, Cause, Explained
 from dbdyno.study.analysis.traces.statement_changes import Change, differ
 from dbdyno.study.analysis.traces.turns import COMMIT
@@ -122,11 +124,7 @@ def _round_trips(cause: Cause, explained: Explained) -> str:
 
 def _mostly(explained: Explained) -> str:
     """Return the statement with most of the change of the round trips, if there is one."""
-    found: dict[str, float] = {}
-    for account, scale in zip(explained.accounts, (-explained.scales[0], explained.scales[1]), strict=True):
-        for part in account.parts:
-            if part.what == ROUND_TRIP:
-                found[part.owner] = found.get(part.owner, 0.0) + part.count * scale
+    found = _changes_by_owner(explained, ROUND_TRIP, lambda part: part.count)
     whole = sum(found.values())
     change = explained.changes.get(max(found, key=lambda owner: abs(found[owner]), default=""))
     if change is None or "fetches" not in change.what or found[change.known.key] / (whole or 1.0) <= MOSTLY:
@@ -136,17 +134,23 @@ def _mostly(explained: Explained) -> str:
 
 def _most_of(what: str, explained: Explained) -> str:
     """Return the statement with most of the change of a resource, if there is one."""
-    found: dict[str, float] = {}
-    for account, scale in zip(explained.accounts, (-explained.scales[0], explained.scales[1]), strict=True):
-        for part in account.parts:
-            if part.what == what:
-                found[part.owner] = found.get(part.owner, 0.0) + part.time_ns * scale
+    found = _changes_by_owner(explained, what, lambda part: part.time_ns)
     whole = sum(found.values())
     most = max(found, key=lambda owner: found[owner] / (whole or 1.0), default="")
     change = explained.changes.get(most)
     if change is None or len(explained.changes) < 2 or found[most] / (whole or 1.0) <= MOSTLY:
         return ""
     return f"; most of it in {statement(change)}"
+
+
+def _changes_by_owner(explained: Explained, what: str, size: Callable[[Part], float]) -> dict[str, float]:
+    """Return how much more of a resource each statement used in the second set."""
+    found: dict[str, float] = {}
+    for account, scale in zip(explained.accounts, (-explained.scales[0], explained.scales[1]), strict=True):
+        for part in account.parts:
+            if part.what == what:
+                found[part.owner] = found.get(part.owner, 0.0) + size(part) * scale
+    return found
 
 
 def _rows_a_fetch(explained: Explained, at: int) -> float:

@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from dbdyno.stats.distributions import t_cdf, t_quantile
-from dbdyno.study.analysis.contract.parts import Beyond, FarQuantile
+from dbdyno.study.analysis.contract.parts import Beyond
+from dbdyno.study.analysis.measured.tail import far_quantiles
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
@@ -38,14 +39,6 @@ def compare_tails(sets: tuple[Traces, Traces], values: tuple[Array, Array], leve
     cut = np.sort(np.concatenate([v[-most:] for v in values]))[-most]
     among = [int(v.size - np.searchsorted(v, cut, side="left")) for v in values]
     whole = sum(v.size for v in values)
-    rows: list[FarQuantile] = [
-        {
-            "name": f"p{q * 100:.6g}",
-            "values_ns": [float(np.quantile(v, q)) if v.size * (1 - q) >= 10 - 1e-9 else None for v in values],
-        }
-        for q in FAR
-    ]
-    rows.append({"name": "longest", "values_ns": [float(v[-1]) for v in values]})
     return {
         "threshold_ns": threshold,
         "exceed": {
@@ -61,7 +54,7 @@ def compare_tails(sets: tuple[Traces, Traces], values: tuple[Array, Array], leve
             "counts": among,
             "expected": [sum(among) * v.size / whole for v in values],
         },
-        "quantiles": rows,
+        "quantiles": far_quantiles(values, FAR),
     }
 
 
