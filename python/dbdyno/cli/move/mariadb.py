@@ -11,7 +11,7 @@ import click
 from dbdyno.cli.move import options as shared
 from dbdyno.cli.move.finish import finish
 from dbdyno.cli.move.load import OUT_ONLY, given_file, load_request, names, refuse, refuse_as_job, show
-from dbdyno.cli.move.plan import show_plan, show_target
+from dbdyno.cli.move.plan import show_plan, show_table, show_target
 from dbdyno.cli.move.request import refuse_request
 from dbdyno.cli.move.transfer import target_of
 
@@ -203,7 +203,6 @@ def _show_plan(
 
     from dbdyno.move.engines.mariadb.job import aloud, plan_of
     from dbdyno.move.engines.mariadb.source import connect, select_sql
-    from dbdyno.move.nouns import counted
     from dbdyno.move.reading.run import new_id
 
     job = new_id()
@@ -211,14 +210,7 @@ def _show_plan(
         plan = plan_of(target, conn, request, job, how)
     for line in aloud(plan)[1:]:
         click.echo(line)
-    for place, table in enumerate(plan.tables):
-        chunks = [chunk for chunk in plan.chunks if chunk.table == place]
-        size = sum(chunk.bytes for chunk in chunks)
-        name = f"{table.schema}.{table.name}" if table.schema else "the query"
-        click.echo(f"{name}: {table.kind}, {size / 1e6:,.1f} MB, {counted(len(chunks), 'chunk')}")
-        for column in table.columns if show_result is None else ():
-            held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
-            click.echo(f"  {column.name}: {column.mariadb_type} -> {held}{', in words' if column.cast else ''}")
-        if show_result is not None:
-            show_result(plan, place)
-        click.echo(f"  {select_sql(plan.tables, chunks[0])}")
+    for place in range(len(plan.tables)):
+        first = next(chunk for chunk in plan.chunks if chunk.table == place)
+        statement = select_sql(plan.tables, first)
+        show_table(plan, place, lambda column: column.mariadb_type, statement, show_result)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dbdyno.base.errors import MoveError
+from dbdyno.move.nouns import counted
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
@@ -24,7 +25,6 @@ def show_plan(
     `show_result` prints, for a move to another server, what each table becomes there.
     """
     from dbdyno.move.engines.postgres.source import copy_sql, take
-    from dbdyno.move.nouns import counted
     from dbdyno.move.reading.run import aloud, new_id, plan_of
 
     with take(source, request, new_id()) as snapshot:
@@ -39,15 +39,27 @@ def show_plan(
                     where=f"{table.schema}.{table.name}",
                     next_step="name another table with --table",
                 )
-            name = f"{table.schema}.{table.name}" if table.schema else "the query"
-            size = sum(chunk.bytes for chunk in chunks)
-            click.echo(f"{name}: {table.kind}, {size / 1e6:,.1f} MB, {counted(len(chunks), 'chunk')}")
-            for column in table.columns if show_result is None else ():
-                held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
-                click.echo(f"  {column.name}: {column.pg_type} -> {held}{', in words' if column.cast else ''}")
-            if show_result is not None:
-                show_result(plan, place)
-            click.echo(f"  {copy_sql(snapshot.conn, plan.tables, chunks[0])}")
+            statement = copy_sql(snapshot.conn, plan.tables, chunks[0])
+            show_table(plan, place, lambda column: column.pg_type, statement, show_result)
+
+
+def show_table(
+    plan: Plan,
+    place: int,
+    type_of: Callable[[Any], str],
+    statement: str,
+    show_result: Callable[[Plan, int], None] | None,
+) -> None:
+    """Print a table of a plan: its size, its columns or what they become, and the statement of its first chunk."""
+    table, sizes = plan.tables[place], [chunk.bytes for chunk in plan.chunks if chunk.table == place]
+    name = f"{table.schema}.{table.name}" if table.schema else "the query"
+    click.echo(f"{name}: {table.kind}, {sum(sizes) / 1e6:,.1f} MB, {counted(len(sizes), 'chunk')}")
+    for column in table.columns if show_result is None else ():
+        held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
+        click.echo(f"  {column.name}: {type_of(column)} -> {held}{', in words' if column.cast else ''}")
+    if show_result is not None:
+        show_result(plan, place)
+    click.echo(f"  {statement}")
 
 
 def show_target(plan: Plan, place: int, target: Postgres, into: LoadRequest) -> None:

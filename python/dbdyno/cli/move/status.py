@@ -18,6 +18,7 @@ def command(job: Path, cost: bool, form: str | None, output: Path | None) -> Non
     """Show what the job in the folder JOB has finished, and what to do next. Nothing is changed."""
     from dbdyno.move.ledger.folder import Ledger
     from dbdyno.move.ledger.next_steps import command as command_of
+    from dbdyno.move.ledger.summary import table_rows
     from dbdyno.move.proof.statement import known
 
     ledger = Ledger.open(job)
@@ -27,19 +28,16 @@ def command(job: Path, cost: bool, form: str | None, output: Path | None) -> Non
         return
     records, plan = ledger.records(), ledger.plan
     into = plan.get("into")
-    rows = []
-    for place, table in enumerate(plan["tables"]):
-        chunks = [chunk["number"] for chunk in plan["chunks"] if chunk["table"] == place]
-        done = [records[number] for number in chunks if number in records]
-        rows.append(
-            {
-                "table": f"{table['schema']}.{table['name']}".removeprefix("."),
-                "chunks": len(chunks),
-                "finished": len(done),
-                "rows": sum(record["rows"] for record in done),
-                **({} if into else {"file_bytes": sum(record["file_bytes"] for record in done)}),
-            }
-        )
+    rows = [
+        {
+            "table": table["table"],
+            "chunks": table["chunks_in_all"],
+            "finished": table["chunks"],
+            "rows": table["rows"],
+            **({} if into else {"file_bytes": table["file_bytes"]}),
+        }
+        for table in table_rows(plan, records)
+    ]
     show_rows(rows, form, output)
     if form in (None, "table") and output is None:
         state = ledger.manifest["status"]

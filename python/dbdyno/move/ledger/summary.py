@@ -63,7 +63,7 @@ def account(folder: Path) -> Row:
         "totals": totals,
         "proved": proved,
         "instants": [{"at": at, "chunks": count} for at, count in found.instants],
-        "tables": _tables(plan, records),
+        "tables": table_rows(plan, records),
         "attempts": attempts,
         "chunks": chunks,
         "sessions": sessions,
@@ -177,7 +177,8 @@ def _reading_ns(attempt: Mapping[str, Any]) -> int:
     return sum(noted) or attempt["ended_ns"] - attempt["began_ns"]
 
 
-def _tables(plan: Mapping[str, Any], records: Mapping[int, Mapping[str, Any]]) -> list[Row]:
+def table_rows(plan: Mapping[str, Any], records: Mapping[int, Mapping[str, Any]]) -> list[Row]:
+    """Return a row per table of a plan: its chunks, and the rows and bytes of those that are finished."""
     rows = []
     for place, table in enumerate(plan["tables"]):
         numbers = [one["number"] for one in plan["chunks"] if one["table"] == place]
