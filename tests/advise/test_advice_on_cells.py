@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from advised import Found
 
 from command_line import dbdyno
+from fresh_dice import fresh_dice
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cells"))
 
@@ -24,12 +24,6 @@ from dbdyno.cells.collection import Collection
 
 MINUTES = 8
 Counters = Mapping[tuple[str, str], float]
-
-
-def dice() -> random.Random:
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    return random.Random(seed)
 
 
 def advised(folder: Path, rounds: list[Collection]) -> Found:
@@ -48,7 +42,7 @@ def scans(eligible: float, returned: float, passed: float) -> Callable[[str, int
 
 def test_on_healthy_cells_no_rule_fires(tmp_path: Path) -> None:
     """Nine of ten reads hit, flash and disks share the time, scans return a tenth, nothing passes by the log."""
-    healthy = both(load(dice(), misses=1.0, read_us=3000.0, scans=20.0), scans(1e4, 1e3, 0.0))
+    healthy = both(load(fresh_dice(), misses=1.0, read_us=3000.0, scans=20.0), scans(1e4, 1e3, 0.0))
     found = advised(tmp_path, rounds_of(MINUTES, healthy))
     assert not found.model["findings"], [one["sentence"] for one in found.model["findings"]]
     assert not found.model["not_judged"]
@@ -61,7 +55,7 @@ def test_only_rules_for_cells_are_asked(tmp_path: Path) -> None:
 
 def test_reads_that_miss_the_flash_cache(tmp_path: Path) -> None:
     """300 misses a second of each of twelve disks at 6 ms, against 0.3 ms from flash."""
-    found = advised(tmp_path, rounds_of(MINUTES, load(dice(), misses=300.0)))
+    found = advised(tmp_path, rounds_of(MINUTES, load(fresh_dice(), misses=300.0)))
     one = found.only("flash_misses")
     total = 12 * (0.3 * 6 + 0.06 + 0.02) + 3 * (0.6 + 0.02)
     assert one["stake"] == pytest.approx(12 * 0.3 * 5.7 / total, rel=0.05)
@@ -69,12 +63,12 @@ def test_reads_that_miss_the_flash_cache(tmp_path: Path) -> None:
 
 
 def test_a_hit_share_of_three_quarters_without_time_behind_it_is_no_finding(tmp_path: Path) -> None:
-    found = advised(tmp_path, rounds_of(MINUTES, load(dice(), misses=300.0, read_us=100.0)))
+    found = advised(tmp_path, rounds_of(MINUTES, load(fresh_dice(), misses=300.0, read_us=100.0)))
     assert not found.of("flash_misses")
 
 
 def test_a_disk_that_is_slow(tmp_path: Path) -> None:
-    found = advised(tmp_path, disks(dice(), MINUTES, slow=5.0))
+    found = advised(tmp_path, disks(fresh_dice(), MINUTES, slow=5.0))
     assert found.only("slow_disk")["subject"] == "cel02 CD_03_cel02"
     assert found.figure("slow_disk", "times the median, R_SM") == pytest.approx(5.0, rel=0.1)
     assert found.only("slow_disk")["stake"] == pytest.approx(4 / 16, abs=0.05)
@@ -120,7 +114,7 @@ def test_a_cell_that_goes_silent_one_that_restarts_and_one_whose_clock_is_off(tm
 
 
 def test_the_command_reads_a_recording(tmp_path: Path) -> None:
-    run = run_of(tmp_path / "rec", disks(dice(), MINUTES, slow=5.0))
+    run = run_of(tmp_path / "rec", disks(fresh_dice(), MINUTES, slow=5.0))
     done = dbdyno("advise", str(run.path), "--format", "json", "--fail-on", "warning")
     assert done.returncode == 1 and "failed on warning: slow_disk" in done.stderr, done.stderr
     assert json.loads(done.stdout)["facts"]["what"] == "recording"

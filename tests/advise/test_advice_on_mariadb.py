@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import random
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from dbdyno.advise.placement import FastDevice, Segment
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.snapshot.taking.take import open_collector, take
+from fresh_dice import fresh_dice
 from mariadb_server import MariaServer
 
 RELEASES = {"missing_minor", "end_of_life", "version_faults", "known_faults"}
@@ -134,9 +134,7 @@ def _wait_for(server: MariaServer, waiting: int) -> None:
 
 def pgbench(server: MariaServer, transactions: int = 150) -> None:
     """What pgbench does, in two tables."""
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     run(
         server,
         "create table test.accounts (aid int primary key, balance int, filler char(84))",

@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from ssh_server import Keys
 
 from dbdyno_rig.cell import Cell
 from dbdyno_rig.filters import Said
@@ -91,24 +92,13 @@ def modelled(cell: Cell) -> Behaviour:
 
 
 @dataclass
-class Sshd:
+class Sshd(Keys):
     """A running server: `ports` in the order of its cells, `cells` what each does."""
 
-    folder: Path
     ports: list[int]
     cells: list[Behaviour]
     process: subprocess.Popen[bytes] | None = None
     asked: list[str] = field(default_factory=list)
-
-    @property
-    def key(self) -> Path:
-        """The private key that is let in."""
-        return self.folder / "id_ed25519"
-
-    @property
-    def known_hosts(self) -> Path:
-        """The server's host key, for every port."""
-        return self.folder / "known_hosts"
 
     @property
     def home(self) -> Path:

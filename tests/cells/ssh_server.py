@@ -15,24 +15,30 @@ Behaviour = Callable[[asyncssh.SSHServerProcess], object]
 
 
 @dataclass
-class Rig:
-    """Servers in a thread of their own, on loopback ports picked by the system."""
+class Keys:
+    """Keys of the servers of a test, in its folder."""
 
     folder: Path
-    ports: list[int] = field(default_factory=list)
-    jump_port: int = 0
-    logins: list[str] = field(default_factory=list)
-    jumped_to: list[str] = field(default_factory=list)
 
     @property
     def key(self) -> Path:
-        """The private key that every server lets in."""
+        """Return the private key that every server accepts."""
         return self.folder / "id_ed25519"
 
     @property
     def known_hosts(self) -> Path:
-        """The host keys of all servers."""
+        """Return the file with the host keys of all servers."""
         return self.folder / "known_hosts"
+
+
+@dataclass
+class Rig(Keys):
+    """Servers in a thread of their own, on loopback ports picked by the system."""
+
+    ports: list[int] = field(default_factory=list)
+    jump_port: int = 0
+    logins: list[str] = field(default_factory=list)
+    jumped_to: list[str] = field(default_factory=list)
 
 
 class JumpServer(asyncssh.SSHServer):

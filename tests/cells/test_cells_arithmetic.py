@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from dbdyno.cells.aggregate import PASSED_BY, combine, own_names, side_by_side
 from dbdyno.cells.listing import Reading, read_text
 from dbdyno.cells.rates import changes, latencies, totals
+from fresh_dice import fresh_dice
 
 MINUTE = 60 * 10**9
 
@@ -130,9 +129,7 @@ def test_one_value_stays_as_it_is_whatever_its_rule():
 
 
 def test_sums_do_not_depend_on_how_cells_and_objects_are_taken():
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     rows = [
         reading(f"c{c}", "GD_IO_RQ_W_SM", f"GD_{o}", float(dice.randrange(10**12))) for c in range(5) for o in range(7)
     ]

@@ -15,6 +15,7 @@ from dbdyno.cells.documents import read_any
 from dbdyno.cells.listing import Listing
 from dbdyno.cells.rates import changes
 from dbdyno.cells.record import all_rounds
+from fresh_dice import fresh_dice
 
 SAMPLE = """\
 zzz <01/17/2015 09:02:55> Count:720
@@ -123,9 +124,7 @@ def samples(dice: random.Random, counts: int, every_s: int = 5) -> tuple[str, li
 
 
 def test_differences_of_what_is_kept_are_the_differences_that_were_printed(tmp_path: Path):
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     for trial in range(4):
         text, moved = samples(dice, dice.randrange(2, 8))
         file = tmp_path / f"{trial}.txt"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from dbdyno.cells.diff import diff_page, from_file, share_interval, side
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.record import Pace, keep, new_recording
+from fresh_dice import fresh_dice
 
 BEFORE = """\
 cel01: FL_DISK_FIRST     FLASHLOG   1,000,000 IO requests
@@ -54,9 +54,7 @@ def test_the_share_of_writes_that_flash_won_comes_out_of_the_printed_counters():
 def test_the_interval_of_a_share_is_wilsons():
     from scipy.stats import binomtest
 
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     for _ in range(50):
         whole = dice.randrange(1, 10**6)
         part = dice.randrange(0, whole + 1)

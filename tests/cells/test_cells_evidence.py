@@ -26,6 +26,7 @@ from dbdyno.cells.record import all_rounds
 from dbdyno.cli.main import cli
 from dbdyno_rig.cell import Cell
 from dbdyno_rig.rack import Rack
+from fresh_dice import fresh_dice
 
 WITH_TIME = "list metriccurrent attributes name, metricObjectName, metricValue, collectionTime"
 
@@ -35,9 +36,7 @@ def values(readings: list[Reading]) -> list[tuple[str, str, str, float, str]]:
 
 
 def test_pasted_through_dcli_or_as_json_the_same_values_are_read():
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     for _ in range(3):
         asked = Cell(any_rack(dice), 0)
         text = asked.answer(WITH_TIME)[0]

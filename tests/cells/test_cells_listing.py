@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Iterable
 
@@ -10,6 +9,7 @@ import pytest
 
 from dbdyno.cells.listing import read_text
 from dbdyno.cells.numbers import digits, number_and_unit, printed, size_bytes
+from fresh_dice import fresh_dice
 
 
 def test_a_row_as_the_cell_prints_it():
@@ -106,9 +106,7 @@ def words(texts: Iterable[str]) -> list[str]:
 
 def test_nothing_is_dropped_whatever_the_text():
     """Each line is a value, an error or unread, or all its words stand in a detail."""
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     letters = "FC_IO_RQ R\t:,.0123456789-eEAZ%/\n\r cel01CELL-"
     for _ in range(2000):
         text = "".join(dice.choice(letters) for _ in range(dice.randrange(120)))

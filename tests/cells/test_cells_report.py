@@ -21,6 +21,7 @@ from dbdyno.cells.series import measured
 from dbdyno.cli.main import cli
 from dbdyno.judge.cells_flash import share_of
 from dbdyno.judge.cells_report import report_page
+from fresh_dice import fresh_dice
 
 MINUTES = 8
 
@@ -52,9 +53,7 @@ def test_rates_latencies_and_shares_are_those_of_the_counters(tmp_path: Path):
 
 def test_series_in_sql_are_those_of_the_rounds_one_by_one(tmp_path: Path):
     """Two ways to the same numbers: SQL over the recording, and `rates` on pairs of rounds."""
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    rounds = disks(random.Random(seed), 9)
+    rounds = disks(fresh_dice(), 9)
     with measured(run_of(tmp_path / "rec", rounds)) as found:
         series = found.siblings()
     for at, (before, after) in enumerate(itertools.pairwise(rounds), 1):

@@ -13,6 +13,7 @@ from dbdyno.cells.kinds import kind_of
 from dbdyno.cells.series import measured
 from dbdyno.cli.cells.skew import command
 from dbdyno.judge.cells_skew import skew_page
+from fresh_dice import fresh_dice
 
 
 def page_of(folder: Path, rounds: list[Collection]) -> dict:
@@ -22,9 +23,7 @@ def page_of(folder: Path, rounds: list[Collection]) -> dict:
 
 
 def test_a_slow_disk_among_its_siblings_is_found_and_named(tmp_path: Path):
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    page = page_of(tmp_path / "rec", disks(random.Random(seed), 16, slow=3.0))
+    page = page_of(tmp_path / "rec", disks(fresh_dice(), 16, slow=3.0))
     named = [row for row in page["rows"] if row["differs"] and row["siblings"] == "hard disks"]
     assert {(row["metric"], row["name"]) for row in named} >= {("CD_IO_TM_R_SM_RQ", "cel02 CD_03_cel02")}
     assert 2 < named[0]["ratio"] < 4
@@ -32,9 +31,7 @@ def test_a_slow_disk_among_its_siblings_is_found_and_named(tmp_path: Path):
 
 
 def test_siblings_that_are_alike_give_no_finding(tmp_path: Path):
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     findings = sum(
         row["differs"] for at in range(10) for row in page_of(tmp_path / f"rec{at}", disks(dice, 12))["rows"]
     )

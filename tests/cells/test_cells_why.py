@@ -15,6 +15,7 @@ from dbdyno.cells.collection import Collection
 from dbdyno.cli.main import cli
 from dbdyno.judge.cells_page import compare_page, recordings
 from dbdyno.judge.cells_report import report_page
+from fresh_dice import fresh_dice
 
 MINUTES = 8
 
@@ -44,12 +45,6 @@ def load(
     return counters
 
 
-def dice() -> random.Random:
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    return random.Random(seed)
-
-
 def reported(folder: Path, rounds: list[Collection]) -> dict[str, Any]:
     (why,) = report_page(run_of(folder, rounds))["why"]
     return why
@@ -63,7 +58,7 @@ def compared(folder: Path, one: list[Collection], other: list[Collection]) -> di
 
 def test_the_largest_part_comes_first_with_its_share_and_the_parts_add_up(tmp_path: Path):
     """Twelve disks: 100 reads a second of 6 ms are 0.6 under way on each, and 3 scans of 20 ms 0.06."""
-    why = reported(tmp_path / "rec", rounds_of(MINUTES, load(dice())))
+    why = reported(tmp_path / "rec", rounds_of(MINUTES, load(fresh_dice())))
     first = why["causes"][0]
     assert (first["code"], first["about"]) == ("cache", "small reads from hard disks")
     assert first["amount"] == pytest.approx(12 * 0.6e9, rel=0.03)
@@ -75,13 +70,13 @@ def test_the_largest_part_comes_first_with_its_share_and_the_parts_add_up(tmp_pa
 
 def test_a_disk_that_is_slow_is_a_cause_of_its_own(tmp_path: Path):
     """One of twelve takes eleven times as long: ten times the usual, of twenty-two."""
-    first = reported(tmp_path / "rec", disks(dice(), MINUTES, slow=11.0))["causes"]
+    first = reported(tmp_path / "rec", disks(fresh_dice(), MINUTES, slow=11.0))["causes"]
     (disk,) = (one for one in first if one["code"] == "disk")
     assert disk["about"] == "cel02 CD_03_cel02" and disk["share"] == pytest.approx(10 / 22, abs=0.08)
 
 
 def test_without_a_slow_disk_none_is_named(tmp_path: Path):
-    why = reported(tmp_path / "rec", disks(dice(), MINUTES))
+    why = reported(tmp_path / "rec", disks(fresh_dice(), MINUTES))
     assert [one["code"] for one in why["causes"]] == ["read"]
 
 
@@ -94,7 +89,7 @@ def test_without_a_slow_disk_none_is_named(tmp_path: Path):
     ],
 )
 def test_the_planted_cause_of_a_difference_is_named_first(tmp_path: Path, planted: dict, code: str, about: str):
-    own = dice()
+    own = fresh_dice()
     why = compared(tmp_path, rounds_of(MINUTES, load(own)), rounds_of(MINUTES, load(own, **planted)))
     first = why["causes"][0]
     assert (first["code"], first["about"]) == (code, about) and first["share"] > 0.8, why
@@ -102,24 +97,24 @@ def test_the_planted_cause_of_a_difference_is_named_first(tmp_path: Path, plante
 
 
 def test_a_disk_that_became_slow_is_named_among_its_siblings(tmp_path: Path):
-    own = dice()
+    own = fresh_dice()
     first = compared(tmp_path, disks(own, MINUTES), disks(own, MINUTES, slow=9.0))["causes"][0]
     assert (first["code"], first["about"]) == ("disk", "CD_03_cel02 of cel02")
 
 
 def test_nothing_is_named_between_two_recordings_of_the_same_load(tmp_path: Path):
-    own = dice()
+    own = fresh_dice()
     why = compared(tmp_path, rounds_of(MINUTES, load(own)), rounds_of(MINUTES, load(own)))
     assert why["withheld"] or abs(why["amount"]) < 0.03 * why["before"], why
 
 
 def test_too_few_rounds_and_no_disks_are_said(tmp_path: Path):
-    assert "too few" in reported(tmp_path / "few", disks(dice(), 3))["withheld"]
+    assert "too few" in reported(tmp_path / "few", disks(fresh_dice(), 3))["withheld"]
     assert "no times of cell disks" in reported(tmp_path / "none", rounds_of(MINUTES, cache))["withheld"]
 
 
 def test_a_cell_that_gave_nothing_for_some_minutes_changes_no_rate(tmp_path: Path):
-    rounds = rounds_of(MINUTES, load(dice()))
+    rounds = rounds_of(MINUTES, load(fresh_dice()))
     holes = [
         Collection([own for own in one.columns if not (own.host.name == "cel03" and at in (4, 5, 6))])
         for at, one in enumerate(rounds)
@@ -129,7 +124,7 @@ def test_a_cell_that_gave_nothing_for_some_minutes_changes_no_rate(tmp_path: Pat
 
 
 def test_the_page_begins_with_it(tmp_path: Path):
-    run = run_of(tmp_path / "rec", rounds_of(MINUTES, load(dice())))
+    run = run_of(tmp_path / "rec", rounds_of(MINUTES, load(fresh_dice())))
     done = CliRunner().invoke(cli, ["report", str(run.path), "--format", "text"])
     assert done.exit_code == 0, done.output
     assert done.output.index("WHY") < done.output.index("WHAT WAS RECORDED")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from dbdyno.base.errors import CellsError
 from dbdyno.cells.iorm_plan import alter, plan_of, same, with_flash_log
 from dbdyno_rig.cell import Cell
+from fresh_dice import fresh_dice
 
 NAME = "\t name:              \t exa1cel01_IORMPLAN\n"
 EMPTY = NAME + "\t catPlan:\n\t dbPlan:\n\t objective:         \t basic\n\t status:\t active\n"
@@ -109,9 +108,7 @@ def test_the_order_of_words_and_their_case_mean_nothing():
 
 
 def test_what_a_modelled_cell_shows_is_what_it_was_told(a_cell: Cell):
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     for _ in range(200):
         names = dice.sample(["sales", "hr", "DW01", "test$x", "default"], dice.randint(1, 5))
         lines = [

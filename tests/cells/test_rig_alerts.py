@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from dataclasses import replace
 
 import pytest
@@ -12,6 +11,7 @@ from rig_help import cell, said
 from dbdyno.cells.documents import read_any
 from dbdyno_rig.alerts import Alerts, Threshold
 from dbdyno_rig.rack import Row, Sample
+from fresh_dice import fresh_dice
 
 MINUTE_NS = 60 * 10**9
 OVER = Threshold("M", ">", warning=10, critical=100)
@@ -111,9 +111,7 @@ def test_what_is_over_is_forgotten_and_what_lasts_is_kept():
 
 
 def test_severities_alternate_whatever_the_values():
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     for _ in range(200):
         limits = replace(OVER, occurrences=dice.randint(1, 3), observation=dice.randint(1, 3))
         values = [dice.choice([1.0, 50.0, 500.0]) for _ in range(dice.randint(0, 30))]

@@ -9,6 +9,7 @@ from dbdyno_rig.cell import Cell
 from dbdyno_rig.language import KINDS, Condition, Query, RefusedError, parsed
 from dbdyno_rig.rack import Load, Rack
 from dbdyno_rig.things import ATTRIBUTES
+from fresh_dice import fresh_dice
 
 
 @pytest.fixture(scope="module")
@@ -148,11 +149,8 @@ def test_what_cannot_be_is_refused_with_a_code(asked: Cell, text: str, error: st
 
 
 def test_any_garbage_is_answered_and_never_breaks_the_cell(asked: Cell):
-    import random
 
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     words = [
         "list",
         "cell",

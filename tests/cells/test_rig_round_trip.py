@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from datetime import UTC, datetime
 
 import pytest
@@ -16,6 +15,7 @@ from dbdyno.cells.numbers import digits
 from dbdyno.cells.rates import changes
 from dbdyno_rig.cell import Cell
 from dbdyno_rig.language import KINDS
+from fresh_dice import fresh_dice
 
 
 def truth(asked: Cell) -> dict[tuple[str, str], tuple[float, str]]:
@@ -25,9 +25,7 @@ def truth(asked: Cell) -> dict[tuple[str, str], tuple[float, str]]:
 
 @pytest.mark.soak
 def test_xml_is_read_back_to_every_digit_text_to_its_printed_ones():
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     for _ in range(6):
         asked = Cell(any_rack(dice), 0)
         expected = truth(asked)
@@ -84,9 +82,7 @@ def told(text: str) -> str:
 
 @pytest.mark.soak
 def test_identities_hold_in_what_is_printed():
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     for _ in range(6):
         made = any_rack(dice)
         for number in range(len(made.names)):

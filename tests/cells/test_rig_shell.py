@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from dbdyno_rig.cell import Cell
 from dbdyno_rig.cellcli import Talk, cellcli, started
 from dbdyno_rig.serve import Served
 from dbdyno_rig.shell import shell, words_of
+from fresh_dice import fresh_dice
 
 
 @pytest.fixture(scope="module")
@@ -103,9 +103,7 @@ def test_what_is_not_there_is_refused_by_name(asked: Cell, line: str, errors: st
 
 
 def test_any_line_is_answered_and_nothing_ever_breaks(asked: Cell):
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     pieces = [
         "cellcli",
         "-e",

@@ -21,6 +21,7 @@ from dbdyno.bench.engine import unrestored
 from dbdyno.move.ledger.folder import INNER, Ledger
 from dbdyno.move.loading.files import files_of
 from dbdyno.move.proof.statement import check_files, known
+from fresh_dice import fresh_dice
 
 SECONDS = 60
 JUNKS = (None, True, -1, 2**70, 1e308, float("nan"), "", "x" * 5000, [], {}, [[]], {"a": {}}, "\x00", "../../etc")
@@ -87,9 +88,7 @@ def test_a_damaged_ledger_of_a_move_is_an_error_with_words(tmp_path_factory: Any
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", ["owed", "job"])
 def test_damaged_ledgers_for_a_minute(tmp_path: Path, kind: str) -> None:
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice, end, tried = random.Random(seed), time.monotonic() + SECONDS, 0
+    dice, end, tried = fresh_dice(), time.monotonic() + SECONDS, 0
     place = tmp_path / "owed.json" if kind == "owed" else made_job(tmp_path / "job")
     attack = attack_owed if kind == "owed" else attack_job
     while time.monotonic() < end:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import random
 import time
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from dbdyno.hosts.calls import HostPart, write_calls
 from dbdyno.hosts.clock import ClockFit, ClockServer, Comparison, SteadyClock, compare, fit
 from dbdyno.hosts.shares import first_session, share_of
 from dbdyno.stats.gates_hosts import hosts_alike, together
+from fresh_dice import fresh_dice
 
 SECOND = 1_000_000_000
 
@@ -33,9 +33,7 @@ def test_an_offset_is_found_within_its_error_and_strangers_get_no_answer(monkeyp
 
 
 def test_offset_and_drift_are_within_the_error_for_delays_that_differ_by_direction() -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     for _ in range(50):
         offset, drift = dice.uniform(-SECOND, SECOND), dice.uniform(-100e-6, 100e-6)
         found = []

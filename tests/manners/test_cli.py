@@ -25,10 +25,11 @@ def test_help_answers_in_under_200_ms():
     assert 0 < min(times) < 0.2
 
 
-def test_help_imports_nothing_heavy():
+@pytest.mark.parametrize("words", [["--help"], ["trace", "profile", "--help"]])
+def test_help_imports_nothing_heavy(words: list[str]):
     code = (
         "import sys\nfrom dbdyno.cli.main import cli\n"
-        "try:\n    cli.main(['--help'])\nexcept SystemExit:\n    pass\n"
+        f"try:\n    cli.main({words})\nexcept SystemExit:\n    pass\n"
         "heavy = {'scipy', 'numpy', 'duckdb', 'altair', 'psycopg', 'rich', 'jinja2'}\n"
         "print('HEAVY', sorted(heavy & set(sys.modules)))"
     )

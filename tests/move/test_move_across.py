@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import re
 import signal
 import subprocess
@@ -19,6 +18,7 @@ from test_move_types import NATIVE, WORDS, filled
 
 from command_line import dbdyno
 from dbdyno.move.ledger.folder import Ledger
+from fresh_dice import fresh_dice
 
 
 def across(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
@@ -129,9 +129,7 @@ def test_an_aborted_job_says_what_to_drop_and_in_which_schema(lab: Lab, named: s
 
 @pytest.mark.parametrize("kills", [1, pytest.param(25, marks=pytest.mark.soak)])
 def test_kills_at_random_instants_double_and_lose_nothing(lab: Lab, kills: int) -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
+    rng = fresh_dice()
     lab.run("create table t as select g id, md5(g::text) x from generate_series(1, 30000) g", "create table u (like t)")
     first = ["--table", "t", "--into", "u", "--piece", "64KiB", "--rate-limit", "2MB/s", "--workers", "2"]
     command: list[Any] = ["move", lab.dsn, "--to", lab.dsn, "--job", lab.folder / "job", *first]

@@ -21,6 +21,7 @@ from test_move_in import content, into, nothing_left
 from command_line import dbdyno
 from dbdyno import _core
 from dbdyno.base.errors import MoveError
+from fresh_dice import fresh_dice
 
 TRIES = 60
 
@@ -56,9 +57,7 @@ def test_a_damaged_file_is_one_error_or_other_rows_never_a_crash(lab: Lab, form:
         assert dbdyno("move", lab.dsn, "--to", path, "--table", "t").returncode == 0
     whole = path.read_bytes()
     good = _core.move_read_back(path)
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
+    rng = fresh_dice()
     errors = 0
     bad = lab.folder / f"bad.{form}"
     for _ in range(TRIES):
@@ -157,9 +156,7 @@ def test_a_target_that_changes_while_rows_are_staged(lab: Lab, change: str, said
 def test_a_lost_network_is_one_error_and_the_job_goes_on(lab: Lab) -> None:
     lab.run("create table t as select g id, md5(g::text) x from generate_series(1, 20000) g", "create table u (like t)")
     known = lab.engine.tcp_conninfo()
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
+    rng = fresh_dice()
     host, port = str(known["host"]), int(known["port"])
     with Cut(host, port, rng.randrange(100_000, 700_000)) as net:
         far = make_conninfo("", **{**known, "host": "127.0.0.1", "port": net.port})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import random
 import shutil
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from dbdyno.move.loading import load as inward
 from dbdyno.move.loading import methods as loading
 from dbdyno.move.loading.request import Loaded, LoadRequest
 from dbdyno.move.reading.run import JobOptions
+from fresh_dice import fresh_dice
 
 
 def into(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
@@ -159,9 +159,7 @@ def test_files_that_are_not_what_their_job_wrote_stay_out(lab: Lab) -> None:
 
 
 def test_a_kill_on_the_way_in_leaves_all_or_nothing(lab: Lab) -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
+    rng = fresh_dice()
     lab.run("create table t as select g id, md5(g::text) x from generate_series(1, 20000) g", "create table u (like t)")
     assert lab.move("--table", "t", "--piece", "64KiB").returncode == 0
     command = [

@@ -22,6 +22,7 @@ from move_lab import Lab
 
 from command_line import dbdyno
 from dbdyno.move.ledger.folder import Ledger
+from fresh_dice import fresh_dice
 
 ROWS = 20_000
 
@@ -89,21 +90,10 @@ def killed_and_resumed(lab: Lab, rng: random.Random, turn: int) -> None:
     whole(lab)
 
 
-@pytest.mark.long
-def test_a_kill_at_any_instant_loses_nothing_and_doubles_nothing(table: Lab) -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
-    for turn in range(10):
-        killed_and_resumed(table, rng, turn)
-
-
-@pytest.mark.soak
-def test_500_kills(table: Lab) -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
-    for turn in range(500):
+@pytest.mark.parametrize("kills", [pytest.param(10, marks=pytest.mark.long), pytest.param(500, marks=pytest.mark.soak)])
+def test_a_kill_at_any_instant_loses_nothing_and_doubles_nothing(table: Lab, kills: int) -> None:
+    rng = fresh_dice()
+    for turn in range(kills):
         killed_and_resumed(table, rng, turn)
         shutil.rmtree(table.out)
 

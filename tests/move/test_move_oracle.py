@@ -3,7 +3,6 @@ the test's own, which keeps to python-oracledb's calls, is read by the real job.
 
 from __future__ import annotations
 
-import random
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +19,7 @@ from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.oracle import source
 from dbdyno.move.engines.oracle.source import Extent, Piece, cut, select_sql, split_name
 from dbdyno.move.engines.oracle.types import Described, typed
+from fresh_dice import fresh_dice
 
 COLUMNS = [
     Described("ID", "NUMBER", 10, 0),
@@ -55,9 +55,7 @@ def test_every_piece_is_a_statement_of_oracles_at_one_scn_by_rowid() -> None:
 
 
 def test_pieces_hold_every_block_once() -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    rng = random.Random(seed)
+    rng = fresh_dice()
     for _ in range(50):
         extents = [Extent(7, n, rng.randrange(1000), blocks := rng.randint(1, 200), blocks * 8192) for n in range(20)]
         wanted = rng.randint(1, 40)

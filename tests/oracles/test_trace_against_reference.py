@@ -17,6 +17,10 @@ DATA = Path(os.environ.get("DBDYNO_DATA", Path(__file__).resolve().parents[3] / 
 TRACES = sorted((DATA / "traces").glob("*.trc*")) if (DATA / "traces").is_dir() else []
 
 TORN = {"broken_trace.trc"}
+"""Glued records, which the reference cannot read."""
+WHOLE = pytest.mark.parametrize(
+    "path", [path for path in TRACES if not path.name.endswith(tuple(TORN))], ids=lambda p: p.name[-40:]
+)
 """Traces with glued records, of which the slow reader reads none."""
 
 pytestmark = pytest.mark.skipif(not TRACES, reason="DBDYNO_DATA with traces is not here")
@@ -48,10 +52,8 @@ def waits_of(sessions: list[Session]) -> list[Wait]:
     return sorted(found, key=lambda wait: wait.line)
 
 
-@pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name[-40:])
+@WHOLE
 def test_calls_parents_and_exclusive_figures(path: Path, tmp_path: Path):
-    if any(path.name.endswith(name) for name in TORN):
-        pytest.skip("glued records, which the reference cannot read")
     sessions, got = read(path), imported(path, tmp_path)
     expected = calls_of(sessions)
     assert [row["line"] for row in got["calls"]] == [call.line for call in expected]
@@ -70,10 +72,8 @@ def test_calls_parents_and_exclusive_figures(path: Path, tmp_path: Path):
         assert tuple(row[name] for name in names) == blocks
 
 
-@pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name[-40:])
+@WHOLE
 def test_waits_and_their_owners(path: Path, tmp_path: Path):
-    if any(path.name.endswith(name) for name in TORN):
-        pytest.skip("glued records, which the reference cannot read")
     sessions, got = read(path), imported(path, tmp_path)
     expected = waits_of(sessions)
     line_of = {row["call"]: row["line"] for row in got["calls"]}
@@ -83,10 +83,8 @@ def test_waits_and_their_owners(path: Path, tmp_path: Path):
     ]
 
 
-@pytest.mark.parametrize("path", TRACES, ids=lambda p: p.name[-40:])
+@WHOLE
 def test_sessions_close(path: Path, tmp_path: Path):
-    if any(path.name.endswith(name) for name in TORN):
-        pytest.skip("glued records, which the reference cannot read")
     sessions, got = read(path), imported(path, tmp_path)
     assert len(got["sessions"]) == len(sessions)
     for row, session in zip(got["sessions"], sessions, strict=True):

@@ -11,6 +11,7 @@ import pytest
 
 from dbdyno.report import svg
 from dbdyno.report.figures import NARROW, WIDE, Look, session_history, session_svg, theme
+from fresh_dice import fresh_dice
 
 BEGIN_US = 1_764_115_200 * 10**6
 STEP_US = 300 * 10**6
@@ -58,9 +59,7 @@ def rectangles(text: str) -> set[tuple[str, float, float, float, float]]:
 
 @pytest.mark.parametrize("look", (WIDE, NARROW), ids=("wide", "narrow"))
 def test_the_rectangles_are_where_vega_has_them(look: Look) -> None:
-    seed = random.randrange(10**6)
-    print(f"seed {seed}")
-    model = drawn(random.Random(seed), 20)
+    model = drawn(fresh_dice(), 20)
     mine = session_svg.svg(model, look, "label")
     chart = session_history.draw(model, look)
     assert mine and chart is not None

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import psycopg
 from planted_mix import Case, Mix
+from snapshot_help import OTHER_STATISTICS
 
 from slow_storage import SlowStorage
 
@@ -56,17 +57,9 @@ def statistics_of_another_day(mix: Mix) -> Case:
         "analyze facts",
         "insert into facts select 500, n from generate_series(1, 40000) n",
     )
-    spoil = (
-        "create table kept as select * from facts",
-        "truncate facts",
-        "insert into facts select 1, n from generate_series(1, 20000) n",
-        "analyze facts",
-        "truncate facts",
-        "insert into facts select * from kept",
-    )
     return Case(
         mix.run("select count(b) from facts where a < 3", times=8),
-        mix.plant(*spoil),
+        mix.plant(*OTHER_STATISTICS),
         "another plan since facts was analyzed",
         "Slower: another plan since facts was analyzed",
     )

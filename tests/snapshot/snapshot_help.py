@@ -26,6 +26,17 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+OTHER_STATISTICS = (
+    "create table kept as select * from facts",
+    "truncate facts",
+    "insert into facts select 1, n from generate_series(1, 20000) n",
+    "analyze facts",
+    "truncate facts",
+    "insert into facts select * from kept",
+)
+"""Statements after which the planner has the statistics of other rows of `facts`."""
+
+
 def settle() -> None:
     """Before version 15 what a session did is counted half a second to a second later."""
     time.sleep(1.1)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from snapshot_help import SETTINGS, Lab, section
+from snapshot_help import OTHER_STATISTICS, SETTINGS, Lab, section
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -37,14 +37,6 @@ LOGGING: dict[str, Any] = {
 }
 BY_CUST = "select sum(amount) from orders where cust = 77"
 OF_FACTS = "select count(b) from facts where a < 3"
-SPOIL = (
-    "create table kept as select * from facts",
-    "truncate facts",
-    "insert into facts select 1, n from generate_series(1, 20000) n",
-    "analyze facts",
-    "truncate facts",
-    "insert into facts select * from kept",
-)
 
 
 @dataclass
@@ -96,7 +88,9 @@ def _snapshots(lab: Lab, major: int, load: list[str] | None = None, count: int =
     with open_collector(lab.dsn, lab.options) as collector:
         for step in range(count):
             if step == 4:
-                lab.run("set pg_stat_statements.track = 'none'", "set auto_explain.log_min_duration = -1", *SPOIL)
+                lab.run(
+                    "set pg_stat_statements.track = 'none'", "set auto_explain.log_min_duration = -1", *OTHER_STATISTICS
+                )
             lab.run(*(load or [OF_FACTS, BY_CUST] * 8))
             time.sleep(0.02 if major >= 15 else 1.1)
             numbers.append(take(collector, lab.store, engine_name="postgres").number)

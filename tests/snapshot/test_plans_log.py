@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import random
 import re
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from dbdyno.snapshot.plans.source import of_stream, opened
 from dbdyno.snapshot.plans.syslog import NO_YEAR
 from dbdyno.snapshot.plans.tree import Node, changed, identity, sketch
 from dbdyno.snapshot.plans.values import condition, masked
+from fresh_dice import fresh_dice
 
 PLAN = """Query Text: select sum(amount) from orders where cust = 77
 Aggregate  (cost=8.49..8.50 rows=1 width=8) (actual time=0.045..0.046 rows=1 loops=1)
@@ -366,9 +366,7 @@ def test_any_bytes_are_a_log(raw: bytes) -> None:
 
 def test_mutations_of_logs_lose_only_what_they_touch() -> None:
     """Bytes changed, cut out, doubled: reading never fails, and never gives more executions than there are marks."""
-    seed = random.SystemRandom().randrange(1 << 32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     message = f"duration: 1.0 ms  plan:\n{PLAN}"
     made = json.dumps(
         {"Query Text": "select 1", "Plan": {"Node Type": "Seq Scan", "Relation Name": "t", "Plan Rows": 5}}

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from planted import Planted
-from snapshot_help import SETTINGS, Lab
+from snapshot_help import OTHER_STATISTICS, SETTINGS, Lab
 
 from dbdyno.snapshot.wording import three
 from slow_storage import SlowStorage
@@ -88,15 +88,7 @@ def test_a_plan_flip_by_analyze(planted: OnPostgres):
     )
     load = asks(lab, "select count(b) from facts where a < 3", 10)
     # the statistics are told that nearly all rows are wanted: the index is given up
-    spoil = (
-        "create table kept as select * from facts",
-        "truncate facts",
-        "insert into facts select 1, n from generate_series(1, 20000) n",
-        "analyze facts",
-        "truncate facts",
-        "insert into facts select * from kept",
-    )
-    found = planted.first_causes(load, planted.plant(*spoil))
+    found = planted.first_causes(load, planted.plant(*OTHER_STATISTICS))
     assert found == ["another plan since facts was analyzed"] * 2
 
 

@@ -182,3 +182,23 @@ def logged_lock_waits(engine: EmbeddedPostgres, count: int) -> list[float]:
         log.seek(begin)
         text = log.read().decode(errors="replace")
     return [float(found) for found in re.findall(r"acquired ExclusiveLock .* after ([\d.]+) ms", text)]
+
+
+def check_lock_wait(run: Path, bounds_s: tuple[float, float]) -> None:
+    """Check that the recorded wait for a lock lasted as long as the server's clock allows, in seconds."""
+    # A backend that is woken in between waits again: two waits of one lock.
+    [(span, waited)] = rows(
+        run,
+        "select (max(started_ns + elapsed_ns) - min(started_ns)) / 1e9, sum(elapsed_ns) / 1e9 from waits"
+        " where event = 'Lock:advisory'",
+    )
+    assert bounds_s[0] <= span <= bounds_s[1]
+    assert 0.9 * bounds_s[0] <= waited <= span
+
+
+def check_lock_waits(run: Path, logged: list[float]) -> None:
+    """Check that the recorded waits for locks are those of the server's log, to half a millisecond."""
+    spans = [span for (span,) in rows(run, LOCK_SPANS)]
+    off = sorted(abs(span - of_log) for span, of_log in zip(spans, logged, strict=True))
+    assert len(off) == 8
+    assert off[6] < 0.5, f"off by so many ms, and one of eight may be where a busy machine cut in: {off}"

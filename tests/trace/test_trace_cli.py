@@ -159,17 +159,6 @@ def test_a_closed_pipe_ends_quietly(runs: Path):
     assert json.loads(done.stdout)["session"] == "0.1"
 
 
-def test_help_of_the_room_imports_nothing_heavy():
-    code = (
-        "import sys\nfrom dbdyno.cli.main import cli\n"
-        "try:\n    cli.main(['trace', 'profile', '--help'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'scipy', 'numpy', 'duckdb', 'altair', 'psycopg', 'rich', 'jinja2'}\n"
-        "print('HEAVY', sorted(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)
-    assert "HEAVY []" in done.stdout
-
-
 def test_a_misspelt_command_is_answered_with_the_nearest():
     done = dbdyno("trace", "profil", "x.trc")
     assert done.returncode == 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 import re
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -16,6 +15,7 @@ from laboratory import FIRST_S, MINUTES
 from command_line import dbdyno
 from dbdyno.snapshot.sessions.report import HEADINGS
 from dbdyno.ui.stretch import iso
+from fresh_dice import fresh_dice
 from soaked import first
 
 pytestmark = pytest.mark.drawn(drawn=False)
@@ -80,9 +80,7 @@ def test_every_link_of_every_view_leads_somewhere(browser_of: Browser, folder: P
 
 
 def test_sessions_of_random_stretches_are_those_of_the_command(browser_of: Browser, folder: Path) -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     for _ in range(4):
         low, high = sorted(dice.sample(range(MINUTES + 1), 2))
         by = dice.choice(tuple(HEADINGS))
@@ -101,9 +99,7 @@ def test_sessions_of_random_stretches_are_those_of_the_command(browser_of: Brows
 def test_other_views_of_random_stretches_are_those_of_their_commands(
     browser_of: Browser, folder: Path, kind: str
 ) -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    dice = fresh_dice()
     low, high = sorted(dice.sample(range(MINUTES + 1), 2))
     statement = dice.choice(("1001", "1002", "1003", "1004"))
     words: dict[str, list[object]] = {
