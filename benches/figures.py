@@ -19,6 +19,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
+from dbdyno.base.json_types import JsonObject
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = "DBDYNO_BENCH_RESULTS"
 LACKS = 3
@@ -57,7 +59,7 @@ def figure(
     path = os.environ.get(RESULTS)
     if not path or "--smoke" in sys.argv:
         return
-    line: dict[str, Any] = {
+    line: JsonObject = {
         "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ"),
         "commit": commit(),
         "machine": machine(),

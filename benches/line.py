@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -20,6 +19,7 @@ from engine import engine, load_spec
 from figures import figure, parse
 
 from dbdyno import _core
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 
 DELAYS_MS = (0, 1, 5, 20)
@@ -28,7 +28,7 @@ RATE = 100_000_000
 BYTES = 2_500_000
 
 
-def times(spec: dict[str, Any], slices: list[tuple[int, int, int | None, int | None]]) -> dict[str, Any]:
+def times(spec: JsonObject, slices: list[tuple[int, int, int | None, int | None]]) -> JsonObject:
     """Nanoseconds of every transaction by arm, and the load's report."""
     load = _core.Load(spec)
     with tempfile.TemporaryDirectory() as folder:

@@ -17,12 +17,12 @@ import os
 import re
 import shutil
 import subprocess
-from typing import Any
 
 from engine import PgbenchResult
 from figures import lacks, parse
 from parity import alone, compare, dyno
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 from dbdyno.bench.mariadb.server import MariaDB
 
@@ -80,7 +80,7 @@ def sysbench(target: MariaDB, mix: str, sessions: int, seconds: float, command: 
     return PgbenchResult(float(tps), cpu * 1e6 / int(count))
 
 
-def spec(target: MariaDB, mix: str, sessions: int) -> dict[str, Any]:
+def spec(target: MariaDB, mix: str, sessions: int) -> JsonObject:
     """The same for dbdyno's load generator."""
     arm = {
         "name": "a",

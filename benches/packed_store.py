@@ -14,6 +14,7 @@ from typing import Any
 
 import duckdb
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.files import write_json
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.engines.view import Column, View
@@ -164,7 +165,7 @@ def _pack(connection: duckdb.DuckDBPyConnection, made: Made, views: list[View], 
 
 def _manifest(made: Made, views: list[View], first: int, number: int, pack: str) -> None:
     (made.folder / f"{number:06d}").mkdir()
-    records: dict[str, Any] = {
+    records: JsonObject = {
         view.name: {
             "scope": view.scope,
             "scope_by": view.scope_by,

@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 import json
 from pathlib import Path
-from typing import Any
 
 from figures import ROOT
+
+from dbdyno.base.json_types import JsonObject, TableRow
 
 PAGE = ROOT / "docs" / "explanation" / "performance.md"
 BENCHES = {
@@ -60,9 +61,9 @@ not speed.
 COLUMNS = ("figure", "unit", "against", "ratio", "aim")
 
 
-def latest(lines: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
+def latest(lines: list[TableRow]) -> dict[str, dict[str, JsonObject]]:
     """The last line of each figure, by bench; of the bench's last commit and machine only."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    found: dict[str, dict[str, JsonObject]] = {}
     for line in lines:
         rows = found.setdefault(line["bench"], {})
         before = next(iter(rows.values()), line)
@@ -72,7 +73,7 @@ def latest(lines: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
     return found
 
 
-def text_of(lines: list[dict[str, Any]]) -> str:
+def text_of(lines: list[TableRow]) -> str:
     """The whole page."""
     found = latest(lines)
     parts = [HEAD]
@@ -97,7 +98,7 @@ def _said(bench: str) -> str:
     return " ".join(text.partition("\n\n")[0].split())
 
 
-def _table(rows: list[dict[str, Any]]) -> str:
+def _table(rows: list[TableRow]) -> str:
     shown = [name for name in COLUMNS if name == "figure" or any(_cell(row, name) for row in rows)]
     lines = ["| | " + " | ".join(shown) + " |", "|---" * (len(shown) + 1) + "|"]
     for row in rows:
@@ -105,7 +106,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cell(row: dict[str, Any], name: str) -> str:
+def _cell(row: TableRow, name: str) -> str:
     if name == "figure":
         return f"{row['value']:,.4g}" if abs(row["value"]) < 1e4 else f"{row['value']:,.0f}"
     if name == "ratio" and "ratio" in row:
@@ -114,7 +115,7 @@ def _cell(row: dict[str, Any], name: str) -> str:
     return str(row.get(name, ""))
 
 
-def read(path: Path) -> list[dict[str, Any]]:
+def read(path: Path) -> list[TableRow]:
     """The lines of a file of results."""
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 

@@ -25,6 +25,7 @@ import psycopg
 from figures import figure, lacks, parse
 from psycopg.conninfo import make_conninfo
 
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.bench.postgres.binaries import Binaries, version_of
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.snapshot.engines.view import Options
@@ -111,7 +112,7 @@ def run(dsn: str, *statements: str) -> None:
             connection.execute(statement)  # type: ignore[arg-type]
 
 
-def theirs_of(html: str) -> dict[str, list[dict[str, Any]]]:
+def theirs_of(html: str) -> dict[str, list[TableRow]]:
     """The datasets in pg_profile's page."""
     decoder = json.JSONDecoder()
     at = html.index('"datasets"')
@@ -120,24 +121,24 @@ def theirs_of(html: str) -> dict[str, list[dict[str, Any]]]:
         with contextlib.suppress(json.JSONDecodeError):
             found, _ = decoder.raw_decode(html[at:])
             if isinstance(found, dict) and "datasets" in found:
-                datasets: dict[str, list[dict[str, Any]]] = found["datasets"]
+                datasets: dict[str, list[TableRow]] = found["datasets"]
                 return datasets
     raise SystemExit("pg_profile's report holds no datasets")
 
 
-def row_of(model: dict[str, Any], section: str, title: str, **wanted: Any) -> dict[str, Any]:
+def row_of(model: JsonObject, section: str, title: str, **wanted: Any) -> JsonObject:
     """A row of a table of ours."""
     tables = next(one["tables"] for one in model["sections"] if one["name"] == section)
     rows = next(one["rows"] for one in tables if one["title"] == title)
     return next(row for row in rows if all(row[name] == value for name, value in wanted.items()))
 
 
-def figures_of(theirs: dict[str, list[dict[str, Any]]], model: dict[str, Any]) -> Figures:
+def figures_of(theirs: dict[str, list[TableRow]], model: JsonObject) -> Figures:
     """What both say of the database that had the load, of its table, indexes, function and statements."""
     seconds = float(model["facts"]["seconds"])
     found: Figures = {}
 
-    def add(what: str, their: dict[str, Any], our: dict[str, Any], names: dict[str, str], factor: float = 1) -> None:
+    def add(what: str, their: JsonObject, our: JsonObject, names: dict[str, str], factor: float = 1) -> None:
         for name, own in names.items():
             found[f"{what}: {name}"] = (float(their[name] or 0), float(our[own] or 0) * factor)
 
@@ -169,12 +170,12 @@ def figures_of(theirs: dict[str, list[dict[str, Any]]], model: dict[str, Any]) -
     return found
 
 
-def one_of(theirs: dict[str, list[dict[str, Any]]], name: str, **wanted: Any) -> dict[str, Any]:
+def one_of(theirs: dict[str, list[TableRow]], name: str, **wanted: Any) -> JsonObject:
     """A row of pg_profile's."""
     return next(row for row in theirs[name] if all(row.get(key) == value for key, value in wanted.items()))
 
 
-def model_statements(model: dict[str, Any]) -> list[dict[str, Any]]:
+def model_statements(model: JsonObject) -> list[TableRow]:
     """The statements of the load, as Top SQL has them."""
     tables = next(one["tables"] for one in model["sections"] if one["name"] == "sql")
     rows = next(one["rows"] for one in tables if one["title"] == "By time")

@@ -19,16 +19,16 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from figures import figure, parse
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.trace.record.process import Place
 from dbdyno.trace.record.recording import RecordingOptions, recording
 
 ORDER = "ABBA"
-Tracer = contextlib.AbstractContextManager[dict[str, Any]]
+Tracer = contextlib.AbstractContextManager[JsonObject]
 
 
 def pgbench(engine: EmbeddedPostgres, *options: str) -> str:
@@ -54,9 +54,9 @@ def reaped_s(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def recorded(engine: EmbeddedPostgres, mode: str | None) -> Iterator[dict[str, Any]]:
+def recorded(engine: EmbeddedPostgres, mode: str | None) -> Iterator[JsonObject]:
     """Records while the block runs, if there is a mode; the dict has what the recorder told."""
-    told: dict[str, Any] = {}
+    told: JsonObject = {}
     with tempfile.TemporaryDirectory() as folder:
         if mode is None:
             yield told

@@ -32,6 +32,7 @@ import psycopg
 from figures import figure, parse
 from record import pgbench, recorded, turn, workloads_of
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.evidence.query import connect
@@ -73,7 +74,7 @@ ORDER = ("nobody", "watch", "peer", "sites", "sites", "peer", "watch", "nobody")
 @contextlib.contextmanager
 def peer(engine: EmbeddedPostgres, program: Path) -> Iterator[dict[str, Any]]:
     """pg_wait_tracer traces every wait while the block runs; the dict has its CPU time."""
-    told: dict[str, Any] = {}
+    told: JsonObject = {}
     with tempfile.TemporaryDirectory() as folder:
         words = ["--mode", "full", "--pid", str(engine.pid), "--format", "text", "--trace-dir", folder]
         command = [str(program), *words, "--trace-group", "root"]

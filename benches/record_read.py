@@ -23,7 +23,6 @@ import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import psycopg
@@ -31,6 +30,7 @@ from figures import figure, parse
 from record import pgbench
 
 from dbdyno.base.errors import DeviceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.engine.volumes import Volume, volumes_of
 from dbdyno.bench.postgres.binaries import Binaries, binaries_in
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -117,7 +117,7 @@ def both(engine: EmbeddedPostgres, folder: Path, limit: float, options: list[str
     return {**it.report, "counted": differences}
 
 
-def compare(name: str, folder: Path, report: dict[str, Any]) -> None:
+def compare(name: str, folder: Path, report: JsonObject) -> None:
     """Prints both views of a load, event by event."""
     with duckdb.connect() as connection:
         for table, run in (("timed", "sites"), ("looked", "read")):

@@ -30,6 +30,8 @@ from typing import Any
 
 import pytest
 
+from dbdyno.base.json_types import JsonObject
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PATIENCE_S = 60.0
 OPTIONS = (
@@ -136,7 +138,7 @@ class Page:
         """One command of the DevTools protocol."""
         return self.browser.call(method, session=self.session, **parameters)
 
-    def hear(self, event: dict[str, Any]) -> None:
+    def hear(self, event: JsonObject) -> None:
         """Notes an event if it is a complaint or a request."""
         method, given = event["method"], event["params"]
         if method == "Network.requestWillBeSent":
@@ -208,7 +210,7 @@ class Browser:
     def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
         """Sends a command and waits for its answer; events that come in between are noted."""
         self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        message: JsonObject = {"id": self._number, "method": method, "params": parameters}
         if session:
             message["sessionId"] = session
         rest = json.dumps(message).encode() + b"\0"
@@ -221,7 +223,7 @@ class Browser:
                 assert "error" not in answer, f"{method}: {answer['error']}"
                 return dict(answer["result"])
 
-    def _receive(self, deadline: float) -> dict[str, Any]:
+    def _receive(self, deadline: float) -> JsonObject:
         while b"\0" not in self._buffer:
             ready, _, _ = select.select([self._read], [], [], max(0.0, deadline - time.monotonic()))
             assert ready, "chromium does not answer"
@@ -229,7 +231,7 @@ class Browser:
             assert more, "chromium has ended"
             self._buffer += more
         raw, _, self._buffer = self._buffer.partition(b"\0")
-        message: dict[str, Any] = json.loads(raw)
+        message: JsonObject = json.loads(raw)
         page = self._pages.get(message.get("sessionId", ""))
         if page is not None and "method" in message:
             page.hear(message)

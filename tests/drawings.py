@@ -16,6 +16,8 @@ from unittest import mock
 
 import pytest
 
+from dbdyno.base.json_types import JsonObject
+
 LOOKED_AT = ("report",)
 EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><path d="M0,0h8v8h-8Z" fill="#fff"/></svg>'
 
@@ -42,7 +44,7 @@ def drawn_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iter
     folder.mkdir(exist_ok=True)
     draw = vl_convert.vegalite_to_svg
 
-    def remembered(spec: dict[str, Any], **options: Any) -> str:
+    def remembered(spec: JsonObject, **options: Any) -> str:
         key = hashlib.sha256(json.dumps([spec, options], sort_keys=True).encode()).hexdigest()
         path = folder / key
         if not path.exists():

@@ -8,14 +8,16 @@ from typing import Any
 import altair
 import jsonschema
 
+from dbdyno.base.json_types import JsonObject
+
 
 @cache
 def _validator() -> jsonschema.Draft7Validator:
     return jsonschema.Draft7Validator(altair.load_schema())
 
 
-def accepted(chart: Any) -> dict[str, Any]:
+def accepted(chart: Any) -> JsonObject:
     """The chart's specification. Raises `jsonschema.ValidationError` where Vega-Lite would not take it."""
-    spec: dict[str, Any] = chart.to_dict(validate=False)
+    spec: JsonObject = chart.to_dict(validate=False)
     _validator().validate(spec)
     return spec

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dbdyno.advise.facts import Facts
+from dbdyno.base.json_types import JsonObject, TableRow
 
 
 class Found(NamedTuple):
     """What the server said and what the rules made of it."""
 
     facts: Facts
-    model: dict[str, Any]
+    model: JsonObject
 
-    def of(self, rule: str) -> list[dict[str, Any]]:
+    def of(self, rule: str) -> list[TableRow]:
         """The findings of a rule."""
         return [one for one in self.model["findings"] if one["rule"] == rule]
 
-    def only(self, rule: str) -> dict[str, Any]:
+    def only(self, rule: str) -> JsonObject:
         """The finding of a rule that has one."""
         found = self.of(rule)
         assert len(found) == 1, [one["sentence"] for one in found]

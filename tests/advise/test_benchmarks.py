@@ -14,6 +14,7 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import chosen, judge
 from dbdyno.advise.kinds import Benchmark, Measured, Server, Setting
 from dbdyno.advise.run import read
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.plan.file import parse_plan
@@ -76,7 +77,7 @@ def advised(server: EmbeddedPostgres, folder: Path, script: str, **more: Any) ->
     return model
 
 
-def of(model: dict[str, Any], rule: str) -> dict[str, Any]:
+def of(model: JsonObject, rule: str) -> JsonObject:
     """The finding of a rule, with its figures by name."""
     one = next(one for one in model["findings"] if one["rule"] == rule)
     return one | {"figures": {each["what"]: each["value"] for each in one["evidence"]}}
@@ -150,7 +151,7 @@ def measured(**more: Any) -> Measured:
     return Measured(**{**known, **more})
 
 
-def fired(one: Measured, *settings: Setting, metric: str = "throughput") -> dict[str, dict[str, Any]]:
+def fired(one: Measured, *settings: Setting, metric: str = "throughput") -> dict[str, JsonObject]:
     run = Benchmark("", None, None, True, metric, 60.0)
     facts = Facts("run", "run", {Server: [SERVER], Setting: list(settings), Measured: [one], Benchmark: [run]})
     return {found["rule"]: found for found in judge(facts, chosen(["benchmark"]))["findings"]}
@@ -184,7 +185,7 @@ def fired(one: Measured, *settings: Setting, metric: str = "throughput") -> dict
         ("too_few_results", {"per_s": (1000.0, 1000.001, 999.999, 1000.0, 1000.0)}, {}),
     ],
 )
-def test_a_rule_fires_on_its_fault_and_not_below(rule: str, fault: dict[str, Any], sound: dict[str, Any]) -> None:
+def test_a_rule_fires_on_its_fault_and_not_below(rule: str, fault: JsonObject, sound: JsonObject) -> None:
     found = fired(measured(**fault))
     assert rule in found and found[rule]["evidence"], list(found)
     assert rule not in fired(measured(**sound))

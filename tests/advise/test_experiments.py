@@ -17,6 +17,7 @@ from dbdyno.advise.judge import chosen, judge, rules, worst
 from dbdyno.advise.kinds import Database, Io, Server, Setting, Statement, Wal
 from dbdyno.advise.proofs import Proof, keep, kept, proof_of
 from dbdyno.base.errors import AdviceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.advise.prove import load_of, plan_of, write_plans
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.study.plan.file import parse_plan, read_plan
@@ -50,12 +51,12 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "state"
 
 
-def judged(results: tuple[Proof, ...] = (), server: Server = SERVER) -> dict[str, Any]:
+def judged(results: tuple[Proof, ...] = (), server: Server = SERVER) -> JsonObject:
     rows = {Statement: [SORT], Database: [READS], Io: IO, Wal: [Wal(10 * 2**20, 9, 0, 5000, 10.0)]}
     return judge(Facts("db1", "server", {Server: [server], Setting: SETTINGS, **rows}), rules(), results)
 
 
-def of(rule: str, model: dict[str, Any]) -> dict[str, Any]:
+def of(rule: str, model: JsonObject) -> JsonObject:
     return next(one for one in model["findings"] if one["rule"] == rule)
 
 

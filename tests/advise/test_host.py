@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from dbdyno.advise.host.parts import Device, Kernel, Mount
 from dbdyno.advise.host.read import read
 from dbdyno.advise.judge import judge, rules
 from dbdyno.base.errors import AdviceError
+from dbdyno.base.json_types import JsonObject
 
 STAT = "90000 0 8000000 1 10000 0 4000000 1 0 1000000 {weighted}"
 HOST = {
@@ -50,7 +50,7 @@ def host(tmp_path: Path, **more: str | None) -> Facts:
     return read(tmp_path)
 
 
-def found(facts: Facts) -> dict[str, dict[str, Any]]:
+def found(facts: Facts) -> dict[str, JsonObject]:
     return {one["rule"]: one for one in judge(facts, rules())["findings"]}
 
 

@@ -16,6 +16,7 @@ from command_line import dbdyno
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import chosen, judge
 from dbdyno.advise.kinds import Column, Estimate, Statement, Table
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.snapshot.plans.explain import TextPlans
 
@@ -75,7 +76,7 @@ def test_the_inner_side_of_a_merge_join_is_read_again_and_says_nothing() -> None
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, Any], dict[str, Any]]]:
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, JsonObject, JsonObject]]:
     """Snapshots around a load whose plans are in the log: their advice, and the page of plans."""
     folder = tmp_path_factory.mktemp("estimates")
     with EmbeddedPostgres(settings=LOGGING) as engine:
@@ -127,11 +128,11 @@ def test_the_page_of_plans_has_the_nodes_and_leaves_out_what_is_right(asked: Any
 
 def estimate(**more: Any) -> Estimate:
     known: dict[str, Any] = {"statement": "1", "text": "select", "plan": "p", "measured": 20, "spent_ms": 100.0}
-    node: dict[str, Any] = {"executions": 20, "node": "Seq Scan on t", "kind": "Seq Scan", "table": "t"}
+    node: JsonObject = {"executions": 20, "node": "Seq Scan on t", "kind": "Seq Scan", "table": "t"}
     return Estimate(**{**known, **node, "conditions": ("(a = ?)",), "planned": 1.0, "found": 500.0, **more})
 
 
-def advice(*rows: Any, rule: str = "logged_estimates") -> list[dict[str, Any]]:
+def advice(*rows: Any, rule: str = "logged_estimates") -> list[TableRow]:
     kinds = {kind: [one for one in rows if isinstance(one, kind)] for kind in (Estimate, Table, Column, Statement)}
     return list(judge(Facts("", "snapshots", kinds), chosen([rule]))["findings"])
 
@@ -151,7 +152,7 @@ def advice(*rows: Any, rule: str = "logged_estimates") -> list[dict[str, Any]]:
         ({"executions": 0, "node": ""}, None),
     ],
 )
-def test_the_fix_follows_from_node_and_condition(more: dict[str, Any], begins: str | None) -> None:
+def test_the_fix_follows_from_node_and_condition(more: JsonObject, begins: str | None) -> None:
     found = advice(estimate(**more))
     assert [one["fix"][0].startswith(begins or "") for one in found] == ([True] if begins else [])
 

@@ -15,6 +15,7 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import chosen, judge
 from dbdyno.advise.kinds import Database, Server, Setting
 from dbdyno.advise.placement import FastDevice, Segment, pack
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.store.folder import Store
 
@@ -47,7 +48,7 @@ def test_three_thousand_segments_are_packed() -> None:
     assert sum(items[at][1] for at in picked) >= 0.99 * bound
 
 
-def advice(*segments: Segment, gb: float = 10, read_ms: float | None = 100_000.0, temp: int = 0) -> dict[str, Any]:
+def advice(*segments: Segment, gb: float = 10, read_ms: float | None = 100_000.0, temp: int = 0) -> JsonObject:
     counters: dict[str, Any] = dict.fromkeys(Database.__dataclass_fields__, 0)
     counters |= {"name": "app", "reads": 100_000, "read_ms": read_ms, "temp_bytes": temp}
     rows = {

@@ -26,6 +26,7 @@ from dbdyno.advise.kinds import (
 )
 from dbdyno.advise.run import facts_of
 from dbdyno.base.errors import AdviceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.manifest import Manifest
 
 SERVER = Server("postgres", "17.2", 170002, at_us=10**15, started_us=10**15 - 10**12)
@@ -71,7 +72,7 @@ def table(**more: Any) -> Table:
     return Table(**{**known, **more})
 
 
-def asked(rule: str, *rows: Any, settings: Sequence[Setting] = (), server: Server = SERVER) -> dict[str, Any]:
+def asked(rule: str, *rows: Any, settings: Sequence[Setting] = (), server: Server = SERVER) -> JsonObject:
     kinds = {type(one) for one in rows}
     by_kind = {kind: [one for one in rows if type(one) is kind] for kind in kinds}
     return judge(Facts("test", "server", {Server: [server], Setting: list(settings), **by_kind}), chosen([rule]))

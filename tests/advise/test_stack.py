@@ -17,6 +17,7 @@ from dbdyno.advise.stack.keys import KEYS, WORDS
 from dbdyno.advise.stack.parts import Layer
 from dbdyno.advise.stack.read import read
 from dbdyno.base.errors import AdviceError
+from dbdyno.base.json_types import JsonObject
 
 ROOT = Path(__file__).resolve().parents[2]
 SAN = ROOT / "examples" / "stacks" / "san.toml"
@@ -24,7 +25,7 @@ SAN = ROOT / "examples" / "stacks" / "san.toml"
 
 def described(tmp_path: Path, **more: dict[str, Any] | None) -> Facts:
     """The example with other figures; a section that is None is left out."""
-    given: dict[str, Any] = tomllib.loads(SAN.read_text())
+    given: JsonObject = tomllib.loads(SAN.read_text())
     for section, rows in more.items():
         given[section] = None if rows is None else {**given.get(section, {}), **rows}
     lines = []
@@ -43,7 +44,7 @@ def layer(facts: Facts, name: str) -> Layer:
     return next(one for one in facts.all(Layer) if one.name == name)
 
 
-def found(facts: Facts) -> dict[str, dict[str, Any]]:
+def found(facts: Facts) -> dict[str, JsonObject]:
     return {one["rule"]: one for one in judge(facts, rules())["findings"]}
 
 
@@ -94,7 +95,7 @@ def test_disks_that_are_busy_are_no_finding(tmp_path: Path) -> None:
         ({"array": {"queue_limit": 40}}, "array.queue_limit"),
     ],
 )
-def test_the_narrowest_layer_is_named(tmp_path: Path, more: dict[str, Any], narrow: str) -> None:
+def test_the_narrowest_layer_is_named(tmp_path: Path, more: JsonObject, narrow: str) -> None:
     assert found(described(tmp_path, **more))["starved_layer"]["subject"] == narrow
 
 
@@ -160,7 +161,7 @@ def test_at_the_ends_of_every_range_there_is_an_answer(tmp_path: Path) -> None:
                     assert judge(facts, rules())["layers"]
 
 
-def _needed(section: str) -> dict[str, Any]:
+def _needed(section: str) -> JsonObject:
     known = tomllib.loads(SAN.read_text()).get(section, {})
     return {name: max(1, key.least) for name, key in KEYS[section].items() if key.required and name not in known}
 

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 
 from command_line import dbdyno
+from dbdyno.base.json_types import JsonObject
 
 WORK = """[workload]
 setup = ["create table test.{table} (id int primary key, v int, s varchar(40))",
@@ -71,9 +72,9 @@ overhead_blocks = 0
         """The last run's folder."""
         return sorted((self.folder / "runs").iterdir())[-1]
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> JsonObject:
         """The last run's."""
-        found: dict[str, Any] = json.loads((self.last / "manifest.json").read_text())
+        found: JsonObject = json.loads((self.last / "manifest.json").read_text())
         return found
 
     def sql(self, query: str) -> list[tuple[Any, ...]]:

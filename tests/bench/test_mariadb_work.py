@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.work_counters import index_counters, session_counters
 from dbdyno.evidence.query import connect
@@ -64,14 +65,14 @@ def run_of(server: MariaServer, folder: Path, arms: str, *, index: str = INDEX, 
     return start(parse_plan(text + arms, folder / "plan.toml"), folder, seed=1)
 
 
-def why_of(run: Run) -> dict[str, Any]:
-    found: dict[str, Any] = analyse(run)["why"][0]
+def why_of(run: Run) -> JsonObject:
+    found: JsonObject = analyse(run)["why"][0]
     assert not found["withheld"] and found["causes"], found
     assert found["causes"][0]["share"] > 0.3
     return found
 
 
-def said(why: dict[str, Any]) -> str:
+def said(why: JsonObject) -> str:
     return " ".join(cause["sentence"] for cause in why["causes"])
 
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from repositories import BUILD, PLAN, git, made, sleeping
 
 from command_line import dbdyno
+from dbdyno.base.json_types import JsonObject
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
 
 SLOW_FROM = 11
-Found = tuple[Path, list[str], dict[str, Any]]
+Found = tuple[Path, list[str], JsonObject]
 
 
 def bisect(folder: Path, good: str, *more: str, build: str = BUILD) -> subprocess.CompletedProcess[str]:

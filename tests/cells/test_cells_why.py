@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from recordings import cache, disks, rounds_of, run_of
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.collection import Collection
 from dbdyno.cli.main import cli
 from dbdyno.judge.cells_page import compare_page, recordings
@@ -45,12 +46,12 @@ def load(
     return counters
 
 
-def reported(folder: Path, rounds: list[Collection]) -> dict[str, Any]:
+def reported(folder: Path, rounds: list[Collection]) -> JsonObject:
     (why,) = report_page(run_of(folder, rounds))["why"]
     return why
 
 
-def compared(folder: Path, one: list[Collection], other: list[Collection]) -> dict[str, Any]:
+def compared(folder: Path, one: list[Collection], other: list[Collection]) -> JsonObject:
     runs = (run_of(folder / "one", one), run_of(folder / "two", other))
     (why,) = compare_page(*recordings(runs, ("one", "two")))["why"]
     return why

@@ -10,6 +10,7 @@ import pytest
 
 from dbdyno import _core
 from dbdyno.base.errors import EvidenceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.cells.plan import CellsPlan
 from dbdyno.cells.catalogue import metric
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
@@ -147,7 +148,7 @@ def blocks(n: int, seed: int = 7) -> list[tuple[Counters, Counters]]:
     return [(noisy(OFF, dice.normal(1, 0.02)), noisy(ON, dice.normal(1, 0.02))) for _ in range(n)]
 
 
-def said(model: dict[str, Any]) -> str:
+def said(model: JsonObject) -> str:
     return " ".join([model["verdict"]["headline"], *model["verdict"]["sentences"]])
 
 

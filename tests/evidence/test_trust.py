@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dbdyno.base import files
 from dbdyno.base.errors import CellsError, Error, EvidenceError, PlanError, TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.cells.plan import CellsPlan
 from dbdyno.bench.cells.restore import undo_of, way_of
 from dbdyno.cells import hosts, iorm_plan
@@ -99,7 +100,7 @@ def test_a_manifest_that_is_a_link_is_not_obeyed(run: Run) -> None:
     ],
     ids=str,
 )
-def test_a_run_folder_does_not_say_how_to_connect(run: Run, reach: dict[str, Any]) -> None:
+def test_a_run_folder_does_not_say_how_to_connect(run: Run, reach: JsonObject) -> None:
     run.manifest.iorm["undo"]["reach"] = {**REACH, **reach}
     undo = undo_of(run)
     with pytest.raises(CellsError, match="with its own options") as caught:

@@ -21,6 +21,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.run import Run
 
 KEPT = Path(__file__).parent / "kept"
@@ -45,7 +46,7 @@ PAIRS = {"pair-engine-and-model": ("engine-curve", "model-curve"), "pair-models"
 ALL = (*STORED, *CELLS, *MODELS, *PAIRS, "traces")
 
 
-def analysis_of(case: str, folder: Path) -> dict[str, Any]:
+def analysis_of(case: str, folder: Path) -> JsonObject:
     """The analysis that today's code makes of a case; `folder` is for its evidence."""
     from dbdyno.study.analysis.analyse import analyse
     from dbdyno.study.analysis.pair import analyse_pair
@@ -77,7 +78,7 @@ def _cli() -> Any:
     return cli
 
 
-def _traces(folder: Path) -> dict[str, Any]:
+def _traces(folder: Path) -> JsonObject:
     from golden_traces import two_sets
 
     from dbdyno.study.analysis.traces.compare import compare_traces
@@ -89,7 +90,7 @@ def _traces(folder: Path) -> dict[str, Any]:
         return compare_traces(base, other, Question(names=("before", "after")))
 
 
-def settled(analysis: dict[str, Any]) -> dict[str, Any]:
+def settled(analysis: JsonObject) -> JsonObject:
     """The analysis without what depends on the moment."""
     about = analysis["run"]
     fixed: dict[str, Any] = {"started_at": "2026-11-22T00:00:00+00:00", "tool_version": "0"}
@@ -101,7 +102,7 @@ def settled(analysis: dict[str, Any]) -> dict[str, Any]:
     return analysis
 
 
-def pages(analysis: dict[str, Any]) -> dict[str, str]:
+def pages(analysis: JsonObject) -> dict[str, str]:
     """The terminal page, and what the HTML page says in words and numbers."""
     from dbdyno.report.html import render_html
     from dbdyno.report.terminal import render_text
@@ -140,7 +141,7 @@ def _words(html: str) -> str:
     return "\n".join(reader.lines) + "\n"
 
 
-def keep(case: str, analysis: dict[str, Any]) -> None:
+def keep(case: str, analysis: JsonObject) -> None:
     """Writes what a case is held to from now on."""
     text = json.dumps(analysis, ensure_ascii=False, separators=(",", ":"))
     buffer = io.BytesIO()
@@ -151,9 +152,9 @@ def keep(case: str, analysis: dict[str, Any]) -> None:
         (KEPT / f"{case}.{suffix}").write_text(page)
 
 
-def kept_analysis(case: str) -> dict[str, Any]:
+def kept_analysis(case: str) -> JsonObject:
     """The analysis that a case is held to."""
-    found: dict[str, Any] = json.loads(gzip.decompress((KEPT / f"{case}.json.gz").read_bytes()))
+    found: JsonObject = json.loads(gzip.decompress((KEPT / f"{case}.json.gz").read_bytes()))
     return found
 
 

@@ -17,6 +17,7 @@ from networked import Lab, lab, rows_of
 from test_load_on_hosts import LOAD, block_records, sessions_of
 
 from conftest import Desk
+from dbdyno.base.json_types import TableRow
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.analyse import analysis_of
 
@@ -74,7 +75,7 @@ def check_calls(run: Path, counted: int, hosts: int) -> list[dict[str, Any]]:
     return rows
 
 
-def check_clocks(rows: list[dict[str, Any]], clocks_s: tuple[float, ...], drifts_ppm: tuple[float, ...]) -> None:
+def check_clocks(rows: list[TableRow], clocks_s: tuple[float, ...], drifts_ppm: tuple[float, ...]) -> None:
     """Each offset is the planted one, within its error and what the clock drifted in five minutes."""
     for row in rows:
         number = int(row["host"].removeprefix("host-")) - 1

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dbdyno.base.errors import PlanError, TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.engine import cold_start, usage
 from dbdyno.bench.engine.own_server import files_below
 from dbdyno.bench.postgres import statements
@@ -31,16 +32,16 @@ STUDIES_HERE = (
 )
 
 
-def ran(lab, *words: str, seed: int = 1) -> dict[str, Any]:
+def ran(lab, *words: str, seed: int = 1) -> JsonObject:
     """The analysis of a run that went well."""
     done = lab("run", *words, "--seed", str(seed))
     run = max((lab.folder / "runs").iterdir())
-    model: dict[str, Any] = json.loads((run / "analysis.json").read_text())
+    model: JsonObject = json.loads((run / "analysis.json").read_text())
     assert [arm["errors"] for arm in model["arms"]] == [0] * len(model["arms"]), done.stdout
     return {**model, "manifest": json.loads((run / "manifest.json").read_text())}
 
 
-def used(model: dict[str, Any], arm: int, name: str) -> float:
+def used(model: JsonObject, arm: int, name: str) -> float:
     (row,) = (row for row in model["resources"] if row["arm"] == arm)
     return float(row[name])
 

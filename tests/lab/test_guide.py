@@ -6,11 +6,11 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from command_line import dbdyno
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.plan.new import example_plan
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "learn" / "guide.md").read_text()
@@ -60,7 +60,7 @@ def plain(text: str) -> str:
     return " ".join(re.sub(r"dbdyno-\w+/s\s+port=\d+", "ENGINE", text).split())
 
 
-def shown_plan() -> dict[str, Any]:
+def shown_plan() -> JsonObject:
     (block,) = fenced("toml", "2.")
     return tomllib.loads(block)
 

@@ -19,6 +19,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import make_conninfo
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.analysis.pair import analyse_pair
@@ -218,7 +219,7 @@ def by_restart(*statements: str) -> Planting:
     return plant
 
 
-def why_of_runs(case: Case, engine: Engine, folder: Path, *, blocks: int = 6, turn: str = "800ms") -> dict[str, Any]:
+def why_of_runs(case: Case, engine: Engine, folder: Path, *, blocks: int = 6, turn: str = "800ms") -> JsonObject:
     """The same load before and after; what the comparison of both runs says."""
     run_sql(engine, *case.setup)
     dsn = make_conninfo("", **engine.tcp_conninfo())
@@ -233,23 +234,23 @@ def why_of_runs(case: Case, engine: Engine, folder: Path, *, blocks: int = 6, tu
     return _why_of_runs(case, engine, text.replace(f"blocks = {blocks}", f"blocks = {MORE * blocks}"), folder)
 
 
-def _why_of_runs(case: Case, engine: Engine, text: str, folder: Path) -> dict[str, Any]:
+def _why_of_runs(case: Case, engine: Engine, text: str, folder: Path) -> JsonObject:
     plan = parse_plan(text, folder / "plan.toml")
     first = start(plan, folder, seed=1)
     with case.plant(engine) if case.plant else contextlib.nullcontext():
         second = start(plan, folder, seed=2)
-    found: dict[str, Any] = analyse_pair(first, second)["why"][0]
+    found: JsonObject = analyse_pair(first, second)["why"][0]
     return found
 
 
-def why_of_plan(case: Case, folder: Path) -> dict[str, Any]:
+def why_of_plan(case: Case, folder: Path) -> JsonObject:
     """A plan with two arms, as it stands."""
     run = start(parse_plan(case.plan, folder / "plan.toml"), folder, seed=1)
-    found: dict[str, Any] = analyse(run)["why"][0]
+    found: JsonObject = analyse(run)["why"][0]
     return found
 
 
-def why_of_snapshots(case: Case, engine: Engine, folder: Path) -> dict[str, Any]:
+def why_of_snapshots(case: Case, engine: Engine, folder: Path) -> JsonObject:
     """Two stretches of one load; what the comparison of both says."""
     from planted import Planted
 
@@ -274,11 +275,11 @@ def why_of_snapshots(case: Case, engine: Engine, folder: Path) -> dict[str, Any]
                 stack.enter_context(case.plant(engine))
 
         compared, _ = planted.models(load, plant, None, sampled=case.sampled)
-    found: dict[str, Any] = compared["why"][0]
+    found: JsonObject = compared["why"][0]
     return found
 
 
-def hit(case: Case, why: dict[str, Any]) -> bool:
+def hit(case: Case, why: JsonObject) -> bool:
     """Whether the planted cause is named first."""
     first = why["causes"][0] if why["causes"] else None
     return (
@@ -286,7 +287,7 @@ def hit(case: Case, why: dict[str, Any]) -> bool:
     )
 
 
-def told(case: Case, why: dict[str, Any], began: float) -> str:
+def told(case: Case, why: JsonObject, began: float) -> str:
     """A line of the score."""
     named = "; ".join(f"{one['code']} {100 * (one['share'] or 0):.0f} %: {one['sentence']}" for one in why["causes"])
     word = "hit " if hit(case, why) else "MISS"
@@ -294,7 +295,7 @@ def told(case: Case, why: dict[str, Any], began: float) -> str:
     return f"{word} {case.where:9} {case.name:34} {took:5.1f} s  {named or 'nothing: ' + why['withheld']}"
 
 
-def asked(case: Case, engine: Engine, folder: Path) -> dict[str, Any]:
+def asked(case: Case, engine: Engine, folder: Path) -> JsonObject:
     """The why of a case."""
     if case.where == "snapshots":
         return why_of_snapshots(case, engine, folder)

@@ -13,7 +13,8 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+from dbdyno.base.json_types import JsonObject, TableRow
 
 PLACE = Path(__file__).resolve().parents[2] / "docs" / "learn" / "laboratory.ipynb"
 _SOURCE = r'''
@@ -103,20 +104,20 @@ def _inside(folder: Path) -> Iterator[None]:
         os.chdir(before)
 
 
-def executed(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def executed(folder: Path) -> tuple[list[TableRow], JsonObject]:
     """Execute the cells in a folder; return the notebook's cells with what each showed, and the names they left."""
-    names: dict[str, Any] = {}
-    cells: list[dict[str, Any]] = []
+    names: JsonObject = {}
+    cells: list[TableRow] = []
     with _inside(folder):
         for number, (kind, source) in enumerate(CELLS):
-            cell: dict[str, Any] = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": source}
+            cell: JsonObject = {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": source}
             if kind == "code":
                 cell |= {"execution_count": number, "outputs": _shown(source, names)}
             cells.append(cell)
     return cells, names
 
 
-def _shown(source: str, names: dict[str, Any]) -> list[dict[str, Any]]:
+def _shown(source: str, names: JsonObject) -> list[TableRow]:
     """Execute a cell as Jupyter does: the value of a last expression is what it shows."""
     tree = ast.parse(source)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
@@ -131,7 +132,7 @@ def _shown(source: str, names: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"output_type": "execute_result", "execution_count": 1, "metadata": {}, "data": data}]
 
 
-def written(cells: list[dict[str, Any]]) -> str:
+def written(cells: list[TableRow]) -> str:
     """Return the notebook as JSON (nbformat 4.5)."""
     about = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     return json.dumps({"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}, indent=1) + "\n"

@@ -12,6 +12,7 @@ import pytest
 
 from dbdyno import _core
 from dbdyno.base.errors import EvidenceError, ModelError
+from dbdyno.base.json_types import JsonObject
 
 COMMITS = {"kind": "commit-loop", "redo_bytes": "512"}
 
@@ -65,7 +66,7 @@ def test_an_unknown_machine_lists_those_that_are_there():
         ({"colour": "red"}, "colour"),
     ],
 )
-def test_a_specification_that_cannot_be_runs_nothing(changes: dict[str, Any], words: str):
+def test_a_specification_that_cannot_be_runs_nothing(changes: JsonObject, words: str):
     with pytest.raises(ModelError, match=words):
         _core.ModelRun(spec(**changes))
 

@@ -6,13 +6,13 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from dbdyno import _core
 from dbdyno.base.errors import ModelError
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.cli.main import cli
 from dbdyno.model.describe import commented, describe, toml_value
 from dbdyno.report.figures import machine as drawing
@@ -24,7 +24,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, ["model", *arguments])
 
 
-def machine(parts: list[dict[str, Any]], **roots: list[str]) -> dict[str, Any]:
+def machine(parts: list[TableRow], **roots: list[str]) -> JsonObject:
     """A page of made parts: (name, over)."""
     return {
         "schema": 1,
@@ -38,7 +38,7 @@ def machine(parts: list[dict[str, Any]], **roots: list[str]) -> dict[str, Any]:
     }
 
 
-def part(name: str, *over: str) -> dict[str, Any]:
+def part(name: str, *over: str) -> JsonObject:
     return {"name": name, "kind": "disk", "over": list(over), "count": 1, "text": f"a {name}"}
 
 

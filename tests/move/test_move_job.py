@@ -15,12 +15,12 @@ import threading
 import time
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from move_lab import Lab
 
 from command_line import dbdyno
+from dbdyno.base.json_types import JsonObject
 from dbdyno.move.ledger.folder import Ledger
 from fresh_dice import fresh_dice
 
@@ -196,7 +196,7 @@ def test_a_file_that_was_altered_is_found(table: Lab) -> None:
 def test_a_plan_that_somebody_else_made_is_not_carried_out(table: Lab) -> None:
     stopped(table)
     place = table.out / "_dbdyno" / "manifest.json"
-    manifest: dict[str, Any] = json.loads(place.read_bytes())
+    manifest: JsonObject = json.loads(place.read_bytes())
     manifest["plan"]["tables"][0]["where"] = "pg_sleep(9) is not null"
     place.write_text(json.dumps(manifest))
     for words in (("resume", table.out, "--source", table.dsn, "--restart"), ("abort", table.out)):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import Any
 
 import duckdb
 from move_lab import Lab
 from test_move_in import into, nothing_left
 
+from dbdyno.base.json_types import TableRow
 
-def rejected(lab: Lab) -> list[dict[str, Any]]:
+
+def rejected(lab: Lab) -> list[TableRow]:
     """What the file says."""
     return [json.loads(line) for line in (lab.folder / "bad.jsonl").read_text().splitlines()]
 

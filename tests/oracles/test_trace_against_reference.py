@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
 from trace_reference import Call, Session, Wait, read
 
 from dbdyno import _core
+from dbdyno.base.json_types import JsonObject
 
 DATA = Path(os.environ.get("DBDYNO_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 TRACES = sorted((DATA / "traces").glob("*.trc*")) if (DATA / "traces").is_dir() else []
@@ -26,7 +26,7 @@ WHOLE = pytest.mark.parametrize(
 pytestmark = pytest.mark.skipif(not TRACES, reason="DBDYNO_DATA with traces is not here")
 
 
-def imported(path: Path, folder: Path) -> dict[str, Any]:
+def imported(path: Path, folder: Path) -> JsonObject:
     job = _core.TraceJob(json.dumps({"files": [str(path)]}))
     told = json.loads(job.import_(folder))
     tables = {}
@@ -145,7 +145,7 @@ def test_the_lines_of_a_profile_add_up(path: Path, by: list[str]):
     ],
     ids=str,
 )
-def test_the_profile_of_an_import_is_that_of_its_traces(request_: dict[str, Any], tmp_path: Path):
+def test_the_profile_of_an_import_is_that_of_its_traces(request_: JsonObject, tmp_path: Path):
     job = _core.TraceJob(json.dumps({"files": [str(path) for path in TRACES]}))
     job.import_(tmp_path)
     of_traces = json.loads(job.profile(json.dumps(request_)))

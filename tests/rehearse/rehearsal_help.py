@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import make_conninfo
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
 
@@ -139,14 +140,14 @@ def shop() -> Iterator[EmbeddedPostgres]:
         yield engine
 
 
-def model_in(folder: Path) -> dict[str, Any]:
+def model_in(folder: Path) -> JsonObject:
     """The model of the only run below a folder."""
     (file,) = folder.glob("*/analysis.json")
-    found: dict[str, Any] = json.loads(file.read_text())
+    found: JsonObject = json.loads(file.read_text())
     return found
 
 
-def model_of(done: subprocess.CompletedProcess[str], folder: Path) -> dict[str, Any]:
+def model_of(done: subprocess.CompletedProcess[str], folder: Path) -> JsonObject:
     """The model of the only run below a folder; the command ended with 1 exactly if there is no verdict."""
     found = model_in(folder)
     assert done.returncode == (found["verdict"]["decision"] == "no verdict"), done.stdout + done.stderr

@@ -11,6 +11,7 @@ import pytest
 from rehearsal_help import database, model_in
 
 from command_line import dbdyno
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 SHOP = (
@@ -38,7 +39,7 @@ def imported(folder: Path, text: str) -> Path:
     return folder / "captured"
 
 
-def rehearsed(engine: EmbeddedPostgres, load: Path, folder: Path, *changes: str) -> tuple[dict[str, Any], str]:
+def rehearsed(engine: EmbeddedPostgres, load: Path, folder: Path, *changes: str) -> tuple[JsonObject, str]:
     """The model of a rehearsal on two copies, the new one with changes, and what was printed; neither copy changes."""
     old, new = database(engine, "old", template="shop"), database(engine, "new", *changes, template="shop")
     before = rows(old)

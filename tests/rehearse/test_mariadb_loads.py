@@ -10,6 +10,7 @@ import pytest
 from rehearsal_help import database, model_in
 
 from command_line import dbdyno
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from mariadb_server import MariaServer, missing
 
@@ -46,7 +47,7 @@ def loaded() -> Iterator[MariaServer]:
         yield server
 
 
-def rehearsed(engine: EmbeddedPostgres, folder: Path, load: object, *words: str) -> tuple[dict[str, Any], str]:
+def rehearsed(engine: EmbeddedPostgres, folder: Path, load: object, *words: str) -> tuple[JsonObject, str]:
     old = database(engine, "old_copy", template="old")
     given = ("--change", "set jit = off", "--load", load, "--for", "3s", "--out", folder / "runs", *words)
     done = dbdyno("rehearse", old, *given)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from psycopg.conninfo import make_conninfo
 from rehearsal_help import capture, database, model_of, shop
 
 from command_line import dbdyno
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 PARALLEL = (
@@ -154,7 +154,7 @@ def engine() -> Iterator[EmbeddedPostgres]:
         yield running
 
 
-def rehearsed(engine: EmbeddedPostgres, case: Planted, folder: Path, length: str = "8s") -> dict[str, Any]:
+def rehearsed(engine: EmbeddedPostgres, case: Planted, folder: Path, length: str = "8s") -> JsonObject:
     """The model of a rehearsal of the case's statements and two others."""
     chosen = (*case.statements, *case.others)
     captured = capture(engine, "shop", folder / "captured", chosen=chosen, prepared=case.prepared)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.pages.rehearsal import page
 from dbdyno.report.html import render_html
 
@@ -22,7 +23,7 @@ def model(**row: Any) -> dict[str, Any]:
     }
 
 
-def titles(found: dict[str, Any]) -> list[str]:
+def titles(found: JsonObject) -> list[str]:
     return [part.title for section in page(found).sections for part in (section, *section.parts)]
 
 

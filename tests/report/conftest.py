@@ -5,16 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import pytest
 import rendered
 import report_model_runs
 import report_models
 
+from dbdyno.base.json_types import JsonObject
 from soaked import but
 
-MODELS: dict[str, Callable[[], dict[str, Any]]] = {
+MODELS: dict[str, Callable[[], JsonObject]] = {
     "experiment": report_models.experiment,
     "four_arms": report_models.four_arms,
     "aa": report_models.aa,
@@ -47,42 +47,42 @@ REPEATS = ("four_arms", "curve_not_found", "aborted", "hostile_curve", "hostile_
 
 
 @cache
-def _model(name: str) -> dict[str, Any]:
+def _model(name: str) -> JsonObject:
     return MODELS[name]()
 
 
 @pytest.fixture(params=but(MODELS, *REPEATS))
-def any_model(request: pytest.FixtureRequest) -> dict[str, Any]:
+def any_model(request: pytest.FixtureRequest) -> JsonObject:
     """Each of the models in turn."""
     return copy.deepcopy(_model(request.param))
 
 
 @pytest.fixture
-def experiment() -> dict[str, Any]:
+def experiment() -> JsonObject:
     """Two arms, everything there."""
     return copy.deepcopy(_model("experiment"))
 
 
 @pytest.fixture
-def curve() -> dict[str, Any]:
+def curve() -> JsonObject:
     """Commit time over redo size with a sawtooth."""
     return copy.deepcopy(_model("curve"))
 
 
 @pytest.fixture
-def correlation() -> dict[str, Any]:
+def correlation() -> JsonObject:
     """Statements, and what their time goes with."""
     return copy.deepcopy(_model("correlation"))
 
 
 @pytest.fixture
-def hostile() -> dict[str, Any]:
+def hostile() -> JsonObject:
     """Every string tries to break out."""
     return copy.deepcopy(_model("hostile"))
 
 
 @pytest.fixture(params=but(MODELS, *REPEATS))
-def any_page(request: pytest.FixtureRequest) -> tuple[dict[str, Any], str]:
+def any_page(request: pytest.FixtureRequest) -> tuple[JsonObject, str]:
     """Each of the models in turn, with its page."""
     return _model(request.param), rendered.page(_model(request.param))
 

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import report_model_runs
 import report_models
@@ -19,12 +18,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "trace"))
 
 from test_report_cells import MODELS as CELLS
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.model.describe import describe
 
 HERE = Path(__file__).parent / "pinned"
 
 
-def snapshot() -> dict[str, Any]:
+def snapshot() -> JsonObject:
     """A report of two snapshots: numbers, gaps, verdicts, what was not measured."""
     from dbdyno.snapshot.model import columns, lacking, section, table
 
@@ -79,7 +79,7 @@ def snapshot() -> dict[str, Any]:
     }
 
 
-def calibration() -> dict[str, Any]:
+def calibration() -> JsonObject:
     """A fit of a device."""
     import random
 
@@ -91,7 +91,7 @@ def calibration() -> dict[str, Any]:
     return made(np.array([dice.lognormvariate(4, 0.4) for _ in range(5_000)]), name="d", title="made")
 
 
-def claims() -> dict[str, Any]:
+def claims() -> JsonObject:
     """Two claims, one of which does not hold."""
     part = {
         "quantity": "share of flash",
@@ -132,12 +132,12 @@ def claims() -> dict[str, Any]:
     }
 
 
-def traces() -> dict[str, Callable[[], dict[str, Any]]]:
+def traces() -> dict[str, Callable[[], JsonObject]]:
     """The pages about traces, made of one small run."""
     from test_trace_pages import pages_of
     from trace_evidence import order_entry
 
-    def named(name: str) -> dict[str, Any]:
+    def named(name: str) -> JsonObject:
         import tempfile
 
         with tempfile.TemporaryDirectory() as folder:
@@ -149,7 +149,7 @@ def traces() -> dict[str, Callable[[], dict[str, Any]]]:
     return {f"trace {name}": lambda name=name: named(name) for name in names}
 
 
-def check() -> dict[str, Any]:
+def check() -> JsonObject:
     """Two files that were read, one of them not whole, and one refused."""
     closes = {
         "elapsed_ns": 5_000_000,
@@ -193,7 +193,7 @@ def check() -> dict[str, Any]:
     }
 
 
-RUNS: dict[str, Callable[[], dict[str, Any]]] = {
+RUNS: dict[str, Callable[[], JsonObject]] = {
     "experiment": report_models.experiment,
     "four arms": report_models.four_arms,
     "aa": report_models.aa,
@@ -207,7 +207,7 @@ RUNS: dict[str, Callable[[], dict[str, Any]]] = {
     "machine": lambda: describe("exadata-x2"),
 }
 """Pages of runs, and of a machine."""
-PAGES: dict[str, Callable[[], dict[str, Any]]] = {
+PAGES: dict[str, Callable[[], JsonObject]] = {
     **RUNS,
     "claims": claims,
     "calibration": calibration,

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.report.html import render_html
 
 _PAGES: dict[str, str] = {}
 
 
-def page(model: dict[str, Any]) -> str:
+def page(model: JsonObject) -> str:
     """The page of a model; what `render_html` makes of it is a function of the model alone."""
     key = json.dumps(model)
     if key not in _PAGES:
@@ -22,7 +22,7 @@ def page(model: dict[str, Any]) -> str:
     return _PAGES[key]
 
 
-def written(model: dict[str, Any], path: Path) -> Path:
+def written(model: JsonObject, path: Path) -> Path:
     """The page as a file for a browser."""
     path.write_text(page(model), encoding="utf-8")
     return path

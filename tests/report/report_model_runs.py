@@ -8,6 +8,8 @@ import report_models
 from report_models import Model
 from report_parts import make_run
 
+from dbdyno.base.json_types import TableRow
+
 
 def two_curves(apart: float = 1.2) -> Model:
     """A live run beside a model's: one curve without teeth, one with; the second's frame is
@@ -41,7 +43,7 @@ def sweep(settings: int = 6) -> Model:
     }
     curves = []
     for at in range(settings):
-        points: list[dict[str, Any]] = []
+        points: list[TableRow] = []
         for step in range(6):
             jobs = 2**step
             rate = 40.0 * min(jobs, 2 ** (at / 2 + 1))

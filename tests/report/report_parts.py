@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from dbdyno.base.json_types import JsonObject
+
 OPERATIONS = 60_000
 BLOCKS = 20
 WIDTH_S = 0.5
@@ -19,7 +21,7 @@ QUANTILES = (
     *(0.99, 0.995, 0.999, 0.9995, 0.9999),
 )
 
-Model = dict[str, Any]
+Model = JsonObject
 
 
 def make_latencies(dice: np.random.Generator, factor: float) -> np.ndarray[Any, Any]:

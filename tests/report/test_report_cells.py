@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import rendered
 
 import chromium
+from dbdyno.base.json_types import JsonObject
 from dbdyno.pages import page_of, reading
 from dbdyno.report import figures, flat, svg, terminal
 from dbdyno.report.figures import cells_rounds, cells_series, shades, theme
@@ -20,7 +20,7 @@ from vega_lite import accepted
 HOSTILE = "</script><img src=x onerror=alert(1)>\x1b[31m\u202e\n"
 
 
-def recording(cells: int = 3, name: str = "exa1cel{:02}.example.com") -> dict[str, Any]:
+def recording(cells: int = 3, name: str = "exa1cel{:02}.example.com") -> JsonObject:
     """A report of so many cells: steps with a gap, disks with a hole, a sibling that differs."""
     names = [name.format(at + 1) for at in range(cells)]
     steps = [
@@ -108,7 +108,7 @@ def recording(cells: int = 3, name: str = "exa1cel{:02}.example.com") -> dict[st
     }
 
 
-def shown() -> dict[str, Any]:
+def shown() -> JsonObject:
     """What two cells say: a sum, a range, one of them half here."""
     row = {
         "metric": "FL_IO_W",
@@ -150,7 +150,7 @@ def shown() -> dict[str, Any]:
     }
 
 
-def difference() -> dict[str, Any]:
+def difference() -> JsonObject:
     log = {
         "writes": 551342.0,
         "disk_first": 532152.0,
@@ -197,7 +197,7 @@ def difference() -> dict[str, Any]:
     }
 
 
-def skew() -> dict[str, Any]:
+def skew() -> JsonObject:
     return {
         "schema": 1,
         "kind": "cells",
@@ -210,7 +210,7 @@ def skew() -> dict[str, Any]:
     }
 
 
-def hostile() -> dict[str, Any]:
+def hostile() -> JsonObject:
     model = recording(2, HOSTILE + "{}")
     model["facts"]["title"] = model["findings"][0]["text"] = HOSTILE
     model["disks"][0]["disks"] = [HOSTILE, "CD_01"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import rendered
@@ -16,10 +15,11 @@ from test_report_cells import MODELS as CELLS
 import chromium
 import drawn
 from command_line import dbdyno
+from dbdyno.base.json_types import JsonObject
 from dbdyno.report.typography import unbroken
 from soaked import but
 
-PAGES: dict[str, Callable[[], dict[str, Any]]] = {
+PAGES: dict[str, Callable[[], JsonObject]] = {
     **RUNS,
     **{f"cells: {name}": make for name, make in CELLS.items() if "hostile" not in name},
 }

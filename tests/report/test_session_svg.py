@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 import re
 import xml.etree.ElementTree as ET
-from typing import Any
 
 import pytest
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.report import svg
 from dbdyno.report.figures import NARROW, WIDE, Look, session_history, session_svg, theme
 from fresh_dice import fresh_dice
@@ -22,7 +22,7 @@ LEGEND = (10.0, 10.0)
 """Width and height of a square of our legend."""
 
 
-def drawn(dice: random.Random, buckets: int, events: int = 6) -> dict[str, Any]:
+def drawn(dice: random.Random, buckets: int, events: int = 6) -> JsonObject:
     classes = dice.sample(["CPU", "lock", "data read", "log write", "network"], dice.randint(1, 5))
     return {
         "from_us": BEGIN_US,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.store import manifest
 from dbdyno.snapshot.store.folder import Snapshot, Store
@@ -107,7 +107,7 @@ class MadeServer:
         manifest.write(self.store.folder, made)
         self.before = Snapshot(self.store.folder, made)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         return {"version": "16.1", "databases": ["app"], "started_us": 1, "wal_bytes": self.at_s}
 
     def views(self) -> list[View]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dbdyno.base.errors import SnapshotError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.reading.interval import Interval
@@ -52,7 +53,7 @@ class Planted:
         after: Callable[[], object] | None,
         *,
         sampled: bool,
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    ) -> tuple[JsonObject, JsonObject]:
         """The comparison of what is before with what is after, and the report over both."""
         numbers = self._snapshots(load, plant, after or load, sampled)
         store = self.store

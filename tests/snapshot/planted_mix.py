@@ -14,6 +14,7 @@ import psycopg
 from snapshot_help import Lab
 
 from dbdyno.base.errors import SnapshotError
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.taking.take import open_collector, take
@@ -108,9 +109,9 @@ class Case:
 class Found:
     """What a comparison of the two periods says first, and what clients saw."""
 
-    first: dict[str, Any]
-    verdict: dict[str, Any]
-    rows: list[dict[str, Any]]
+    first: JsonObject
+    verdict: JsonObject
+    rows: list[TableRow]
     truth: float | None
     spent: list[Counter[str]] = field(default_factory=list)
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 import psycopg
 from psycopg.conninfo import make_conninfo
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.reading.interval import Interval
@@ -85,18 +86,18 @@ class Lab:
         with self.between(first, last) as interval:
             return interval.query(f"select * from {interval.table(view)} where {where}")
 
-    def report(self, first: Snapshot, last: Snapshot) -> dict[str, Any]:
+    def report(self, first: Snapshot, last: Snapshot) -> JsonObject:
         """The model of the report."""
         with self.between(first, last) as interval:
             return report(interval)
 
 
-def section(model: dict[str, Any], name: str) -> dict[str, Any]:
+def section(model: JsonObject, name: str) -> JsonObject:
     """A section of a report's model."""
     return next(one for one in model["sections"] if one["name"] == name)
 
 
-def line(model: dict[str, Any], name: str, what: str) -> dict[str, Any]:
+def line(model: JsonObject, name: str, what: str) -> JsonObject:
     """The row of a section whose first column says `what`."""
     return next(
         row

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dbdyno.base.errors import SnapshotError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.mariadb.connection import address
 from dbdyno.snapshot.engines.mariadb.live import open_live
 from dbdyno.snapshot.engines.mariadb.sections import CONSUMER
@@ -206,7 +207,7 @@ def test_a_role_without_rights_gets_what_it_may_read(server: MariaServer, store:
     assert record["rows"] == 0 or "problem" in record
 
 
-def made(interval: Interval) -> dict[str, dict[str, Any]]:
+def made(interval: Interval) -> dict[str, JsonObject]:
     return {one["name"]: one for one in report(interval)["sections"]}
 
 

@@ -17,6 +17,7 @@ from oracle_recorded import DSN, Connection, Driver, Snap, instance, state
 
 from command_line import dbdyno as run
 from dbdyno.base.errors import SnapshotError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.live import frame, open_live
 from dbdyno.snapshot.engines.oracle.collector import without_literals
@@ -105,7 +106,7 @@ def test_an_interval_gives_exactly_the_growth(store: Store, snap: Snap) -> None:
         ({"dbid": 8}, "failover"),
     ],
 )
-def test_another_life_gives_no_number(store: Store, snap: Snap, changed: dict[str, Any], word: str) -> None:
+def test_another_life_gives_no_number(store: Store, snap: Snap, changed: JsonObject, word: str) -> None:
     first = snap(state())
     last = snap(state(100, grown=500, instance=instance(100, **changed)))
     with Interval(store, first, last) as interval:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from oracle_recorded import T0, Snap, state
 
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.causes.oracle.reading import OracleChange
 from dbdyno.snapshot.engines.oracle.collector import without_literals
@@ -208,7 +209,7 @@ def steady(made: Made) -> None:
 
 def heads(
     store: Store, snap: Snap, plant: Callable[[Made], None], before: Callable[[Made], None] = steady
-) -> list[dict[str, Any]]:
+) -> list[TableRow]:
     """What the comparison of before and after opens with, and the report over both."""
     made = Made()
     before(made)
@@ -222,7 +223,7 @@ def heads(
         return [compare(store, *periods)["sections"][0], report(interval)["sections"][0]]
 
 
-def first(head: dict[str, Any]) -> str:
+def first(head: JsonObject) -> str:
     return str(head["tables"][0]["rows"][0]["what"]) if head["tables"] and head["tables"][0]["rows"] else "nothing"
 
 

@@ -14,6 +14,7 @@ import pytest
 from snapshot_help import OTHER_STATISTICS, SETTINGS, Lab, section
 
 from command_line import dbdyno
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.plans.explain import TextPlans, read_json
@@ -47,14 +48,14 @@ class Planted:
     logs: dict[str, Path]
     numbers: list[int]
 
-    def model(self, *words: object) -> dict[str, Any]:
+    def model(self, *words: object) -> JsonObject:
         """`dbdyno snap plans` as JSON."""
         done = dbdyno("snap", "plans", *words, "--store", self.lab.store.folder, "--format", "json")
         assert done.returncode == 0, done.stderr
         return dict(json.loads(done.stdout))
 
 
-def flips(model: dict[str, Any]) -> list[dict[str, Any]]:
+def flips(model: JsonObject) -> list[TableRow]:
     return [row for table in section(model, "flips")["tables"] for row in table["rows"]]
 
 

@@ -20,6 +20,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.plans.entries import Clock
 from dbdyno.snapshot.plans.executions import Gathered
 from dbdyno.snapshot.plans.explain import CONDITIONS, TextPlans, UnreadPlanError, read_json
@@ -69,9 +70,9 @@ CLAUSES = (
 )
 
 
-def made(dice: random.Random, depth: int = 0) -> dict[str, Any]:
+def made(dice: random.Random, depth: int = 0) -> JsonObject:
     """A plan as auto_explain's JSON has it."""
-    node: dict[str, Any] = {"Node Type": dice.choice(("Seq Scan", "Index Scan", "Nested Loop", "Sort", "Result"))}
+    node: JsonObject = {"Node Type": dice.choice(("Seq Scan", "Index Scan", "Nested Loop", "Sort", "Result"))}
     if node["Node Type"].endswith("Scan"):
         node |= {"Relation Name": dice.choice(NAMES), "Alias": dice.choice(NAMES)}
     if node["Node Type"] == "Index Scan":
@@ -91,7 +92,7 @@ def quoted(name: str) -> str:
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 
-def as_text(node: dict[str, Any], depth: int = 0) -> list[str]:
+def as_text(node: JsonObject, depth: int = 0) -> list[str]:
     """The same plan as EXPLAIN's text."""
     title = node["Node Type"] + (f" using {quoted(node['Index Name'])}" if "Index Name" in node else "")
     if "Relation Name" in node:
@@ -107,7 +108,7 @@ def as_text(node: dict[str, Any], depth: int = 0) -> list[str]:
     return lines + [line for child in node.get("Plans", ()) for line in as_text(child, depth + 1)]
 
 
-def as_yaml(node: dict[str, Any], indent: int) -> list[str]:
+def as_yaml(node: JsonObject, indent: int) -> list[str]:
     lines = []
     for name, value in node.items():
         if name == "Plans":
@@ -130,7 +131,7 @@ def as_xml(name: str, value: Any) -> str:
     return f"<{name}>{words}</{name}>"
 
 
-def forms(plan: dict[str, Any], text: str) -> dict[str, str]:
+def forms(plan: JsonObject, text: str) -> dict[str, str]:
     """What stands behind `plan:` in the log, in each of the four forms."""
     whole = {"Query Text": text, "Plan": plan}
     return {

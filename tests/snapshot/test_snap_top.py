@@ -18,6 +18,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.evidence.events import wait_class
 from dbdyno.report.live import render_frame
@@ -60,7 +61,7 @@ def reading(second: float, counters: dict[str, Any], **statements: tuple[float, 
     return Reading(int(second * 1e9), counters, {}, {k[1:]: v for k, v in statements.items()})
 
 
-def shown(before: Reading, now: Reading, rows: str = "", looks: int = 0) -> dict[str, Any]:
+def shown(before: Reading, now: Reading, rows: str = "", looks: int = 0) -> JsonObject:
     views = [View("activity", "now", ACTIVITY, rows.encode())]
     return frame(Made(), before, now, (views, looks), 10)  # type: ignore[arg-type]
 

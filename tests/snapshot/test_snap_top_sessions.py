@@ -16,6 +16,7 @@ from test_snap_top import Terminal
 
 from command_line import dbdyno
 from dbdyno.base.errors import SnapshotError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.snap.top_keys import VIEWS, Desk, split
 from dbdyno.report.live import render_frame
 from dbdyno.report.live_sessions import blocking
@@ -128,7 +129,7 @@ def test_every_part_fits_its_screen_and_texts_cannot_command_it(width: int, view
         session(1, user="u" * 70, state="idle in transaction", transaction_us=3_700_000_000),
         session(2, blockers=[1], query="select '\x1b[2J' " * 40, wait="Lock:transactionid", statement_us=1500),
     ]
-    empty: dict[str, Any] = {"profile": [], "states": {}, "notes": [], "classes": None, "statements": None}
+    empty: JsonObject = {"profile": [], "states": {}, "notes": [], "classes": None, "statements": None}
     frame = empty | {
         "title": "made",
         "at": "12:00",

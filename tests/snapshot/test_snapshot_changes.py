@@ -9,6 +9,7 @@ import pytest
 from made_store import MadeServer, counters, key, text
 from snapshot_help import Lab, section, settle
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.engines.view import Options, View
@@ -34,7 +35,7 @@ class Sampled(MadeServer):
         self.roles = {"10": "postgres"}
         self.table_columns: dict[tuple[int, int], tuple[str, str]] = {}
         self.checkpoints = 0
-        self.sessions: list[dict[str, Any]] = []
+        self.sessions: list[TableRow] = []
 
     def step(self, commits: int = 600) -> Snapshot:
         self.at_s += self.every_s

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from snapshot_help import Lab
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.sending.exports import samples
 
 PATH = Path(__file__).resolve().parents[2] / "docs/grafana/dbdyno-snapshots.json"
@@ -19,12 +19,12 @@ UNITS = {"ops", "none", "ns", "Bps", "s", "bytes", "dtdurations", "reqps"}
 
 
 @pytest.fixture(scope="module")
-def dashboard() -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(PATH.read_text())
+def dashboard() -> JsonObject:
+    made: JsonObject = json.loads(PATH.read_text())
     return made
 
 
-def test_it_has_what_grafana_reads_of_a_dashboard(dashboard: dict[str, Any]) -> None:
+def test_it_has_what_grafana_reads_of_a_dashboard(dashboard: JsonObject) -> None:
     """By Grafana's documentation of the JSON model: a title, a schema version, panels on a grid 24 wide that do not
     overlap, each with a source that the user chooses."""
     assert dashboard["title"] and dashboard["uid"] and dashboard["schemaVersion"] >= 36
@@ -50,7 +50,7 @@ def test_it_has_what_grafana_reads_of_a_dashboard(dashboard: dict[str, Any]) -> 
             assert word in variables, word
 
 
-def test_each_query_asks_for_a_metric_that_is_exported(dashboard: dict[str, Any], lab: Lab) -> None:
+def test_each_query_asks_for_a_metric_that_is_exported(dashboard: JsonObject, lab: Lab) -> None:
     lab.run("create table shown (id int)")
     for number in range(2):
         lab.run(f"insert into shown values ({number})")

@@ -12,6 +12,7 @@ from unittest import mock
 import pytest
 from test_sessions import START_US, look, stored, view
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.long_timeline import happenings
@@ -26,7 +27,7 @@ SEED = random.randrange(1 << 32)
 EVENTS = ((None, None), ("Lock", "tuple"), ("IO", "DataFileRead"), ("LWLock", "WALWrite"))
 
 
-def rows_of(dice: random.Random, seconds: int, count: int) -> list[dict[str, Any]]:
+def rows_of(dice: random.Random, seconds: int, count: int) -> list[TableRow]:
     """Sessions of four days: active or idle in a transaction, some of them open for hours, some of them dbdyno's."""
     found = []
     for _ in range(count):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-from typing import Any
 
 import pytest
 from planted import Planted
 from snapshot_help import Lab, section
 
 from command_line import dbdyno
+from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.plans.generic import VIEW, Candidate, candidates, explained, may_be_planned
 from dbdyno.snapshot.store.folder import Snapshot
@@ -43,7 +43,7 @@ def taken(lab: Lab, plans: int = 50) -> Snapshot:
         return take(collector, lab.store, engine_name="postgres")
 
 
-def kept(snapshot: Snapshot) -> dict[str, dict[str, Any]]:
+def kept(snapshot: Snapshot) -> dict[str, JsonObject]:
     """By the beginning of the statement's text."""
     import duckdb
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from made_store import MadeServer, counters, key, text
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.judge.snapshots import compare
 from dbdyno.pages.snapshot import page
 from dbdyno.report.figures import draw, snapshot_series, theme
@@ -127,7 +127,7 @@ def test_a_dropped_index_is_a_cause_only_where_a_statement_or_the_scans_of_its_t
 
 def test_a_database_that_is_never_read_is_told_once_with_its_name(tmp_path: Path):
     class Shut(MadeServer):
-        def facts(self) -> dict[str, Any]:
+        def facts(self) -> JsonObject:
             problem = {"view": "objects", "database": "app", "problem": "no right to connect"}
             return {**super().facts(), "databases": [], "problems": [problem]}
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from made_store import MadeServer
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.causes import change_of
 from dbdyno.snapshot.causes.what_happened import causes, happened
@@ -24,7 +24,7 @@ class Server(MadeServer):
 
     version = 150000
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         return {
             **super().facts(),
             "version": f"{self.version // 10000}.1",

@@ -19,6 +19,7 @@ from made_store import MadeServer
 from psycopg.conninfo import make_conninfo
 from snapshot_help import SETTINGS, Lab, line, section
 
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.shown_settings import SECRET_NAMES, SECRET_WORDS
 from dbdyno.judge.interval_report import judged_report
@@ -41,12 +42,12 @@ SETTINGS_SET = {
 }
 
 
-def table(model: dict[str, Any], name: str, title: str) -> list[dict[str, Any]]:
+def table(model: JsonObject, name: str, title: str) -> list[TableRow]:
     """The rows of a section's table; none where it is not shown."""
     return next((one["rows"] for one in section(model, name)["tables"] if one["title"] == title), [])
 
 
-def lacks(model: dict[str, Any], name: str) -> list[str]:
+def lacks(model: JsonObject, name: str) -> list[str]:
     return [one["why"] for one in section(model, name)["not_measured"]]
 
 
@@ -56,7 +57,7 @@ class Busy:
 
     lab: Lab
     last: Snapshot
-    model: dict[str, Any]
+    model: JsonObject
     sizes: tuple[int, int, int]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from made_store import MadeServer, counters
 
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.reading.interval import Interval
@@ -41,7 +41,7 @@ class Synced(MadeServer):
         return self.step().number
 
 
-def heads(server: Synced, before: list[float], after: list[float]) -> list[dict[str, Any]]:
+def heads(server: Synced, before: list[float], after: list[float]) -> list[TableRow]:
     """What a comparison of these minutes opens with, and a report over all."""
     numbers = [server.minute(before[0]), *(server.minute(ms) for ms in (*before, *after))]
     cut = numbers[len(before)]
@@ -51,7 +51,7 @@ def heads(server: Synced, before: list[float], after: list[float]) -> list[dict[
         return [compare(store, *periods)["sections"][0], report(interval)["sections"][0]]
 
 
-def named(head: dict[str, Any]) -> list[str]:
+def named(head: JsonObject) -> list[str]:
     return [row["what"] for table in head["tables"] for row in table["rows"]]
 
 

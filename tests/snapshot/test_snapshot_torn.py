@@ -8,12 +8,12 @@ import shutil
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from made_store import MadeServer
 
 from command_line import dbdyno as run
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.snapshot.model import Part, in_order
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.names import find
@@ -23,7 +23,7 @@ from dbdyno.snapshot.store.folder import Store
 from dbdyno.snapshot.store.pack import pack_full
 
 COUNT, GROUP = 11, 4
-Rows = dict[str, list[dict[str, Any]] | tuple[str, str | None] | None]
+Rows = dict[str, list[TableRow] | tuple[str, str | None] | None]
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def before(made: Path) -> dict[tuple[int, int], Rows]:
     return neighbours(Store(made))
 
 
-def whole_report(store: Store) -> dict[str, Any]:
+def whole_report(store: Store) -> JsonObject:
     with Interval(store, find(store, "1"), find(store, str(COUNT))) as interval:
         return report(interval)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 from pathlib import Path
-from typing import Any
 
 import pytest
 from psycopg.conninfo import make_conninfo
 from snapshot_help import SETTINGS, Lab, line, never_negative, section
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.engine.os_user import Account, run_as
 from dbdyno.bench.engine.server_paths import free_port
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries, version_of
@@ -52,7 +52,7 @@ class Bare(Lab):
         return self
 
 
-def known_load(lab: Lab) -> dict[str, Any]:
+def known_load(lab: Lab) -> JsonObject:
     """Two snapshots around a load whose counts are known; checks what every version must say."""
     lab.run(
         "create table known (id int primary key, text text)",

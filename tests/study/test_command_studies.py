@@ -7,12 +7,12 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from command_line import dbdyno
 from dbdyno.base.errors import PlanError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.processes import find_program
 from dbdyno.bench.programs.bench import ProgramBench
 from dbdyno.bench.programs.generated_files import makers
@@ -45,9 +45,9 @@ def needs(*programs: str) -> None:
             pytest.skip(f"{name} is not installed")
 
 
-def analysis_of(folder: Path) -> dict[str, Any]:
+def analysis_of(folder: Path) -> JsonObject:
     (run,) = (folder / "runs").iterdir()
-    model: dict[str, Any] = json.loads((run / "analysis.json").read_text())
+    model: JsonObject = json.loads((run / "analysis.json").read_text())
     return model
 
 
@@ -197,7 +197,7 @@ def test_a_curve_on_a_busy_machine_says_first_that_it_was_busy(tmp_path: Path, m
         assert "server" not in cause["sentence"] and "samples" not in " ".join(cause["evidence"])
 
 
-def judged(folder: Path) -> dict[str, Any]:
+def judged(folder: Path) -> JsonObject:
     text = """title = "sleeps"
 [workload]
 command = "sleep {long}"

@@ -14,6 +14,7 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.base.errors import PlanError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.run import Run
 from dbdyno.report.figures import sweep
 from dbdyno.report.html import render_html
@@ -59,7 +60,7 @@ def test_the_knee_is_the_headline_with_what_it_gains_and_what_more_brings(tmp_pa
 
 def test_a_reason_that_takes_the_verdict_of_several_arms_is_said_once():
     """The base drifted: the headline stood a second time below itself, for the other arms."""
-    model: dict[str, Any] = {"verdict": {}, "kind": "sweep", "metrics": []}
+    model: JsonObject = {"verdict": {}, "kind": "sweep", "metrics": []}
     conclude(model, {name: Withheld(why) for name, why in (("b", "It drifted."), ("c", "It drifted."), ("d", "Lost."))})
     assert (model["verdict"]["headline"], model["verdict"]["sentences"]) == ("It drifted.", ["Lost."])
     assert [own["arm"] for own in model["verdict"]["withheld"]] == ["b", "c", "d"]

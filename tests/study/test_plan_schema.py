@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
 
 from command_line import dbdyno
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.plan import keys
 from dbdyno.study.plan.new import example_plan
 from dbdyno.study.plan.schema import plan_schema
@@ -20,7 +20,7 @@ PLANS = sorted(ROOT.glob("examples/**/*.toml"))
 ARMS = '\n[[arm]]\nname = "a"\n[[arm]]\nname = "b"\n'
 
 
-def valid(plan: dict[str, Any]) -> bool:
+def valid(plan: JsonObject) -> bool:
     return jsonschema.Draft202012Validator(plan_schema()).is_valid(plan)
 
 

@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pytest
 
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.evidence.run import Block
 from dbdyno.study.analysis.drawn.over_time import over_time
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
@@ -29,7 +30,7 @@ def row(arm: int, user_us: float, *, system_us: float = 0.0, read: float | None 
     }
 
 
-def told(*rows: dict[str, Any], bases: list[int] | None = None) -> list[str]:
+def told(*rows: TableRow, bases: list[int] | None = None) -> list[str]:
     model = {"resources": list(rows), "arms": [{"name": f"arm {at}"} for at in range(len(rows))]}
     given = bases or [0] * len(rows)
     arms = [SimpleNamespace(base=base) for base in given]
@@ -67,13 +68,13 @@ def test_one_arm_or_one_without_cpu_tells_nothing():
     assert told(row(0, 0), row(1, 1)) == []
 
 
-def spent(arm: int, cpu_ns: int, *, failed: int = 0, read: int = 0) -> dict[str, Any]:
+def spent(arm: int, cpu_ns: int, *, failed: int = 0, read: int = 0) -> JsonObject:
     """An arm's share of a block's report: 100 transactions."""
     ticks = {"user_ns": 10_000_000, "system_ns": 0, "on_cpu_ns": cpu_ns}
     return {"arm": arm, "transactions": 100, "errors": failed, **ticks, "read_bytes": read, "write_bytes": 0}
 
 
-def ran(number: int, *arms: dict[str, Any]) -> Block:
+def ran(number: int, *arms: JsonObject) -> Block:
     report = {"wall_ns": 2 * SECOND, "arms": list(arms)}
     return Block(number, "measure", 3 * number * SECOND, (3 * number + 2) * SECOND, 0, [], report=report)
 

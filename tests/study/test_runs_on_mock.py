@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dbdyno.base.errors import EvidenceError, PlanError, TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.signals import Interrupted
 from dbdyno.bench.kinds import KINDS, Kind, kind_of
 from dbdyno.bench.mock.bench import MockBench
@@ -47,7 +48,7 @@ def plan(other: str = "mean_us = 1100", *, every: str = "", blocks: int = 8) -> 
     return parse_plan(PLAN % (every, blocks, other), Path("plan.toml"))
 
 
-def judged(made: Plan, folder: Path) -> dict[str, Any]:
+def judged(made: Plan, folder: Path) -> JsonObject:
     return analyse(start(made, folder, seed=1))
 
 
@@ -55,7 +56,7 @@ def calls(run: Run) -> list[bytes]:
     return [path.read_bytes() for path in sorted((run.path / "calls").glob("b*.parquet"))]
 
 
-def failed(model: dict[str, Any]) -> set[str]:
+def failed(model: JsonObject) -> set[str]:
     return {gate["code"] for gate in model["gates"] if gate["ok"] is False}
 
 

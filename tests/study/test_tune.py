@@ -10,6 +10,7 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.base.errors import PlanError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.study.plan.confirm import confirming
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import plan_to_resume
@@ -22,7 +23,7 @@ def plan(times_us: dict[str, float], folder: Path, *, blocks: int = 20, more: st
     (folder / "p.toml").write_text(text)
 
 
-def manifest(folder: Path, which: str) -> dict[str, Any]:
+def manifest(folder: Path, which: str) -> JsonObject:
     (path,) = (path for path in (folder / "runs").iterdir() if ("race" in path.name) is (which == "race"))
     return json.loads((path / "manifest.json").read_text())
 

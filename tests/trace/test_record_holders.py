@@ -16,6 +16,7 @@ from record_help import binaries_of, copied, loaded, recorded, session
 from watch_help import own_server
 
 from dbdyno.base.errors import TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.study.analysis.traces.compare import compare_traces
 from dbdyno.study.analysis.traces.question import Question
@@ -87,7 +88,7 @@ def planted(
         return holders(traces)
 
 
-def words(page: dict[str, Any]) -> str:
+def words(page: JsonObject) -> str:
     return " ".join(cause["sentence"] for cause in page["why"][0]["causes"])
 
 

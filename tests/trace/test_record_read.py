@@ -19,6 +19,7 @@ from watch_help import as_server, place_for_server
 from command_line import dbdyno
 from dbdyno import _core
 from dbdyno.base.errors import TargetError, TraceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.cli.trace.record import line
 from dbdyno.trace.record.looks import of_looks
@@ -212,7 +213,7 @@ def test_a_process_that_is_no_server_is_refused() -> None:
         pass
 
 
-REPORT: dict[str, Any] = {
+REPORT: JsonObject = {
     "mode": "read",
     "elapsed_ns": 10_000_000_000,
     "notes": 0,

@@ -18,6 +18,7 @@ from random_statements import LEFT, TABLES, Statements
 from record_help import session
 
 from command_line import dbdyno
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 LINES = (
@@ -59,7 +60,7 @@ def asked(where: dict[str, Any], question: str) -> list[tuple[Any, ...]]:
         return connection.execute(question).fetchall()
 
 
-def replayed(run: Path, copy: dict[str, Any], *words: str) -> dict[str, Any]:
+def replayed(run: Path, copy: JsonObject, *words: str) -> JsonObject:
     """The report of a replay that may write, as fast as it can."""
     options = ("--writes", "--speed", "max", "--format", "json", *words)
     done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy), *options)

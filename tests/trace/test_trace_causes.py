@@ -14,6 +14,7 @@ from trace_batch import LOCK, Batch, write_batch
 from trace_text import REAL, needs_data
 
 from dbdyno.base.errors import TraceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
 from dbdyno.study.analysis.traces.account import CPU, Account, Part
@@ -40,7 +41,7 @@ PLANTED = {
     "slow commits": ({"sync_us": 90_000}, "a log file sync takes"),
     "more orders": ({"orders": 120}, "is executed 120 times instead of 60"),
 }
-BASES: dict[str, dict[str, Any]] = {"more orders": {"block": True}, "slow commits": {"commit_every": 5}}
+BASES: dict[str, JsonObject] = {"more orders": {"block": True}, "slow commits": {"commit_every": 5}}
 
 
 def compared(folder: Path, one: Batch, two: Batch, **question: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from trace_text import ROOT, trace
 
 from command_line import dbdyno
 from dbdyno.base.errors import TraceError
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.report.terminal import render_text
 from dbdyno.trace.columns import COLUMNS, CORE
 from dbdyno.trace.expression import condition, split, value
@@ -25,7 +26,7 @@ def rows(by: str = "event", where: str | None = None, file: Path = EXAMPLE, **mo
     return list(page["profile"]["rows"])
 
 
-def by_name(found: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def by_name(found: list[TableRow]) -> dict[str, JsonObject]:
     return {row["name"]: row for row in found}
 
 

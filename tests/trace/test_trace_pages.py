@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from trace_evidence import Evidence, order_entry
@@ -11,6 +10,7 @@ from trace_profile_json import line, profile
 
 import chromium
 import drawn
+from dbdyno.base.json_types import JsonObject
 from dbdyno.report import figures
 from dbdyno.report.html import render_html, write_html
 from dbdyno.report.terminal import render_text, rows
@@ -24,7 +24,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>'\"--&amp;{{7*7}}\u2028\u202e\x1
 PAGES = ("profile", "sql", "events", "waits", "tree", "timeline", "report")
 
 
-def pages_of(folder: Path) -> dict[str, dict[str, Any]]:
+def pages_of(folder: Path) -> dict[str, JsonObject]:
     with open_traces([str(folder)]) as opened:
         return {
             "profile": page_of(profile(), Request(), ["a.trc"]),
@@ -38,12 +38,12 @@ def pages_of(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, JsonObject]:
     return pages_of(order_entry(3, 60).write(tmp_path_factory.mktemp("m") / "run"))
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> dict[str, JsonObject]:
     made = Evidence()
     made.statement(HOSTILE, HOSTILE)
     inner = made.wait(HOSTILE, HOSTILE, end_us=90, elapsed_us=50, statement=HOSTILE, parameters=HOSTILE)

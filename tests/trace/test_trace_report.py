@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -13,6 +12,7 @@ from trace_batch import Batch, write_batch
 from trace_evidence import Evidence
 from trace_text import trace
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.main import cli
 from dbdyno.report.branches import fitting, indented
 from dbdyno.report.html import render_html
@@ -40,7 +40,7 @@ def batch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(batch: Path) -> dict[str, Any]:
+def model(batch: Path) -> JsonObject:
     with open_traces([str(batch)], Options(binds=True)) as traces:
         return json.loads(json.dumps(report_page(traces), allow_nan=False))
 
@@ -56,7 +56,7 @@ def test_the_report_of_a_run_that_is_a_trace_is_the_page_on_that_trace(batch: Pa
     assert "TABLE ACCESS FULL ORDER_LINES" in Path(run, "report.html").read_text()
 
 
-def test_the_page_holds_what_each_command_shows(model: dict[str, Any]):
+def test_the_page_holds_what_each_command_shows(model: JsonObject):
     assert sum(row["total_ns"] for row in model["profile"]["rows"]) == model["facts"]["elapsed_ns"]
     query = next(entry for entry in model["statements"] if entry["statement"] == "s000000000101")
     assert query["plans"][0]["lines"][0]["operation"] == "TABLE ACCESS FULL ORDER_LINES"
@@ -69,7 +69,7 @@ def test_the_page_holds_what_each_command_shows(model: dict[str, Any]):
     assert model["mostly"]["db file sequential read"] == {"statement": "s000000000101", "share": 1.0}
 
 
-def test_the_statement_that_has_most_of_the_cpu_is_named_with_it(model: dict[str, Any]):
+def test_the_statement_that_has_most_of_the_cpu_is_named_with_it(model: JsonObject):
     own = {entry["statement"]: entry["total"]["cpu_ns"] for entry in model["statements"]}
     most = max(own, key=lambda statement: own[statement])
     assert model["mostly"]["CPU"] == {"statement": most, "share": pytest.approx(own[most] / sum(own.values()))}
@@ -79,7 +79,7 @@ def test_the_statement_that_has_most_of_the_cpu_is_named_with_it(model: dict[str
     assert f"% of it in statement {most} ({text[:30]}" in cpu["sentence"], "an identifier alone tells nobody"
 
 
-def test_binds_are_shown_where_they_were_kept_and_nowhere_else(model: dict[str, Any], batch: Path):
+def test_binds_are_shown_where_they_were_kept_and_nowhere_else(model: JsonObject, batch: Path):
     update = next(entry for entry in model["statements"] if entry["statement"] == "s000000000102")
     assert update["binds"][0]["values"] == ["4711"]
     assert "Bind#0 = 4711" in render_html(model)
@@ -87,7 +87,7 @@ def test_binds_are_shown_where_they_were_kept_and_nowhere_else(model: dict[str, 
         assert "4711" not in json.dumps(report_page(traces))
 
 
-def test_every_link_of_the_page_leads_somewhere(model: dict[str, Any]):
+def test_every_link_of_the_page_leads_somewhere(model: JsonObject):
     page = render_html(model)
     places = set(re.findall(r' id="([^"]+)"', page))
     links = re.findall(r'href="#([^"]+)"', page)
@@ -99,7 +99,7 @@ def test_every_link_of_the_page_leads_somewhere(model: dict[str, Any]):
         assert words in page
 
 
-def test_the_page_is_text_and_rows_as_well(model: dict[str, Any]):
+def test_the_page_is_text_and_rows_as_well(model: JsonObject):
     for width in (60, 100):
         text = render_text(model, width=width, color=False)
         assert max(map(len, text.splitlines())) <= width
@@ -199,7 +199,7 @@ def test_one_stretch_and_several_are_told_in_the_right_number_and_together(tmp_p
     ]
 
 
-def test_warnings_never_fill_the_page(model: dict[str, Any]):
+def test_warnings_never_fill_the_page(model: JsonObject):
     many = [{"code": str(at), "text": f"{'word ' * 200}{at}", "next": ""} for at in range(17)]
     lines = render_text({**model, "warnings": many}, width=80, color=False).splitlines()
     assert sum("word word" in line for line in lines) <= 12

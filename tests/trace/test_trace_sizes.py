@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from trace_text import trace
 
+from dbdyno.base.json_types import TableRow
 from dbdyno.trace.source import Traces, open_traces, read_trace
 from dbdyno.trace.statements import Request, statements_page
 from dbdyno.trace.waits import Request as WaitsRequest
@@ -19,7 +20,7 @@ def asked(traces: Traces, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     queries: list[str] = []
     original = Traces.rows
 
-    def rows(self: Traces, query: str, parameters: Any = None) -> list[dict[str, Any]]:
+    def rows(self: Traces, query: str, parameters: Any = None) -> list[TableRow]:
         queries.append(query)
         return original(self, query, parameters)
 

@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.evidence.trace_tables import TABLES
 
 START_NS = 1_795_255_200_000_000_000
@@ -40,10 +41,10 @@ class Evidence:
 
     def __init__(self, arm: str = "") -> None:
         self.arm = arm
-        self.rows: dict[str, list[dict[str, Any]]] = {table: [] for table in TABLES}
+        self.rows: dict[str, list[TableRow]] = {table: [] for table in TABLES}
         self.numbers = 0
         self.spans: dict[int, list[int]] = {}
-        self.numbered: dict[int, tuple[dict[str, Any], str]] = {}
+        self.numbered: dict[int, tuple[JsonObject, str]] = {}
         self.rows["contexts"].append({"context": 0, "module": "app", "service": "shop"})
 
     def statement(self, key: str, text: str, **more: Any) -> None:
@@ -145,12 +146,12 @@ class Evidence:
             row, key = self.numbered[child]
             row[key] = parent
 
-    def _keep(self, table: str, number: int, key: str, row: dict[str, Any]) -> None:
+    def _keep(self, table: str, number: int, key: str, row: TableRow) -> None:
         """Appends a row, and notes which of its keys names the call it belongs to."""
         self.rows[table].append(row)
         self.numbered[number] = (row, key)
 
-    def _place(self, session: int, end_us: int, elapsed_us: int) -> tuple[int, dict[str, Any]]:
+    def _place(self, session: int, end_us: int, elapsed_us: int) -> tuple[int, JsonObject]:
         self.numbers += 1
         number = (session << 40) | self.numbers
         span = self.spans.setdefault(session, [end_us - elapsed_us, end_us])
@@ -222,7 +223,7 @@ class Evidence:
         return folder
 
 
-def _write(rows: list[dict[str, Any]], table: str, path: Path) -> None:
+def _write(rows: list[TableRow], table: str, path: Path) -> None:
     columns = [column.split() for column in TABLES[table].split(", ")]
     arrays = {}
     for name, kind in columns:

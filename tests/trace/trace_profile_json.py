@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
+
 US = 1_000
 
 
-def line(name: str, what: str, class_: str, waits: list[int], key: dict[str, Any] | None = None) -> dict[str, Any]:
+def line(name: str, what: str, class_: str, waits: list[int], key: JsonObject | None = None) -> JsonObject:
     """A line of waits of these lengths in us."""
     ordered = sorted(waits)
     histogram: dict[int, list[int]] = {}

@@ -13,6 +13,7 @@ import pytest
 
 starlette = pytest.importorskip("starlette", reason="starlette is not here; make setup-test")
 
+from dbdyno.base.json_types import JsonObject  # noqa: E402
 from dbdyno.ui.app import application  # noqa: E402
 from dbdyno.ui.guard import Access  # noqa: E402
 from dbdyno.ui.places import Places  # noqa: E402
@@ -53,7 +54,7 @@ class Browser:
         path = "/" + parts.path if address.startswith("//") else parts.path
         sent: list[Any] = []
 
-        async def receive() -> dict[str, Any]:
+        async def receive() -> JsonObject:
             return {"type": "http.request", "body": b"", "more_body": False}
 
         async def send(message: Any) -> None:

@@ -6,8 +6,8 @@ Metrics are those of the cell's collections; everything else is current when ask
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.catalogue import metric
 from dbdyno_rig.alerts import Alert
 from dbdyno_rig.rack import Row, Sample
@@ -93,7 +93,7 @@ def _grid_disks(cell: CellState) -> list[Thing]:
     return sorted(found, key=lambda one: one["name"].text)
 
 
-def _flash_disks(facts: dict[str, Any]) -> str:
+def _flash_disks(facts: JsonObject) -> str:
     return ",".join(disk["name"] for disk in facts["cell_disks"] if disk["flash"])
 
 

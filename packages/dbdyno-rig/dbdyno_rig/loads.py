@@ -11,9 +11,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dbdyno.base.errors import ModelError
+from dbdyno.base.json_types import JsonObject
 from dbdyno_rig.rack import Load
 
 SESSIONS = 8
@@ -70,14 +70,14 @@ def load_of(given: Sequence[str], *, sessions: int | None, seed: int, settings: 
     return Load(workload, first, seed, {**machine, **settings}, tuple(beside))
 
 
-def workload_of(text: str) -> dict[str, Any]:
+def workload_of(text: str) -> JsonObject:
     """Return the workload written as `kind,key=value,...` in the form that the core reads.
 
     Raises:
         ModelError: A pair is not KEY=VALUE.
     """
     kind, *pairs = text.split(",")
-    found: dict[str, Any] = {"kind": kind}
+    found: JsonObject = {"kind": kind}
     for pair_text in pairs:
         key, value = pair(pair_text, "--workload")
         found[key] = _number(value)

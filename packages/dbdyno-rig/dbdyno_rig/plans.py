@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.numbers import number_and_unit
 from dbdyno_rig.language import Change, Value, refuse, syntax, text_of
 from dbdyno_rig.state import CellState
@@ -63,7 +64,7 @@ def _known_as(name: str) -> str:
     return "other" if name.lower() in ("other", "default") else name
 
 
-def _in_model(directive: dict[str, str]) -> dict[str, Any]:
+def _in_model(directive: dict[str, str]) -> JsonObject:
     return {
         "share": int(directive.get("share", 0)),
         "level": int(directive.get("level", 0)),

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.model.machine import machine_of
 
 MINUTE_NS = 60 * 10**9
@@ -95,10 +96,10 @@ class Rack:
     def _numbers(self) -> range:
         return range(len(self.names))
 
-    def cell(self, number: int) -> dict[str, Any]:
+    def cell(self, number: int) -> JsonObject:
         """Return the current facts and contents of a cell, as the core reports them."""
         self.facts = self.core.facts()
-        found: dict[str, Any] = self.facts["cells"][number]
+        found: JsonObject = self.facts["cells"][number]
         return found
 
     def command(self, number: int, do: str, **given: Any) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno_rig.alerts import Alerts
 from dbdyno_rig.rack import Rack
 
@@ -51,11 +51,11 @@ class CellState:
         self.changing = threading.Lock()
         rack.listeners[number].append(self.alerts.collected)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return the current state of the cell in the model."""
         return self.rack.cell(self.number)
 
-    def free_bytes(self, facts: dict[str, Any], cell_disk: dict[str, Any]) -> int:
+    def free_bytes(self, facts: JsonObject, cell_disk: JsonObject) -> int:
         """Return the bytes of a cell disk that are not allocated."""
         of_flash = sum(1 for disk in facts["cell_disks"] if disk["flash"])
         used = sum(g["bytes"] for g in facts["grid_disks"] if g["cell_disk"] == cell_disk["name"])
@@ -65,7 +65,7 @@ class CellState:
         return max(0, int(cell_disk["bytes"]) - int(used))
 
 
-def _directive(name: str, directive: dict[str, Any]) -> str:
+def _directive(name: str, directive: JsonObject) -> str:
     """Return a directive of the model in CellCLI's syntax."""
     words = [f"name={name}"]
     if directive["level"]:

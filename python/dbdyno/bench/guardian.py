@@ -37,6 +37,7 @@ from typing import Any
 
 from dbdyno.base.closing import Closing
 from dbdyno.base.errors import TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.processes import python_command, python_environment
 from dbdyno.bench.restoration import Claims, error_record, put_back_all, undo_lasts
 from dbdyno.bench.unanswered import is_unanswered
@@ -206,7 +207,7 @@ class Guardian(Closing):
                 next_step="run the command again; if the error repeats, check what ends processes on this machine",
             )
 
-    def _ask(self, message: dict[str, Any], patience_s: float) -> dict[str, Any] | None:
+    def _ask(self, message: JsonObject, patience_s: float) -> JsonObject | None:
         """Send a message and return its answer, or None on timeout; late answers to earlier messages are skipped."""
         process = self._process = self._process or _spawn(self._journal)
         assert process.stdin is not None and process.stdout is not None
@@ -215,7 +216,7 @@ class Guardian(Closing):
         with contextlib.suppress(OSError):
             _write_all(process.stdin.fileno(), b"\n" + json.dumps(message).encode() + b"\n")
             while line := _read_line(process.stdout.fileno(), patience_s):
-                answer: dict[str, Any] = json.loads(line)
+                answer: JsonObject = json.loads(line)
                 if answer["sequence"] == self._sequence:
                     return answer
         return None
@@ -250,7 +251,7 @@ def _read_line(descriptor: int, patience_s: float) -> bytes:
     return line
 
 
-def _remember(message: dict[str, Any], held: dict[int, Undo], claims: Claims) -> None:
+def _remember(message: JsonObject, held: dict[int, Undo], claims: Claims) -> None:
     """Apply one message from the parent to the stored undos and claims."""
     if message["op"] == "claim":
         claims.of(message["connection"]).hold(message["run"])

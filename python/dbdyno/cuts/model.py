@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import asdict
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from dbdyno.base.device_types import FaultRow
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cuts.plan import CutPlan
 
 SCHEMA = 1
@@ -79,7 +80,7 @@ class CampaignModel(TypedDict):
     schema: int
     kind: str
     title: str
-    plan: dict[str, Any]
+    plan: JsonObject
     version: str
     seed: int
     cuts: list[CutRow]

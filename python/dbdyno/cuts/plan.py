@@ -15,6 +15,7 @@ from typing import Any
 
 from dbdyno.base.errors import DeviceError
 from dbdyno.base.files import given_toml
+from dbdyno.base.json_types import JsonObject
 
 ENGINES = ("sqlite", "postgres", "mariadb", "evidence")
 NAMES = ("with-folders", "with-files")
@@ -149,7 +150,7 @@ def plan_of(name: str) -> CutPlan:
     return checked(given_toml(Path(name), DeviceError), name)
 
 
-def checked(values: dict[str, Any], where: str) -> CutPlan:
+def checked(values: JsonObject, where: str) -> CutPlan:
     """Return the plan of the values of a file.
 
     Raises:

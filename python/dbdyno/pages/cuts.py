@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from dbdyno.base.json_types import JsonObject
 from dbdyno.page import Head, Page, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -77,7 +78,7 @@ def _sums(model: Analysis) -> Section:
     return Section("cuts_sums", "In all", facts=facts)
 
 
-def _lost(sums: dict[str, Any]) -> str:
+def _lost(sums: JsonObject) -> str:
     if not sums.get("lost"):
         return "none"
     age = fmt.count(round(sums.get("oldest_lost_ms") or 0))

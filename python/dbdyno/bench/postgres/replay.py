@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.base.errors import TargetError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.clients.external_load import Part
 from dbdyno.bench.postgres.keys.plan import key_plan
 from dbdyno.evidence.capture_keys import KeyPlan, unmapped
@@ -181,7 +182,7 @@ class Replays(Part):
             "lines": [],
         }
 
-    def _turn(self, block: int, arm: int, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _turn(self, block: int, arm: int, number: int) -> tuple[JsonObject, JsonObject]:
         from dbdyno import _core
 
         if self.writes and arm not in self.fresh:
@@ -220,7 +221,7 @@ class Replays(Part):
         }
         return row, told
 
-    def _request(self, arm: int) -> dict[str, Any]:
+    def _request(self, arm: int) -> JsonObject:
         """Return the input of the core's replay; it contains passwords, so it must be kept in memory only."""
         own, work = self.spec["arms"][arm], self.ready.plan.workload
         connection = dict(own["connection"])

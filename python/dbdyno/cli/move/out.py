@@ -153,7 +153,7 @@ def _refuse(source: str, to: str, rest: Mapping[str, Any]) -> None:
         raise click.UsageError("--engine spark moves only tables of PostgreSQL into a folder of Parquet files")
 
 
-def _elsewhere(source: str, to: str, level: str, how: JobOptions, rest: dict[str, Any]) -> bool:
+def _elsewhere(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> bool:
     """Handle the variants that have little in common with the others; return False if it is none of them."""
     if source.startswith(move_wide.SCHEME):
         move_wide.take_rows(source, to, rest)
@@ -171,7 +171,7 @@ def _elsewhere(source: str, to: str, level: str, how: JobOptions, rest: dict[str
     return False
 
 
-def _write(source: str, to: str, level: str, how: JobOptions, rest: dict[str, Any]) -> None:
+def _write(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.reading.single import write
@@ -189,7 +189,7 @@ def _write(source: str, to: str, level: str, how: JobOptions, rest: dict[str, An
         click.echo(line, err=to == "-")
 
 
-def _take_away(source: str, to: str, level: str, how: JobOptions, rest: dict[str, Any]) -> None:
+def _take_away(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Copy to a folder on a Hadoop file system; the ledger is in --job."""
     refuse(rest, (*IN_ONLY, "into"), "is not for the way to a Hadoop file system")
     if Path(source).exists() or source == "-" or mariadb.is_mariadb(source):
@@ -203,7 +203,7 @@ def _take_away(source: str, to: str, level: str, how: JobOptions, rest: dict[str
 
 
 def _take(
-    source: str, folder: Path, level: str, how: JobOptions, rest: dict[str, Any], *, place: str | None = None
+    source: str, folder: Path, level: str, how: JobOptions, rest: Mapping[str, Any], *, place: str | None = None
 ) -> None:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.snapshot_holder import held

@@ -7,7 +7,6 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.move.nouns import counted
@@ -158,7 +157,7 @@ def _share(row: TableRow) -> str:
 
 def _statements(turns: Sequence[Turn]) -> list[TableRow]:
     """Return the statements whose answers differed from the capture's, with counts by side."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, JsonObject] = {}
     for turn in turns:
         for one in turn.report["differing"]:
             row = found.setdefault(one["statement"], {"text": one["statement"]})

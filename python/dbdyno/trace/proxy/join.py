@@ -13,9 +13,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dbdyno.base.errors import TraceError
+from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.evidence.captures import FORMAT as WIRE
 from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.run import Run
@@ -84,7 +85,7 @@ class _Runs(NamedTuple):
     server: Run
 
 
-def join_page(client: Path, server: Path) -> dict[str, Any]:
+def join_page(client: Path, server: Path) -> JsonObject:
     """Return the page about two runs.
 
     Raises:
@@ -97,7 +98,7 @@ def join_page(client: Path, server: Path) -> dict[str, Any]:
             create_views(connection, run, name)
         connection.execute(_PARTS)
 
-        def rows(question: str) -> list[dict[str, Any]]:
+        def rows(question: str) -> list[TableRow]:
             cursor = connection.execute(question)
             names = [column[0] for column in cursor.description or []]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
@@ -141,12 +142,12 @@ def _opened(folder: Path, form: str, command: str) -> Run:
     return run
 
 
-def _share(facts: dict[str, Any]) -> float:
+def _share(facts: JsonObject) -> float:
     """Return the matched share of the clients' time."""
     return facts["client_ns"] / facts["client_calls_ns"] if facts["client_calls_ns"] else 0.0
 
 
-def _answer(facts: dict[str, Any], events: list[dict[str, Any]], statements: list[dict[str, Any]]) -> Iterator[str]:
+def _answer(facts: JsonObject, events: list[TableRow], statements: list[TableRow]) -> Iterator[str]:
     client_ns, server_ns = facts["client_ns"], facts["server_ns"]
     if _share(facts) < ENOUGH:
         yield (
@@ -175,7 +176,7 @@ def _answer(facts: dict[str, Any], events: list[dict[str, Any]], statements: lis
     yield f"Between their calls these clients thought for {facts['think_ns'] / 1e9:.3f} s."
 
 
-def _doubts(facts: dict[str, Any]) -> Iterator[str]:
+def _doubts(facts: JsonObject) -> Iterator[str]:
     alone = facts["client_sessions"] - facts["sessions"]
     if alone:
         yield f"{alone:,} of {facts['client_sessions']:,} sessions of the proxy are not in the recording."

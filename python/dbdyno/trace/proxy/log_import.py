@@ -19,6 +19,7 @@ from typing import Any
 
 from dbdyno import _core
 from dbdyno.base.errors import TraceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.version import VERSION
 from dbdyno.evidence.captures import FORMAT, MARIADB
 from dbdyno.evidence.encryption import encrypting, read_key
@@ -82,7 +83,7 @@ def import_logs(
     return Imported(report, refused, notes)
 
 
-def _request(sources: LogSources, out: Path, database: str | None) -> dict[str, Any]:
+def _request(sources: LogSources, out: Path, database: str | None) -> JsonObject:
     files = [asdict(file) | {"path": str(file.path)} for file in sources.files]
     return {
         "out": str(out),
@@ -172,7 +173,7 @@ _LOG_ALL_MARIADB = "set slow_query_log = on, long_query_time = 0 and min_examine
 
 def _manifest(
     report: Report, sources: LogSources, refused: Sequence[str], notes: Sequence[str], title: str, started: str
-) -> dict[str, Any]:
+) -> JsonObject:
     engine = "MariaDB" if sources.is_mariadb else "PostgreSQL"
     first = Path(report["files"][0]["path"]).name
     more = len(report["files"]) - 1

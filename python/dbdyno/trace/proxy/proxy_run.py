@@ -19,6 +19,7 @@ from typing import Any
 
 from dbdyno import _core
 from dbdyno.base.errors import TraceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.base.version import VERSION
 from dbdyno.evidence.captures import FORMAT
 from dbdyno.evidence.encryption import encrypting, read_key
@@ -55,14 +56,14 @@ class Proxying:
     """A running proxy; `report` is the core's report about it, while it runs and at the end."""
 
     proxy: Any
-    report: dict[str, Any] = field(default_factory=dict)
+    report: JsonObject = field(default_factory=dict)
 
     @property
     def address(self) -> str:
         """Return the address that clients connect to."""
         return str(self.proxy.address())
 
-    def look(self) -> dict[str, Any]:
+    def look(self) -> JsonObject:
         """Return the current report."""
         found = json.loads(self.proxy.progress())
         if found:
@@ -141,7 +142,7 @@ def proxying(wanted: ProxyOptions, out: Path) -> Iterator[Proxying]:
         Run(aside, manifest_of(made.report, wanted, started)).save(status="complete")
 
 
-def manifest_of(report: dict[str, Any], wanted: ProxyOptions, started: str) -> dict[str, Any]:
+def manifest_of(report: JsonObject, wanted: ProxyOptions, started: str) -> JsonObject:
     """Return the manifest of the proxy's evidence for the core's report."""
     version = str(report.get("version", "")).partition(" ")[0]
     return {
@@ -169,7 +170,7 @@ def manifest_of(report: dict[str, Any], wanted: ProxyOptions, started: str) -> d
     }
 
 
-def warnings_of(report: dict[str, Any], wanted: ProxyOptions) -> list[str]:
+def warnings_of(report: JsonObject, wanted: ProxyOptions) -> list[str]:
     """Return the warnings about the evidence, as sentences."""
     found = [
         "Times are the clients' side, seen on the wire: a call lasts from its message to the end of its answer, network"

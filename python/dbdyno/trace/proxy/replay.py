@@ -18,6 +18,7 @@ from typing import Any
 
 from dbdyno import _core
 from dbdyno.base.errors import TraceError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.capture_keys import KeyPlan
 from dbdyno.evidence.capture_keys import sentences as key_sentences
 from dbdyno.evidence.captures import LIMITS, captured
@@ -49,12 +50,12 @@ class Replaying:
     """A running replay; `report` is its result when it is over, and `elapsed_ns` the times of timed transactions."""
 
     player: Any
-    report: dict[str, Any] = field(default_factory=dict)
+    report: JsonObject = field(default_factory=dict)
     elapsed_ns: list[int] = field(default_factory=list)
 
-    def look(self) -> dict[str, Any]:
+    def look(self) -> JsonObject:
         """Return its progress."""
-        found: dict[str, Any] = json.loads(self.player.progress())
+        found: JsonObject = json.loads(self.player.progress())
         return found
 
     def is_over(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from starlette.requests import Request
 
 from dbdyno.base.errors import CellsError
+from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.record import KIND
 from dbdyno.page import Figure, Head, Page, Section
 from dbdyno.pages import format as fmt
@@ -48,7 +49,7 @@ def view(request: Request) -> View:
     )
 
 
-def _panels(model: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _panels(model: Mapping[str, Any]) -> Iterator[tuple[str, JsonObject]]:
     for family in model.get("families") or ():
         for panel in family["panels"]:
             yield str(family["name"]), panel
