@@ -134,14 +134,14 @@ def plan_text(model: Mapping[str, Any], finding: Mapping[str, Any], load: Load |
         engine=facts.get("identity") or "",
         load=load_name(ran),
         gains=test["gains"],
-        predicted=_predicted(finding, load_name(ran)),
+        predicted=_prediction_of(finding, load_name(ran)),
     )
     comments = _comments(finding, facts, experiment, way, load)
     body = "".join(f"# {line(one, _LONGEST)}\n" if one else "#\n" for one in comments) + "\n"
     body += _body(experiment, ran, way, _sessions(finding))
     about = {name: value for name, value in asdict(experiment).items() if value is not None}
     head = json.dumps({**about, "seal": seal({"advice": about, "text": body})})
-    return f"{MARK}{_escaped(head)}\n{body}"
+    return f"{MARK}{_escape_del(head)}\n{body}"
 
 
 def read(text: str, where: str) -> tuple[Experiment, bool]:
@@ -202,7 +202,7 @@ def _comments(
     ]
 
 
-def _predicted(finding: Mapping[str, Any], load: str) -> tuple[float, float, float] | None:
+def _prediction_of(finding: Mapping[str, Any], load: str) -> tuple[float, float, float] | None:
     """Return what a machine predicts for exactly this load, or None."""
     found = finding.get("predicted") or {}
     if found.get("load") != load:
@@ -223,10 +223,10 @@ def _body(experiment: Experiment, load: Load, way: _Way, sessions: int) -> str:
         else f"Does {experiment.setting} = {experiment.proposed} cost no time?"
     )
     if load.script is None:
-        work = f"builtin = {_quoted(load.name)}\nscale = {_scale(experiment)}"
+        work = f"builtin = {_toml_string(load.name)}\nscale = {_scale(experiment)}"
     else:
-        work = f"scripts = [{{name = {_quoted(load.name)}, text = {_quoted(load.script)}}}]"
-    parts = [f"title = {_quoted(title)}\nquestion = {_quoted(question)}"]
+        work = f"scripts = [{{name = {_toml_string(load.name)}, text = {_toml_string(load.script)}}}]"
+    parts = [f"title = {_toml_string(title)}\nquestion = {_toml_string(question)}"]
     if way.note.startswith(_RELOAD):
         parts.append("[target]\n# alter_system = true")
     parts += [
@@ -237,7 +237,7 @@ def _body(experiment: Experiment, load: Load, way: _Way, sessions: int) -> str:
     ]
     for name, settings in zip(("found", "proposed"), experiment.arms, strict=True):
         (value,) = settings.values()
-        parts.append(f'[[arm]]\nname = "{name}"\nsettings = {{{experiment.setting} = {_quoted(value)}}}')
+        parts.append(f'[[arm]]\nname = "{name}"\nsettings = {{{experiment.setting} = {_toml_string(value)}}}')
     return "\n\n".join(parts) + "\n"
 
 
@@ -251,11 +251,11 @@ def _scale(experiment: Experiment) -> int:
     return min(max(math.ceil(2 * setting_bytes(experiment.found) / SCALE_BYTES), 10), 100)
 
 
-def _quoted(text: str) -> str:
-    return _escaped(json.dumps(text, ensure_ascii=False))
+def _toml_string(text: str) -> str:
+    return _escape_del(json.dumps(text, ensure_ascii=False))
 
 
-def _escaped(text: str) -> str:
+def _escape_del(text: str) -> str:
     """Return JSON text made valid for TOML: only the DEL character has to be escaped."""
     return text.replace("\x7f", "\\u007f")
 

@@ -164,7 +164,7 @@ def _with_proved(one: Advice, proof: Proof | None) -> Advice:
 def _order(found: tuple[Rule, Advice, Proof | None]) -> tuple[bool, bool, float, int, str, str]:
     rule, one, proof = found
     return (
-        _refuted(proof, one.proposed),
+        _is_refuted(proof, one.proposed),
         one.level != "critical",
         -(one.stake if one.stake is not None else -1.0),
         LEVELS.index(one.level),
@@ -173,7 +173,7 @@ def _order(found: tuple[Rule, Advice, Proof | None]) -> tuple[bool, bool, float,
     )
 
 
-def _refuted(proof: Proof | None, proposed: str) -> bool:
+def _is_refuted(proof: Proof | None, proposed: str) -> bool:
     """Return True if an experiment with exactly this value refuted the advice."""
     return proof is not None and proof.counts and proof.verdict == REFUTED and proof.proposed == proposed
 
@@ -215,7 +215,7 @@ def _test(rule: Rule, one: Advice, facts: Facts) -> dict[str, object] | None:
     }
 
 
-def _predicted(rule: Rule, one: Advice, facts: Facts) -> dict[str, object] | None:
+def _prediction_of(rule: Rule, one: Advice, facts: Facts) -> dict[str, object] | None:
     """Return the predicted effect, or that the setting is not in the model; None without a machine."""
     if PredictedEffect not in facts.rows:
         return None
@@ -224,7 +224,7 @@ def _predicted(rule: Rule, one: Advice, facts: Facts) -> dict[str, object] | Non
     return {"words": f"{rule.setting} is not in the model: no effect is predicted"} if rule.setting else None
 
 
-def _proved(proof: Proof | None, proposed: str) -> dict[str, object] | None:
+def _proof_row(proof: Proof | None, proposed: str) -> dict[str, object] | None:
     if proof is None:
         return None
     return {
@@ -253,9 +253,9 @@ def _finding(number: int, rule: Rule, one: Advice, proof: Proof | None, facts: F
         "refuted_by": rule.refuted,
         "evidence": [{"what": e.what, "value": e.value, "unit": e.unit, "place": e.place} for e in one.evidence],
         "test": _test(rule, one, facts),
-        "predicted": _predicted(rule, one, facts),
-        "proof": _proved(proof, one.proposed),
-        "refuted": _refuted(proof, one.proposed),
+        "predicted": _prediction_of(rule, one, facts),
+        "proof": _proof_row(proof, one.proposed),
+        "refuted": _is_refuted(proof, one.proposed),
     }
 
 

@@ -56,16 +56,16 @@ def pack(items: Sequence[tuple[int, float]], room: int, steps: int = STEPS) -> t
         at, left, gain, taken = stack.pop()
         if gain > best_gain:
             best, best_gain = taken, gain
-        if at == len(order) or gain + _bound(items, order[at:], left) <= best_gain:
+        if at == len(order) or gain + _fractional_gain(items, order[at:], left) <= best_gain:
             continue
         size, more = items[order[at]]
         stack.append((at + 1, left, gain, taken))
         if size <= left:
             stack.append((at + 1, left - size, gain + more, (*taken, order[at])))
-    return tuple(sorted(best)), _bound(items, order, room)
+    return tuple(sorted(best)), _fractional_gain(items, order, room)
 
 
-def _bound(items: Sequence[tuple[int, float]], order: Sequence[int], room: int) -> float:
+def _fractional_gain(items: Sequence[tuple[int, float]], order: Sequence[int], room: int) -> float:
     """Return the gain if the last item could be divided."""
     total = 0.0
     for at in order:

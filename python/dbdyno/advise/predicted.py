@@ -164,7 +164,7 @@ class _Asked:
     def rows(self) -> Iterator[PredictedEffect]:
         """Yield what the machine says of each change that makes sense on this server."""
         ways: tuple[Callable[[], Iterator[PredictedEffect]], ...] = (self._sync, self._delay, self._device, self._cores)
-        for way in (*ways, self._fewer):
+        for way in (*ways, self._effects_of_fewer_sessions):
             yield from way()
 
     def _row(self, change: str, found: str, proposed: str, after: State) -> PredictedEffect:
@@ -172,19 +172,19 @@ class _Asked:
         machine = f"{self.given.machine.name}: {self.given.machine.title}"
         return PredictedEffect(change, found, proposed, effect, self.sessions, self.load, machine, self.notes)
 
-    def _with(self, settings: dict[str, str]) -> State:
+    def _state_with(self, settings: dict[str, str]) -> State:
         state = self.effects.state
         return replace(state, settings={**state.settings, **settings})
 
     @property
     def _waits(self) -> bool:
         """Return True if commits wait for the device."""
-        return self.effects.now.commits_per_flush > 0 and _on(self.facts.setting("synchronous_commit"))
+        return self.effects.now.commits_per_flush > 0 and _is_on(self.facts.setting("synchronous_commit"))
 
     def _sync(self) -> Iterator[PredictedEffect]:
         if self._waits:
             found = self.facts.setting("synchronous_commit")
-            yield self._row("synchronous_commit", found.value if found else "on", "off", self._with(_SYNC_OFF))
+            yield self._row("synchronous_commit", found.value if found else "on", "off", self._state_with(_SYNC_OFF))
 
     def _delay(self) -> Iterator[PredictedEffect]:
         found = self.facts.setting("commit_delay")
@@ -193,7 +193,7 @@ class _Asked:
         half_us = max(round(self.effects.now.sync_ns / 2e3, -1), 10.0)
         wanted = ("0",) if found.number > 0 else (f"{half_us:.0f}", f"{2 * half_us:.0f}")
         tried = [
-            self._row("commit_delay", found.value, value, self._with({"postgres.commit_delay_us": value}))
+            self._row("commit_delay", found.value, value, self._state_with({"postgres.commit_delay_us": value}))
             for value in wanted
         ]
         yield max(tried, key=lambda one: one.effect.throughput.value)
@@ -210,13 +210,13 @@ class _Asked:
     def _cores(self) -> Iterator[PredictedEffect]:
         cores = round(self.given.machine.number("postgres.cores"))
         more = str(2 * cores)
-        yield self._row("cores", str(cores), more, self._with({"postgres.cores": more}))
+        yield self._row("cores", str(cores), more, self._state_with({"postgres.cores": more}))
 
-    def _fewer(self) -> Iterator[PredictedEffect]:
+    def _effects_of_fewer_sessions(self) -> Iterator[PredictedEffect]:
         half = self.sessions // 2
         if half:
             yield self._row("sessions", str(self.sessions), str(half), replace(self.effects.state, sessions=half))
 
 
-def _on(setting: Setting | None) -> bool:
+def _is_on(setting: Setting | None) -> bool:
     return setting is None or setting.value not in ("off", "false", "no", "0")

@@ -103,7 +103,7 @@ def _change(band: tuple[float, float, float]) -> str:
     return f"{value} ({low} to {high})"
 
 
-def _measured(analysis: Mapping[str, Any]) -> tuple[float, float, float] | None:
+def _measured_change(analysis: Mapping[str, Any]) -> tuple[float, float, float] | None:
     """Return the measured change of throughput from the value found to the one proposed, with its interval."""
     for row in analysis.get("metrics", ()):
         if row.get("metric") == "throughput" and row.get("arm") == 1 and row.get("ratio"):
@@ -129,7 +129,7 @@ def proof_of(experiment: Experiment, analysis: Mapping[str, Any], manifest: Mani
         target=f"embedded {facts.get('server_version') or ''}".strip() if facts.get("owned") else str(target),
         load=experiment.load,
         predicted=experiment.predicted,
-        measured=_measured(analysis),
+        measured=_measured_change(analysis),
         at=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 

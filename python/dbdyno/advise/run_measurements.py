@@ -59,10 +59,10 @@ def read(run: Run) -> Measured | None:
     except (OSError, ValueError, EvidenceError):
         return None
     with connection:
-        return _measured(run, analysis, connection)
+        return _measurements_of(run, analysis, connection)
 
 
-def _measured(run: Run, analysis: Mapping[str, Any], connection: Any) -> Measured | None:
+def _measurements_of(run: Run, analysis: Mapping[str, Any], connection: Any) -> Measured | None:
     blocks = [block for block in run.blocks() if block.kind == "measure"]
     listed, arm = [block.index for block in blocks], run.manifest.arms[0]
     views = {row[0] for row in connection.execute("select view_name from duckdb_views()").fetchall()}

@@ -57,7 +57,7 @@ def _number(path: Path) -> int | None:
     return int(text) if text is not None and re.fullmatch(r"-?\d{1,18}", text) else None
 
 
-def _chosen(text: str | None) -> str:
+def _bracketed_word(text: str | None) -> str:
     """Return the word in brackets, such as `mq-deadline` in `none [mq-deadline] bfq`."""
     found = re.search(r"\[([^\[\]]*)\]", text or "")
     return found[1] if found else text or ""
@@ -75,7 +75,7 @@ def _devices(root: Path) -> Iterator[Device]:
         rotational = _number(folder / "queue" / "rotational")
         yield Device(
             name=folder.name,
-            scheduler=_chosen(text_of(folder / "queue" / "scheduler")),
+            scheduler=_bracketed_word(text_of(folder / "queue" / "scheduler")),
             nr_requests=_number(folder / "queue" / "nr_requests"),
             queue_depth=_number(folder / "device" / "queue_depth"),
             read_ahead_kb=_number(folder / "queue" / "read_ahead_kb"),
@@ -93,12 +93,12 @@ def _devices(root: Path) -> Iterator[Device]:
 def _mounts(root: Path) -> Iterator[Mount]:
     """Yield the mounts of block devices, with the name of the whole device in /sys/block."""
     for line in (text_of(root / "proc" / "mounts") or "").splitlines():
-        parts = [_unescaped(one) for one in line.split(" ")]
+        parts = [_unescape(one) for one in line.split(" ")]
         if len(parts) >= 4 and parts[0].startswith("/dev/"):
             yield Mount(_whole(root, parts[0]), parts[1], parts[2], tuple(parts[3].split(",")))
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     """Return a path with the kernel's escapes resolved, such as `/my\\040disk` for a blank."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
 
@@ -128,7 +128,7 @@ def _kernel(root: Path) -> Kernel:
     nodes = len(list((root / "sys" / "devices" / "system" / "node").glob("node[0-9]*")))
     return Kernel(
         {name: number for name, number in values.items() if number is not None},
-        {f"/{_THP}": _chosen(text_of(root / _THP))},
+        {f"/{_THP}": _bracketed_word(text_of(root / _THP))},
         nodes,
         float(up[0]) if up and re.fullmatch(r"\d+(\.\d+)?", up[0]) else None,
     )

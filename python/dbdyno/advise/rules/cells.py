@@ -127,7 +127,7 @@ def _outliers(facts: Facts) -> Iterator[Advice]:
             )
 
 
-def _passed(facts: Facts) -> Iterator[Advice]:
+def _find_passthrough(facts: Facts) -> Iterator[Advice]:
     for one in facts.all(SmartScans):
         if one.eligible < SCANNED_MB:
             continue
@@ -149,7 +149,7 @@ def _passed(facts: Facts) -> Iterator[Advice]:
             )
 
 
-def _returned(facts: Facts) -> Iterator[Advice]:
+def _find_large_returns(facts: Facts) -> Iterator[Advice]:
     for one in facts.all(SmartScans):
         work = one.eligible - one.saved
         if one.eligible >= SCANNED_MB and work > 0 and one.returned >= RETURNED_SHARE * work:
@@ -287,7 +287,7 @@ RULES = (
         "processor time of the database, and traffic on the network",
         "busy cells become busier",
         "the statements take as long with all of it offloaded",
-        _passed,
+        _find_passthrough,
     ),
     _rule(
         "offload_efficiency",
@@ -297,7 +297,7 @@ RULES = (
         "traffic on the network",
         "none: the finding is only a question",
         "the statements need all rows and columns",
-        _returned,
+        _find_large_returns,
     ),
     _rule(
         "dead_cell",

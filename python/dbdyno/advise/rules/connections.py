@@ -15,7 +15,7 @@ LEAST_SESSIONS, LEAST_PER_S, LEAST_RATIO = 1000, 1.0, 0.2
 _POOL = "-- a pooler between application and server, in transaction mode, as many server sessions as are active"
 
 
-def _near(facts: Facts) -> Iterator[Advice]:
+def _find_near_limit(facts: Facts) -> Iterator[Advice]:
     load, limit = facts.one(Load), facts.setting("max_connections")
     if limit is None:
         return
@@ -72,7 +72,7 @@ RULES = (
         risk="a pooler in transaction mode keeps no session state between transactions",
         source="PostgreSQL documentation, Connections and Authentication (2025)",
         refuted="the reading was at a peak that is over",
-        judge=_near,
+        judge=_find_near_limit,
         engines=BOTH,
     ),
     Rule(

@@ -78,7 +78,7 @@ def _dirty(facts: Facts) -> Iterator[Advice | Unjudged]:
     )
 
 
-def _swapping(facts: Facts) -> Iterator[Advice | Unjudged]:
+def _find_swapping(facts: Facts) -> Iterator[Advice | Unjudged]:
     """Yield a finding if pages were swapped in at a rate of one per second or more since boot."""
     kernel = facts.one(Kernel)
     pages = kernel.values.get("/proc/vmstat:pswpin")
@@ -194,7 +194,7 @@ RULES = (
     _rule(
         "swapping",
         (Kernel,),
-        _swapping,
+        _find_swapping,
         "Pages that are swapped in",
         "one page a second or more was swapped in since the boot",
         "the time of these reads",

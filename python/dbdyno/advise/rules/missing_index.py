@@ -91,7 +91,7 @@ def _read_whole(facts: Facts, one: Statement, table: Table, total: float, column
             Evidence("scans of the whole table", table.seq_scans, "count", f"pg_stat_user_tables, {table.name}"),
             Evidence("rows of a scan", table.seq_rows / table.seq_scans, "count", f"pg_stat_user_tables, {table.name}"),
             *_of_column(table, column),
-            *_planned(planned),
+            *_estimate_rows(planned),
         ),
         f"{share(gain)} of all statement time at most, if a look-up reads {count(needed)} pages instead"
         + ("; but the planner would not take an index on this column alone (HypoPG)" if refused else ""),
@@ -119,7 +119,7 @@ def _hypothetical(facts: Facts, column: Column | None) -> Hypothetical | None:
     )
 
 
-def _planned(found: Hypothetical | None) -> Iterator[Evidence]:
+def _estimate_rows(found: Hypothetical | None) -> Iterator[Evidence]:
     """Yield the planner's estimates, labelled as estimates."""
     if found is not None:
         place = "HypoPG, explain of a look-up by the column"

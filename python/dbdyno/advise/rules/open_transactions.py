@@ -27,7 +27,7 @@ def _idle(facts: Facts) -> Iterator[Advice]:
         if not (holds or one.waiters):
             continue
         yield Advice(
-            f"process {one.pid} ({_who(one)}) is idle in a transaction for {span(one.state_s)}"
+            f"process {one.pid} ({_client(one)}) is idle in a transaction for {span(one.state_s)}"
             + (f"; {counted(one.waiters)} waiting behind its locks" if one.waiters else ""),
             _evidence(facts, one),
             f"the {span(one.waited_s)} that others waited so far, and what follows"
@@ -43,7 +43,7 @@ def _idle(facts: Facts) -> Iterator[Advice]:
         )
 
 
-def _long(facts: Facts) -> Iterator[Advice]:
+def _find_long_transactions(facts: Facts) -> Iterator[Advice]:
     oldest: dict[int, Session] = {}
     for one in facts.all(Session):
         # Of transactions with the same horizon only the longest is reported: the others got the horizon from it.
@@ -55,7 +55,7 @@ def _long(facts: Facts) -> Iterator[Advice]:
         if not (age >= HELD_AGE or one.transaction_s >= LONG_S):
             continue
         yield Advice(
-            f"the transaction of process {one.pid} ({_who(one)}) is open for {span(one.transaction_s)};"
+            f"the transaction of process {one.pid} ({_client(one)}) is open for {span(one.transaction_s)};"
             f" {count(age)} transactions began since, and vacuum keeps every row that died in them",
             _evidence(facts, one),
             "scans stop reading rows that died since; by how much only dead rows per page tell",
@@ -73,7 +73,8 @@ def _queue(facts: Facts) -> Iterator[Advice]:
         if not one.waiters or one.blocked_by or one.waited_s < WAITED_S or one.state.startswith("idle in"):
             continue
         yield Advice(
-            f"process {one.pid} ({_who(one)}) is at the head of a queue: {counted(one.waiters)} waiting for its locks",
+            f"process {one.pid} ({_client(one)}) is at the head of a queue:"
+            f" {counted(one.waiters)} waiting for its locks",
             _evidence(facts, one),
             f"{span(one.waited_s)} of waiting so far; a waiting exclusive lock stops everybody who comes after it",
             (
@@ -85,7 +86,7 @@ def _queue(facts: Facts) -> Iterator[Advice]:
         )
 
 
-def _prepared(facts: Facts) -> Iterator[Advice]:
+def _find_prepared_transactions(facts: Facts) -> Iterator[Advice]:
     for one in facts.all(Prepared):
         if one.age_s < PREPARED_S and one.xmin_age < HELD_AGE:
             continue
@@ -101,7 +102,7 @@ def _prepared(facts: Facts) -> Iterator[Advice]:
         )
 
 
-def _who(one: Session) -> str:
+def _client(one: Session) -> str:
     return ", ".join(word for word in (one.user, one.application) if word)
 
 
@@ -159,7 +160,7 @@ RULES = (
         "a transaction holds a snapshot since 100,000 transactions ago, or is open for an hour",
         "dead rows that scans read",
         "ending a session rolls back its work",
-        (Session, _long),
+        (Session, _find_long_transactions),
     ),
     _rule(
         "lock_queue",
@@ -176,6 +177,6 @@ RULES = (
         "a transaction was prepared five minutes or 100,000 transactions ago",
         "waits for its locks, and rows that vacuum could not remove",
         "the wrong decision breaks what the coordinator promised elsewhere",
-        (Prepared, _prepared),
+        (Prepared, _find_prepared_transactions),
     ),
 )

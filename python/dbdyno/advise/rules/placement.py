@@ -62,7 +62,7 @@ def _advice(
         f" ({size(taken)}) and take {share(reads / total)} of the reads off the slow device: {saves}",
         tuple(_evidence(facts, chosen, reads, taken, each_s)),
         f"{exact}; what shared_buffers answers gains nothing and is not counted; {_rivals(facts, each_s)}",
-        tuple(_moved(chosen) if is_mariadb(facts) else _statements(chosen)),
+        tuple(_statements_to_move(chosen) if is_mariadb(facts) else _statements(chosen)),
         level="hint",
         subject="fast device" if is_mariadb(facts) else "tablespace fast",
         source=source(facts, "InnoDB File-Per-Table Tablespaces; Performance Schema, file I/O"),
@@ -73,7 +73,7 @@ def _advice(
 _COPIED = "what is written while a table is copied is lost to the copy; the server must be allowed to use the folder"
 
 
-def _moved(chosen: Sequence[Segment]) -> Iterator[str]:
+def _statements_to_move(chosen: Sequence[Segment]) -> Iterator[str]:
     """Yield statements for MariaDB: InnoDB places a table elsewhere only when it is created."""
     yield "-- an existing table stays where it is: create it again there, copy, and rename, without writers"
     for one in chosen:

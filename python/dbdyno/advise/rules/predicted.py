@@ -51,17 +51,21 @@ def _advice(one: PredictedEffect, sentence: str, fix: str, level: Level = "hint"
     )
 
 
-def _of(facts: Facts, change: str) -> list[PredictedEffect]:
+def _effects_of(facts: Facts, change: str) -> list[PredictedEffect]:
     return [one for one in facts.all(PredictedEffect) if one.change == change]
 
 
-def _gaining(facts: Facts, change: str) -> list[PredictedEffect]:
+def _gainful_effects(facts: Facts, change: str) -> list[PredictedEffect]:
     """Return the effects of a change that are worth proposing."""
-    return [one for one in _of(facts, change) if one.effect.throughput.value >= LEAST and one.effect.throughput.low > 0]
+    return [
+        one
+        for one in _effects_of(facts, change)
+        if one.effect.throughput.value >= LEAST and one.effect.throughput.low > 0
+    ]
 
 
 def _synchronous_commit(facts: Facts) -> Iterator[Advice]:
-    for one in _gaining(facts, "synchronous_commit"):
+    for one in _gainful_effects(facts, "synchronous_commit"):
         yield _advice(
             one,
             f"commits that do not wait for the log would bring {share(one.effect.throughput.value)} more throughput",
@@ -71,7 +75,7 @@ def _synchronous_commit(facts: Facts) -> Iterator[Advice]:
 
 
 def _commit_delay(facts: Facts) -> Iterator[Advice]:
-    for one in _gaining(facts, "commit_delay"):
+    for one in _gainful_effects(facts, "commit_delay"):
         more = one.proposed != "0"
         yield _advice(
             one,
@@ -84,7 +88,7 @@ def _commit_delay(facts: Facts) -> Iterator[Advice]:
 
 
 def _log_device(facts: Facts) -> Iterator[Advice]:
-    good = _gaining(facts, "device")
+    good = _gainful_effects(facts, "device")
     if good:
         best = max(good, key=lambda one: one.effect.throughput.value)
         yield _advice(
@@ -95,7 +99,7 @@ def _log_device(facts: Facts) -> Iterator[Advice]:
 
 
 def _more_cores(facts: Facts) -> Iterator[Advice]:
-    for one in _gaining(facts, "cores"):
+    for one in _gainful_effects(facts, "cores"):
         yield _advice(
             one,
             f"{one.proposed} cores instead of {one.found} would bring {share(one.effect.throughput.value)} more"
@@ -105,7 +109,7 @@ def _more_cores(facts: Facts) -> Iterator[Advice]:
 
 
 def _fewer_sessions(facts: Facts) -> Iterator[Advice]:
-    for one in _of(facts, "sessions"):
+    for one in _effects_of(facts, "sessions"):
         p99 = one.effect.p99
         if p99.value <= -SHORTER and p99.high < 0 and one.effect.throughput.value >= -LOST:
             yield _advice(

@@ -49,7 +49,7 @@ def _held_back(stack: Stack, found: Sequence[Layer], narrow: Layer, below: list[
         f"{narrow.what} let {count(narrow.limit)} of {count(offered)} commands through at once"
         f" ({narrow.count:,} × {narrow.each:,.0f}) and starve {below[-1].what}, which could have"
         f" {count(below[-1].limit)} under way",
-        (*_asked(stack), *_layer_evidence(stack, narrow, below)),
+        (*_demand_evidence(stack), *_layer_evidence(stack, narrow, below)),
         f"{count(offered)} commands go out in {rounds} rounds of {count(narrow.limit)}; at most {gain:.3g} times as"
         f" much a second with {count(target)} at once{next_limit}",
         tuple(_fix(stack, narrow, target)),
@@ -57,7 +57,7 @@ def _held_back(stack: Stack, found: Sequence[Layer], narrow: Layer, below: list[
     )
 
 
-def _asked(stack: Stack) -> tuple[Evidence, ...]:
+def _demand_evidence(stack: Stack) -> tuple[Evidence, ...]:
     asked = demand(stack)
     place = f"{stack.file}, [demand]"
     return (
@@ -123,7 +123,7 @@ def _overflow(facts: Facts) -> Iterator[Advice | Unjudged]:
     )
 
 
-def _measured(facts: Facts) -> Iterator[Advice | Unjudged]:
+def _find_measured_limits(facts: Facts) -> Iterator[Advice | Unjudged]:
     """Yield findings from measured rate x latency compared with the limits, which shows the limits in effect."""
     stack, found = facts.one(Stack), facts.all(Layer)
     if not stack.has("measured.iops"):
@@ -155,7 +155,7 @@ def _measured(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 
 def _rule(name: str, title: str, condition: str, expects: str, refuted: str) -> Rule:
-    judge = {"starved_layer": _starves, "port_overflow": _overflow, "measured_queue": _measured}[name]
+    judge = {"starved_layer": _starves, "port_overflow": _overflow, "measured_queue": _find_measured_limits}[name]
     return Rule(
         name=name,
         family="stack",

@@ -56,7 +56,7 @@ class _Reader:
         for section, rows in given.items():
             if section not in KEYS:
                 raise AdviceError(
-                    f"there is no section {section!r}", where=self.place(section), next_step=_near(section, KEYS)
+                    f"there is no section {section!r}", where=self.place(section), next_step=_suggestion(section, KEYS)
                 )
             if not isinstance(rows, dict):
                 raise AdviceError(
@@ -70,7 +70,7 @@ class _Reader:
             if section not in given:
                 raise AdviceError(f"there is no section [{section}]", where=self.file, next_step=_EXAMPLE)
         stack = Stack(self.file, figures, words)
-        self._together(stack)
+        self._check_combination(stack)
         return stack
 
     def _section(self, section: str, keys: dict[str, Key], given: dict[str, object] | None) -> dict[str, float | None]:
@@ -82,7 +82,7 @@ class _Reader:
                 raise AdviceError(
                     f"there is no key {name!r} in [{section}]",
                     where=self.place(section, name),
-                    next_step=_near(name, named),
+                    next_step=_suggestion(name, named),
                 )
         return {f"{section}.{name}": self._figure(section, name, key, given.get(name)) for name, key in keys.items()}
 
@@ -115,7 +115,7 @@ class _Reader:
             )
         return str(value)
 
-    def _together(self, stack: Stack) -> None:
+    def _check_combination(self, stack: Stack) -> None:
         """Check the combination of keys."""
         luns, each = stack.number("lun.count"), stack.figures["stripe.luns"]
         used = (each or 1) * stack.number("demand.file_systems")
@@ -134,6 +134,6 @@ class _Reader:
             )
 
 
-def _near(name: str, known: Any) -> str:
+def _suggestion(name: str, known: Any) -> str:
     near = difflib.get_close_matches(name, list(known), 1)
     return f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"

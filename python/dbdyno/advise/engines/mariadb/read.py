@@ -49,11 +49,11 @@ def read(dsn: str) -> Facts:
     with contextlib.closing(target.connect(name=APPLICATION_NAME)) as connection:
         _guard(connection)
         server = _server(connection)
-        values = {str(one["Variable_name"]).lower(): str(one["Value"]) for one in _asked(connection, _STATUS)}
+        values = {str(one["Variable_name"]).lower(): str(one["Value"]) for one in _query(connection, _STATUS)}
         rows: dict[type, list[Any]] = {Server: [server], Status: [_status(values)]}
         rows[Setting] = [
             Setting(name.lower(), shown_value(name, str(one["Value"])))
-            for one in _asked(connection, "show global variables")
+            for one in _query(connection, "show global variables")
             for name in [str(one["Variable_name"])]
         ]
         lacking = {kind: _ELSEWHERE for kind in PLACES if kind not in rows}
@@ -84,12 +84,12 @@ def _guard(connection: Any) -> None:
     from dbdyno.bench.mariadb.address import driver
 
     with contextlib.suppress(driver().Error):
-        _asked(
+        _query(
             connection,
             "update performance_schema.threads set instrumented = 'NO' where processlist_id = connection_id()",
         )
     lock_s = max(1, LOCK_TIMEOUT_MS // 1000)
-    _asked(
+    _query(
         connection,
         f"set session max_statement_time = {STATEMENT_TIMEOUT_MS / 1000}, lock_wait_timeout = {lock_s},"
         f" innodb_lock_wait_timeout = {lock_s}, tx_read_only = 1, group_concat_max_len = 100000",
@@ -97,7 +97,7 @@ def _guard(connection: Any) -> None:
 
 
 def _server(connection: Any) -> Server:
-    (row,) = _asked(
+    (row,) = _query(
         connection,
         "select @@version as version, @@version_compile_machine as platform, @@read_only as standby,"
         " cast(unix_timestamp(now(6)) * 1000000 as unsigned) as at_us, current_user() as role, @@datadir as data",
@@ -132,9 +132,9 @@ def _instruments(connection: Any) -> frozenset[str] | Lack:
     from dbdyno.bench.mariadb.address import driver, said
 
     try:
-        if not int(_asked(connection, "select @@performance_schema as it")[0]["it"]):
+        if not int(_query(connection, "select @@performance_schema as it")[0]["it"]):
             return _OFF
-        known = _asked(
+        known = _query(
             connection,
             "select name from performance_schema.setup_instruments where enabled = 'YES' and timed = 'YES'",
         )
@@ -155,12 +155,12 @@ def _rows(connection: Any, query: Query, timed: frozenset[str] | Lack) -> list[A
             "switch the instrument on in performance_schema.setup_instruments",
         )
     try:
-        found = [_plain(row) for row in _asked(connection, query.sql)]
+        found = [_plain(row) for row in _query(connection, query.sql)]
         if query.kind is Index:
             _add(found, _INDEX, _optional(connection, INDEX_SIZES), ("bytes",))
             counted = not isinstance(timed, Lack) and TABLES_TIMED in timed
             _add(found, _INDEX, _optional(connection, INDEX_USE) if counted else [], ("scans",))
-            keys = {(*(row[name] for name in _TABLE), row["column_name"]) for row in _asked(connection, BEHIND_KEYS)}
+            keys = {(*(row[name] for name in _TABLE), row["column_name"]) for row in _query(connection, BEHIND_KEYS)}
             for row in found:
                 first = str(row["columns_used"]).partition("\n")[0]
                 row["behind_key"] = (*(row[name] for name in _TABLE), first) in keys
@@ -177,7 +177,7 @@ def _optional(connection: Any, sql: str) -> list[_ROW]:
     from dbdyno.bench.mariadb.address import driver
 
     try:
-        return [_plain(row) for row in _asked(connection, sql)]
+        return [_plain(row) for row in _query(connection, sql)]
     except driver().Error:
         return []
 
@@ -194,7 +194,7 @@ def _add(rows: list[_ROW], by: tuple[str, ...], more: list[_ROW], names: tuple[s
         row.update({name: found.get(name) for name in names})
 
 
-def _asked(connection: Any, sql: str) -> list[_ROW]:
+def _query(connection: Any, sql: str) -> list[_ROW]:
     with connection.cursor() as cursor:
         cursor.execute(sql)
         names = [one[0] for one in cursor.description or ()]

@@ -40,25 +40,25 @@ def hypothetical(connection: Connection, wanted: Iterable[tuple[str, str]]) -> l
     for table, column in list(wanted)[:MOST]:
         try:
             with connection.transaction():
-                rows.append(_asked(connection, str(found[0]), table, column))
+                rows.append(_estimate_of(connection, str(found[0]), table, column))
         except psycopg.Error:
             if connection.broken:
                 raise
     return rows
 
 
-def _asked(connection: Connection, home: str, table: str, column: str) -> Hypothetical:
+def _estimate_of(connection: Connection, home: str, table: str, column: str) -> Hypothetical:
     where = table if _QUALIFIED.match(table) else f"public.{table}"
     named = '"' + column.replace('"', '""') + '"'
     connection.execute("select set_config('plan_cache_mode', 'force_generic_plan', true)")
     lookup = f"select * from {where} where {named} = $1"
     try:
-        before = _planned(connection, lookup)
+        before = _generic_plan(connection, lookup)
         connection.execute(
             f"select indexname from {home}.hypopg_create_index(%s)",
             [f"create index on {where} ({named})"],
         )
-        after = _planned(connection, lookup)
+        after = _generic_plan(connection, lookup)
         used = any(str(node.get("Index Name", "")).startswith("<") for node in _nodes(after))
         return Hypothetical(table, column, before["Total Cost"], after["Total Cost"], used)
     finally:
@@ -66,7 +66,7 @@ def _asked(connection: Connection, home: str, table: str, column: str) -> Hypoth
             connection.execute(f"select {home}.hypopg_reset()")
 
 
-def _planned(connection: Connection, lookup: str) -> JsonObject:
+def _generic_plan(connection: Connection, lookup: str) -> JsonObject:
     """Return the plan for an unknown value.
 
     The statement is prepared again each time, because a cached plan does not consider a new index.
