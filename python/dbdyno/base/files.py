@@ -156,7 +156,7 @@ def write_whole(path: Path, content: bytes, *, durable: bool = False, mode: int 
     """
     aside = path.with_name(f".{path.name[:80]}.{os.urandom(8).hex()}.tmp")
     try:
-        with os.fdopen(_made(aside, mode), "wb") as file:
+        with os.fdopen(_create_file(aside, mode), "wb") as file:
             file.write(content)
             if durable:
                 file.flush()
@@ -248,7 +248,7 @@ def sync_written(folder: Path) -> None:
                 os.close(opened)
 
 
-def _made(aside: Path, mode: int | None) -> int:
+def _create_file(aside: Path, mode: int | None) -> int:
     """Create a new file and return its descriptor; its access rights follow from its folder unless `mode` is given."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     return os.open(aside, flags, 0o600 | (_mode(aside.parent) & READ_WRITE) if mode is None else mode)

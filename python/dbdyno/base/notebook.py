@@ -9,9 +9,11 @@ from typing import Any
 
 def facts_table(heading: str, facts: Mapping[str, Any]) -> str:
     """Return an HTML table with a heading and a row per fact; floats have four significant digits."""
-    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(_shown(value))}</td></tr>" for name, value in facts.items())
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(_cell_text(value))}</td></tr>" for name, value in facts.items()
+    )
     return f"<table><caption>{escape(heading)}</caption>{rows}</table>"
 
 
-def _shown(value: Any) -> str:
+def _cell_text(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else "–" if value is None else str(value)

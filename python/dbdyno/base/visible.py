@@ -31,7 +31,7 @@ def text(value: object) -> str:
     plain = str(value)
     if plain.isascii() and plain.isprintable():  # the most frequent case, much faster than the search below
         return plain
-    return _UNSAFE.sub(_named, plain.replace("\r\n", "\n"))
+    return _UNSAFE.sub(_escape_of, plain.replace("\r\n", "\n"))
 
 
 def line(value: object, longest: int | None = None) -> str:
@@ -42,7 +42,7 @@ def line(value: object, longest: int | None = None) -> str:
     return folded
 
 
-def _named(found: re.Match[str]) -> str:
+def _escape_of(found: re.Match[str]) -> str:
     code = ord(found.group())
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
