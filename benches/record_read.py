@@ -104,7 +104,7 @@ def counted(engine: EmbeddedPostgres) -> dict[str, tuple[int, float]]:
     return {event: (int(row[0]), float(row[1])) for event, row in found.items() if row is not None}
 
 
-def both(engine: EmbeddedPostgres, folder: Path, limit: float, options: list[str]) -> dict[str, Any]:
+def both(engine: EmbeddedPostgres, folder: Path, limit: float, options: list[str]) -> JsonObject:
     """One turn of pgbench under both recorders; the report of the looks, and what the server counted meanwhile."""
     place = Place(int(engine.pid or 0))
     exact = RecordingOptions(cost_limit=0, mode="sites")

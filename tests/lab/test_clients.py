@@ -328,8 +328,8 @@ def test_planning_is_told_where_the_server_counts_it():
     ]
     said = "Planning of a transaction: 19.5 us with literals (plans: 1); 70.0 ns with prepared (plans: 0.001)."
     hits = "Executions that took a plan that a session had kept: 0 % with literals; 99.9 % with prepared."
-    assert resources._planned(rows, {0: "literals", 1: "prepared"}) == [said, hits]
-    assert resources._planned([{"arm": 0}, {"arm": 1}], {}) == []
+    assert resources._planning_sentences(rows, {0: "literals", 1: "prepared"}) == [said, hits]
+    assert resources._planning_sentences([{"arm": 0}, {"arm": 1}], {}) == []
 
 
 def test_drivers_says_which_clients_it_leaves_out(monkeypatch, tmp_path):

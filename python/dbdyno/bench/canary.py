@@ -107,10 +107,10 @@ def measured(
     from dbdyno import _core
 
     return Canaries(
-        cpu_ns=_median([_timed(clock, _count) for _ in range(5)]),
+        cpu_ns=_median([_time_of(clock, _count) for _ in range(5)]),
         fsync_ns=_fsync_ns(folder, clock),
         wake_ns=_core.wake_cost_ns(MESSAGES),
-        round_trip_ns=_median([_timed(clock, ask) for _ in range(ROUND_TRIPS)]),
+        round_trip_ns=_median([_time_of(clock, ask) for _ in range(ROUND_TRIPS)]),
         folder=str(folder),
         on_data_disk=on_data_disk,
     )
@@ -118,7 +118,7 @@ def measured(
 
 def host_canaries(folder: Path, clock: Callable[[], int] = time.perf_counter_ns) -> dict[str, float]:
     """Measure a machine without an engine: the CPU loop, and fsync in `folder` if it is writable, in ns."""
-    found = {"cpu_ns": float(_median([_timed(clock, _count) for _ in range(5)]))}
+    found = {"cpu_ns": float(_median([_time_of(clock, _count) for _ in range(5)]))}
     fsync_ns = _fsync_ns(folder, clock)
     return found if fsync_ns is None else {**found, "fsync_ns": float(fsync_ns)}
 
@@ -135,7 +135,7 @@ def _fsync_ns(folder: Path, clock: Callable[[], int]) -> int | None:
                 os.fsync(file.fileno())
 
             write()
-            return _median([_timed(clock, write) for _ in range(5)])
+            return _median([_time_of(clock, write) for _ in range(5)])
     except OSError:
         return None
 
@@ -146,7 +146,7 @@ def _count() -> None:
         total += step & 7
 
 
-def _timed(clock: Callable[[], int], work: Callable[[], object]) -> int:
+def _time_of(clock: Callable[[], int], work: Callable[[], object]) -> int:
     started = clock()
     work()
     return clock() - started

@@ -51,9 +51,9 @@ def kernel_allows(pid: int) -> Check:
     """Try a probe and a watchpoint on our own code, and looks at the server that process `pid` belongs to."""
     from dbdyno import _core
 
-    sites, no_sites = _tried(_core.trap_cost_ns)
-    watch, no_watch = _tried(lambda: _core.watch_cost_ns(pid))
-    read, no_read = _tried(lambda: _core.read_cost(pid))
+    sites, no_sites = _try(_core.trap_cost_ns)
+    watch, no_watch = _try(lambda: _core.watch_cost_ns(pid))
+    read, no_read = _try(lambda: _core.read_cost(pid))
     found = _exact(pid, (sites, no_sites), (watch, no_watch))
     by_looks = _looks(*read) if read is not None else f"not mode read: {no_read}"
     if not found.ok and read is not None:
@@ -92,17 +92,17 @@ def _exact(pid: int, of_sites: tuple[int | None, str], of_watch: tuple[int | Non
             " of sessions are mode sites' alone, which costs a tenth",
             "",
         )
-    return Check(NAME, False, f"{no_sites}; {no_watch} ({settings()})", _WITHOUT, _allowing(pid))
+    return Check(NAME, False, f"{no_sites}; {no_watch} ({settings()})", _WITHOUT, _allowing_command(pid))
 
 
-def _tried(ask: Callable[[], T]) -> tuple[T | None, str]:
+def _try(ask: Callable[[], T]) -> tuple[T | None, str]:
     try:
         return ask(), ""
     except TraceError as error:
         return None, error.message.splitlines()[0]
 
 
-def _allowing(pid: int) -> str:
+def _allowing_command(pid: int) -> str:
     """Return the one command that would allow more recording; the server's own user needs no extra privileges."""
     with contextlib.suppress(OSError, KeyError):
         owner = pwd.getpwuid(Path(f"/proc/{pid}").stat().st_uid).pw_name
@@ -116,7 +116,7 @@ def settings() -> str:
         found = [f"perf_event_paranoid {_PARANOID.read_text().strip()}"]
     except OSError:
         return "a kernel without perf events"
-    lacking = _lacking()
+    lacking = _missing_capabilities()
     if lacking:
         found.append("without " + " and ".join(lacking))
     if any(mark.exists() for mark in _CONTAINERS):
@@ -128,7 +128,7 @@ def settings() -> str:
     return ", ".join(found)
 
 
-def _lacking() -> list[str]:
+def _missing_capabilities() -> list[str]:
     """Return the capabilities needed for recording that this process does not have."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("CapEff:"):

@@ -139,7 +139,7 @@ def counters(conn: Connection, clock: Callable[[], int] = time.time_ns) -> list[
             found += [
                 Metric(source, object_type, thing, name, at_ns, number, unit, kind)
                 for name, value in values.items()
-                for number, unit, kind in _measured(name, value)
+                for number, unit, kind in _measurements(name, value)
             ]
     return found
 
@@ -170,7 +170,7 @@ def columns_of(rows: list[tuple[str, int, Metric]]) -> dict[str, list[Any]]:
     }
 
 
-def _measured(name: str, value: Any) -> Iterator[tuple[int | float, str, str]]:
+def _measurements(name: str, value: Any) -> Iterator[tuple[int | float, str, str]]:
     """Yield (value, unit, kind) of one column, or nothing for text, NULL, booleans and `datid`."""
     if isinstance(value, datetime):
         yield round(value.timestamp() * 1e6) * 1000, "ns", "gauge"

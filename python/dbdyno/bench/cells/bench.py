@@ -213,7 +213,7 @@ class CellsBench(QuietBench):
         switched = await times(fleet)
         wrong = await self._fresh({n: at and at + 1 for n, at in switched.items()}, tick)
         before = await collect(fleet)
-        begun = _collected(before)
+        begun = _collection_times(before)
         least = {name: at and at + self.cells.turn_ns - 10**9 for name, at in begun.items() if name not in wrong}
         wrong |= await self._fresh(least, tick)
         after = await collect(fleet)
@@ -275,7 +275,7 @@ class CellsBench(QuietBench):
 BENCH = CellsBench
 
 
-def _collected(collection: Collection) -> dict[str, int | None]:
+def _collection_times(collection: Collection) -> dict[str, int | None]:
     """Return when each cell collected its values, or None if unknown."""
     return {
         column.host.name: next((r.at_ns for r in column.readings if r.name == MARK), None)

@@ -33,25 +33,27 @@ class AsyncpgSession:
             text, values = statement.literal(values), []
             if not (self.job.fetch_size and statement.query):
                 return await self._text(statement, text)
-            return await self._fetched(await connection.prepare(text), values)
+            return await self._fetch(await connection.prepare(text), values)
         ready = self.kept.get(number)
         if ready is None:
-            ready = await connection.prepare(_numbered(statement), name="" if self.job.mode == "binds" else None)
+            ready = await connection.prepare(
+                _number_parameters(statement), name="" if self.job.mode == "binds" else None
+            )
             if self.job.mode == "prepared":
                 self.kept[number] = ready
-        values = _typed(ready, values)
+        values = _convert_values(ready, values)
         if self.job.fetch_size and statement.query:
-            return await self._fetched(ready, values)
+            return await self._fetch(ready, values)
         rows = await ready.fetch(*values)
-        return len(rows) if statement.query else _changed(ready.get_statusmsg())
+        return len(rows) if statement.query else _changed_rows(ready.get_statusmsg())
 
     async def _text(self, statement: Statement, text: str) -> int:
         """Run a text without values and return the number of rows; rows are returned only by `fetch`."""
         if statement.query:
             return len(await self.connection.fetch(text))
-        return _changed(await self.connection.execute(text))
+        return _changed_rows(await self.connection.execute(text))
 
-    async def _fetched(self, ready: Any, values: list[Any]) -> int:
+    async def _fetch(self, ready: Any, values: list[Any]) -> int:
         size, count = self.job.fetch_size or 1, 0
         inside = self.connection.is_in_transaction()
         if not inside:
@@ -74,11 +76,11 @@ class AsyncpgSession:
         return True
 
 
-def _numbered(statement: Statement) -> str:
+def _number_parameters(statement: Statement) -> str:
     return statement.text(lambda number: f"${number}")
 
 
-def _typed(ready: Any, values: list[Any]) -> list[Any]:
+def _convert_values(ready: Any, values: list[Any]) -> list[Any]:
     """Return the values in the types that asyncpg expects for the server's: text for text, numbers for numbers."""
     return [
         str(value) if value is not None and parameter.kind == "scalar" and parameter.name in _TEXTS else value
@@ -89,7 +91,7 @@ def _typed(ready: Any, values: list[Any]) -> list[Any]:
 _TEXTS = ("text", "varchar", "bpchar", "name", "unknown")
 
 
-def _changed(status: str) -> int:
+def _changed_rows(status: str) -> int:
     """Return the number of rows in a command's status, such as 'UPDATE 3'."""
     last = (status or "").rpartition(" ")[2]
     return int(last) if last.isdigit() else 0

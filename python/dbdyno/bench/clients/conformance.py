@@ -127,7 +127,7 @@ def _whole(records: Records) -> Records:
     return whole
 
 
-def _same(what: str, found: object, expected: object) -> None:
+def _expect(what: str, found: object, expected: object) -> None:
     if found != expected:
         raise WrongError(f"{what}: expected {expected}, found {found}")
 
@@ -159,7 +159,7 @@ def tells_all_of_its_time(own: Examined) -> str:
     """Check that a slow statement is reported as slow, and that transactions fill the time of their sessions."""
     own.job(own.words.pause)
     whole = _whole(own.run(1)[1])
-    _same(own.words.pause, [code.decode() for code in whole["code"]], [""])
+    _expect(own.words.pause, [code.decode() for code in whole["code"]], [""])
     shortest = int(whole["elapsed_ns"].min())
     if shortest < PAUSE_NS:
         raise WrongError(f"a statement that sleeps {PAUSE_NS / 1e6:g} ms was reported with {shortest / 1e6:.3g} ms")
@@ -174,8 +174,8 @@ def tells_all_of_its_time(own: Examined) -> str:
 
 def counts_rows(own: Examined) -> str:
     """Check that all rows of a query are fetched and counted, and that a query without rows counts 0."""
-    _same("rows of a query without any", own.rows(own.words.no_row), [0, 0, 0])
-    _same("rows of a query", own.rows(own.words.rows), [250] * 3)
+    _expect("rows of a query without any", own.rows(own.words.no_row), [0, 0, 0])
+    _expect("rows of a query", own.rows(own.words.rows), [250] * 3)
     return "0 and 250 rows"
 
 
@@ -184,14 +184,14 @@ def fetches(own: Examined) -> str:
     if not own.words.fetches:
         raise NotOfferedError("this server sends all rows of a query at once: its arms cannot have a fetch size")
     for size in (1, 100, 250, 1000):
-        _same(f"rows with fetch size {size}", own.rows(own.words.rows, fetch_size=size), [250] * 3)
+        _expect(f"rows with fetch size {size}", own.rows(own.words.rows, fetch_size=size), [250] * 3)
     return "250 rows by 1, 100, 250 and 1,000"
 
 
 def takes_values(own: Examined) -> str:
     """Check that numbers, text with special characters, and NULL arrive in each way of sending statements."""
     for mode, protocol in MODES.items():
-        _same(f"rows with {mode}", own.rows(NULL + own.words.values, protocol=protocol, variables=VALUES), [1, 1, 1])
+        _expect(f"rows with {mode}", own.rows(NULL + own.words.values, protocol=protocol, variables=VALUES), [1, 1, 1])
     return ", ".join(MODES)
 
 
@@ -212,10 +212,10 @@ def _mode(protocol: str) -> JsonObject:
 def tells_errors(own: Examined) -> str:
     """Check that a failed statement has its SQLSTATE, and that the next transaction is not affected."""
     words, (failing, code) = own.words, own.words.failing
-    _same(failing, own.codes(failing, 2), [code] * 2)
-    _same("no such table", own.codes("select * from dbdyno_no_such_table;", 1), [words.no_table])
-    _same("an error in a transaction", own.codes(f"begin;\n{failing}\n{words.end};", 2), [code] * 2)
-    _same("after errors", own.codes("select 1;", 2), ["", ""])
+    _expect(failing, own.codes(failing, 2), [code] * 2)
+    _expect("no such table", own.codes("select * from dbdyno_no_such_table;", 1), [words.no_table])
+    _expect("an error in a transaction", own.codes(f"begin;\n{failing}\n{words.end};", 2), [code] * 2)
+    _expect("after errors", own.codes("select 1;", 2), ["", ""])
     return f"{code}, {words.no_table}; in a transaction, too"
 
 
@@ -223,16 +223,16 @@ def writes_statements(own: Examined) -> str:
     """Check that a script of several statements has a record for each, before that of its transaction."""
     own.job(f"begin;\nselect 1;\n{own.words.end};")
     kinds = [int(kind) for kind in own.run(2)[1]["kind"]]
-    _same("kinds of records", kinds, [stream.STATEMENT] * 3 + [stream.TRANSACTION] + [stream.STATEMENT] * 3 + [4])
+    _expect("kinds of records", kinds, [stream.STATEMENT] * 3 + [stream.TRANSACTION] + [stream.STATEMENT] * 3 + [4])
     return f"begin, statement, {own.words.end}, transaction"
 
 
 def keeps_sessions(own: Examined) -> str:
     """Check that each session is a separate, simultaneous connection with work to do."""
     own.job(own.words.session, sessions=SESSIONS)
-    _same("connections on the server", own.alive(), SESSIONS)
+    _expect("connections on the server", own.alive(), SESSIONS)
     found = sorted(set(_whole(own.run(length_ns=SLICE_NS)[1])["session"].tolist()))
-    _same("sessions at work", found, list(range(SESSIONS)))
+    _expect("sessions at work", found, list(range(SESSIONS)))
     own.run(SESSIONS + 1)
     return f"{SESSIONS} sessions, each at work"
 
@@ -257,8 +257,8 @@ def keeps_due_times(own: Examined) -> str:
 def prepares_sessions(own: Examined) -> str:
     """Check that the SQL that each session runs first is in effect, and so is the statement timeout."""
     (sql, query), (endless, code) = own.words.setting, own.words.endless
-    _same("a setting of the session", own.rows(query, session_sql=[sql]), [1] * 3)
-    _same("the limit of statements", own.codes(endless, 1, statement_timeout_ms=50), [code])
+    _expect("a setting of the session", own.rows(query, session_sql=[sql]), [1] * 3)
+    _expect("the limit of statements", own.codes(endless, 1, statement_timeout_ms=50), [code])
     return "settings and statement_timeout"
 
 
@@ -271,7 +271,7 @@ def closes(own: Examined) -> str:
     deadline = time.monotonic() + END_S
     while own.alive() and time.monotonic() < deadline:
         time.sleep(0.02)
-    _same("connections on the server", own.alive(), 0)
+    _expect("connections on the server", own.alive(), 0)
     own.arm.connect()
     own.arm.draw()
     own.run(1)
@@ -289,7 +289,7 @@ def ends_with_stdin(own: Examined) -> str:
     own.arm.process, own.arm.open = None, False
     if not willing:
         raise WrongError(f"still ran {END_S:g} s after its stdin ended")
-    _same("exit", code, 0)
+    _expect("exit", code, 0)
     return f"after {took:.2f} s"
 
 
@@ -310,7 +310,7 @@ def stops(own: Examined) -> str:
         raise WrongError(f"still ran {END_S:g} s after SIGTERM")
     while own.alive() and time.monotonic() - began < 2 * END_S:
         time.sleep(0.1)
-    _same("connections on the server", own.alive(), 0)
+    _expect("connections on the server", own.alive(), 0)
     return f"after {took:.2f} s"
 
 
@@ -338,7 +338,7 @@ def examined(own: Examined) -> Iterator[Verdict]:
     """Yield the verdict of each check; a client that does not start, or hangs repeatedly, ends the checks."""
     try:
         for name, check in CHECKS.items():
-            verdict = _checked(own, name, check)
+            verdict = _run_check(own, name, check)
             yield verdict
             if name == "starts" and verdict.verdict == Failed:
                 return
@@ -350,7 +350,7 @@ def examined(own: Examined) -> Iterator[Verdict]:
         own.arm.end()
 
 
-def _checked(own: Examined, name: str, check: Callable[[Examined], str]) -> Verdict:
+def _run_check(own: Examined, name: str, check: Callable[[Examined], str]) -> Verdict:
     try:
         return Verdict(name, Held, check(own))
     except NotOfferedError as error:

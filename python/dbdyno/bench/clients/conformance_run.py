@@ -26,16 +26,16 @@ def verdicts(client: tuple[str, ...], dsn: str | None, patience_s: float = PATIE
         from dbdyno.bench.mariadb.server import open_target as open_mariadb
 
         with open_mariadb(None if dsn == "mariadb" else dsn, tcp=True) as server:
-            yield from _all(mariadb.examination(server, words), server.load_connection("dbdyno"), patience_s)
+            yield from _all_verdicts(mariadb.examination(server, words), server.load_connection("dbdyno"), patience_s)
         return
     from dbdyno.bench.postgres.clients import examination
     from dbdyno.bench.postgres.server import open_target
 
     with open_target(dsn, tcp=True) as target:
-        yield from _all(examination(target, words), target.conninfo(), patience_s)
+        yield from _all_verdicts(examination(target, words), target.conninfo(), patience_s)
 
 
-def _all(own: Examined, connection: Mapping[str, Any], patience_s: float) -> Iterator[Verdict]:
+def _all_verdicts(own: Examined, connection: Mapping[str, Any], patience_s: float) -> Iterator[Verdict]:
     """Yield the verdicts of the checks, and the client's cost if it starts and does not hang."""
     last = None
     own.wait_for(patience_s)

@@ -81,7 +81,7 @@ def _connectorx(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetc
 
 
 def _adbc(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
-    connection = _connected(dsn, job)
+    connection = _connect(dsn, job)
     cursor = connection.cursor()
 
     def fetch(sql: str) -> int:
@@ -98,7 +98,7 @@ def _adbc(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End
 def _polars(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
     import polars
 
-    connection = _connected(dsn, job)
+    connection = _connect(dsn, job)
     return lambda sql: polars.read_database(sql, connection).height, connection.close
 
 
@@ -112,7 +112,7 @@ def _duckdb_scan(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fet
     return duckdb_reader.scanned(connection), connection.close
 
 
-def _connected(dsn: str, job: Job) -> Any:
+def _connect(dsn: str, job: Job) -> Any:
     """Return an ADBC connection with a prepared session."""
     import adbc_driver_postgresql.dbapi as adbc
 

@@ -228,7 +228,7 @@ class Loads(Part):
     def connect(self, arm: int) -> None:
         """Open the sessions of an arm."""
         if arm in self.clients:
-            with contextlib.suppress(Stopped), _named(arm):
+            with contextlib.suppress(Stopped), _name_arm(arm):
                 self.clients[arm].connect()
         else:
             self.core.connect(arm)
@@ -271,7 +271,7 @@ class Loads(Part):
         try:
             for arm in dict.fromkeys(arm for arm, *_ in slices):
                 if arm in self.clients:
-                    with _named(arm):
+                    with _name_arm(arm):
                         self.clients[arm].connect()
                         self.clients[arm].draw()
             before = self._cpu_ns()
@@ -284,7 +284,7 @@ class Loads(Part):
                 for one in same:
                     self._turn(report, block, one)
             for at in dict.fromkeys(arm for arm, *_ in slices if arm in self.clients):
-                with _named(at):
+                with _name_arm(at):
                     self.clients[at].refuse_doubtful()
             for at, used in self._cpu_ns().items():
                 own_ns = used - before.get(at, used)
@@ -299,7 +299,7 @@ class Loads(Part):
     def _turn(self, report: LoadReport, block: int, one: Slice) -> None:
         arm, number, length_ns, transactions = one
         client = self.clients[arm]
-        with _named(arm):
+        with _name_arm(arm):
             ran = client.turn(number, length_ns, transactions)
         end, records = ran.end, ran.records
         failures = failures_of(records, client.job, client.process.said_errors if client.process else {})
@@ -368,7 +368,7 @@ class Loads(Part):
 
 
 @contextlib.contextmanager
-def _named(arm: int) -> Iterator[None]:
+def _name_arm(arm: int) -> Iterator[None]:
     """Record the arm's number in a `ClientLostError`."""
     try:
         yield

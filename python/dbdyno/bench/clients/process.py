@@ -138,7 +138,7 @@ class ClientProcess:
                         f"hangs: it has not read what it is asked for {self.answer_s:g} s", kind=ClientHungError
                     )
         except (BrokenPipeError, ConnectionResetError):
-            raise self._gone() from None
+            raise self._end_error() from None
 
     def refuse_unasked(self) -> None:
         """Raise `ClientError` if the client has written since its last answer, although nothing was requested.
@@ -183,7 +183,7 @@ class ClientProcess:
                 continue
             data = os.read(fileno, 1 << 20)
             if not data:
-                raise self._gone()
+                raise self._end_error()
             deadline = max(deadline, time.monotonic() + self.answer_s)
             if (answer := self._answer(data, kind, operations)) is not None:
                 return answer, operations
@@ -202,7 +202,7 @@ class ClientProcess:
                     self._refuse_more()
                     return got
                 else:
-                    raise self._other(got, kind)
+                    raise self._unexpected_record(got, kind)
         except StreamError as error:
             raise self.error(error.message, error.next_step) from error
         if sum(map(len, operations)) > RECORDS_MOST:
@@ -213,13 +213,13 @@ class ClientProcess:
         if rest := self.reader.rest():
             raise self.error(f"goes on after its answer: {rest}", "write nothing that was not asked for")
 
-    def _other(self, got: stream.Record, kind: int) -> ClientError:
+    def _unexpected_record(self, got: stream.Record, kind: int) -> ClientError:
         if got.kind == stream.FAILED:
             code = f" (SQLSTATE {got.code})" if got.code else ""
             return self.error(f"cannot go on: {self.output_line(got.text)}{code}")
         return self.error(f"wrote a record {stream.KINDS[got.kind]!r} where {stream.KINDS[kind]!r} is due")
 
-    def _gone(self) -> ClientError:
+    def _end_error(self) -> ClientError:
         """Return an error that says how the process ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(END_S)
@@ -273,12 +273,12 @@ class ClientProcess:
         assert stdin is not None and self.process.stdout is not None
         with contextlib.suppress(OSError):
             stdin.close()
-        willing = self._ended(patience_s)
+        willing = self._wait_for_end(patience_s)
         for number in (signal.SIGTERM, signal.SIGKILL):
             # Also if it ended by itself: processes that it started may still run.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, number)
-            if self._ended(1.0 if number == signal.SIGTERM else END_S):
+            if self._wait_for_end(1.0 if number == signal.SIGTERM else END_S):
                 continue
         self.process.stdout.close()
         return willing
@@ -287,7 +287,7 @@ class ClientProcess:
         """End the process immediately."""
         self.end(0.0)
 
-    def _ended(self, patience_s: float) -> bool:
+    def _wait_for_end(self, patience_s: float) -> bool:
         """Return True if the process ends in time; its output is read and discarded, so that it does not block."""
         assert self.process.stdout is not None
         deadline = time.monotonic() + patience_s

@@ -38,12 +38,12 @@ class PsycopgSession:
         else:
             text, given = self.texts[number], values or None
         if self.job.fetch_size and statement.query:
-            return self._fetched(text, given, self.job.fetch_size)
+            return self._fetch(text, given, self.job.fetch_size)
         cursor = self.cursor
         cursor.execute(text, given)
         return len(cursor.fetchall()) if cursor.description else max(cursor.rowcount, 0)
 
-    def _fetched(self, text: bytes, values: list[Any] | None, size: int) -> int:
+    def _fetch(self, text: bytes, values: list[Any] | None, size: int) -> int:
         connection, count = self.connection, 0
         inside = connection.info.transaction_status == pq.TransactionStatus.INTRANS
         if not inside:

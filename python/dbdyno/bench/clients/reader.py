@@ -71,14 +71,14 @@ class Reader:
             return ""
         whole = len(self.buffer) // stream.LENGTH
         what = f"{whole} more records" if whole else f"{len(self.buffer)} bytes that are no whole record"
-        return f"{what}{_shown(bytes(self.buffer))}"
+        return f"{what}{_text_of(bytes(self.buffer))}"
 
     def _record(self, given: Any) -> stream.Record | None:
         """Return the first record with its text, or None until all of the text has arrived."""
         kind, length = int(given["kind"]), int(given["length"])
         if int(given["mark"]) != stream.MARK or kind not in stream.KINDS:
             raise StreamError(
-                f"wrote an invalid record {self.read + 1}{_shown(bytes(self.buffer))}",
+                f"wrote an invalid record {self.read + 1}{_text_of(bytes(self.buffer))}",
                 next_step=f"write only records of {stream.LENGTH} bytes to stdout, and texts to stderr",
             )
         if length > stream.TEXT_MOST:
@@ -98,7 +98,7 @@ class Reader:
         self.read += count
 
 
-def _shown(data: bytes) -> str:
+def _text_of(data: bytes) -> str:
     """Return the text contained in bytes, for an error."""
     data = data[:SHOWN_MOST].partition(b"\0")[0]  # after a text there is another record
     text = "".join(char if char.isprintable() else " " for char in data.decode(errors="replace")).strip()

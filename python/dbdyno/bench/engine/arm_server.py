@@ -17,7 +17,10 @@ def orders(plan: Plan, install: str) -> list[str]:
         install: Name of the program that creates a data folder.
     """
     return [
-        f"{does} ({arm.name})" for arm in plan.arms if arm.server is not None for does in _started(arm.server, install)
+        f"{does} ({arm.name})"
+        for arm in plan.arms
+        if arm.server is not None
+        for does in _start_sentences(arm.server, install)
     ]
 
 
@@ -29,7 +32,7 @@ def about(server: Server | None, version: str) -> dict[str, str]:
     return {name: value for name, value in own.items() if value} | server.settings
 
 
-def _started(server: Server, install: str) -> list[str]:
+def _start_sentences(server: Server, install: str) -> list[str]:
     programs = [f"runs the server programs in {server.bindir}"] if server.bindir else []
     programs += [f"makes a server's folder in {server.workdir}"] if server.workdir else []
     options = [f"runs {install} with {shlex.join(server.initdb)}"] if server.initdb else []

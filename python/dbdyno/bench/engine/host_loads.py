@@ -112,7 +112,7 @@ class HostLoads(Closing):
         """Close the sessions of an arm on every host."""
         self.connected.discard(arm)
         if not self.is_lost:
-            self._all("disconnect", arm)
+            self._call_all("disconnect", arm)
             self.remaining.forget(arm)
 
     def begin_block(self, folder: Path, name: str) -> None:
@@ -126,7 +126,7 @@ class HostLoads(Closing):
         self.begins_ns, self.place = {}, (folder, name)
         for held in self.held:
             held.compared, held.late = [], 0
-        for arm, numbers in enumerate(zip(*self._all("begin_block", name), strict=True)):
+        for arm, numbers in enumerate(zip(*self._call_all("begin_block", name), strict=True)):
             self.remaining.note(arm, list(itertools.chain(*numbers)))
         self._compare(rounds=16)
 
@@ -139,7 +139,7 @@ class HostLoads(Closing):
         assert self.place is not None
         folder, name = self.place
         self._compare(rounds=16)
-        contents = self._contents(self._all("end_block", name))
+        contents = self._contents(self._call_all("end_block", name))
         arms = [(arm["name"], arm["sessions"]) for arm in self.spec["arms"]]
         self.last = [
             HostPart(
@@ -205,8 +205,8 @@ class HostLoads(Closing):
         clocks = [self._fit(held) for held in self.held]
         gap_ns = max(self.gap_ns, ERRORS_IN_GAP * max(clock.error_ns for clock in clocks))
         planned = self._instants(slices, gap_ns)
-        reports: list[HostReport | None] = self._each(
-            "run_slices", lambda at: (block, [_moved(one, clocks[at]) for one in planned])
+        reports: list[HostReport | None] = self._call_each(
+            "run_slices", lambda at: (block, [_move_slice(one, clocks[at]) for one in planned])
         )
         self._compare(rounds=8)
         whole = [report for report in reports if report is not None]
@@ -309,12 +309,12 @@ class HostLoads(Closing):
             self.remaining.end()
 
     def _open_sessions(self, arm: int) -> None:
-        self.remaining.note(arm, list(itertools.chain(*self._all("connect", arm))))
+        self.remaining.note(arm, list(itertools.chain(*self._call_all("connect", arm))))
 
-    def _all(self, method: str, *arguments: Any) -> list[Any]:
-        return self._each(method, lambda _: arguments)
+    def _call_all(self, method: str, *arguments: Any) -> list[Any]:
+        return self._call_each(method, lambda _: arguments)
 
-    def _each(self, method: str, arguments: Callable[[int], tuple[Any, ...]]) -> list[Any]:
+    def _call_each(self, method: str, arguments: Callable[[int], tuple[Any, ...]]) -> list[Any]:
         """Call a method of the load of every host at the same time, and return the answers.
 
         Raises:
@@ -387,7 +387,7 @@ class HostLoads(Closing):
         return ClockFit(found.host_ns, found.offset_ns, found.drift, found.error_ns + held.opened.error_ns)
 
 
-def _moved(one: HostSlice, clock: ClockFit) -> HostSlice:
+def _move_slice(one: HostSlice, clock: ClockFit) -> HostSlice:
     """Return a slice with its times on a host's clock."""
     offset = clock.offset_at(one.started_ns + round(clock.offset_ns))
     return HostSlice(one.arm, one.slice, one.started_ns + offset, one.ended_ns + offset)

@@ -84,7 +84,7 @@ class MountedVolumes:
         """
         try:
             for volume, place in zip(self.volumes, self.folders(folder), strict=True):
-                start_server(_below(volume, place), lifeline=True)
+                start_server(_move_aside(volume, place), lifeline=True)
                 self._mounted.append(place)
         except BaseException:
             self.unmount()
@@ -149,7 +149,7 @@ def _metric(volume: Volume, name: str, at_ns: int, value: float, unit: str, kind
     return Metric("device", "volume", volume.carries, name, at_ns, value, unit, kind)
 
 
-def _below(volume: Volume, place: Path) -> DeviceSpec:
+def _move_aside(volume: Volume, place: Path) -> DeviceSpec:
     """Move a folder aside, create an empty one with the same access rights, and return what to mount there."""
     back = place.with_name(f"{place.name}.data")
     place.rename(back)

@@ -103,7 +103,7 @@ class Observer(ABC, Generic[Target, Link]):
     def _classes(self, waits: Mapping[str, list[Any]]) -> Iterable[str]:
         """Return the wait class of each sampled wait."""
 
-    def _serving(self, target: Target, connection: Link) -> Mapping[Path, int]:
+    def _serving_processes(self, target: Target, connection: Link) -> Mapping[Path, int]:
         """Return the /proc folders of the processes or threads that serve the load's sessions, with their arm's number.
 
         The result is empty if the server is not on this machine.
@@ -118,12 +118,12 @@ class Observer(ABC, Generic[Target, Link]):
         arms: dict[Path, int] = {}
         for target in self.targets.values() if self.watch_plan.counters and self.watching else ():
             try:
-                arms |= self._serving(target, self._connection(target))
+                arms |= self._serving_processes(target, self._connection(target))
             except self.failures as error:
-                self._lost(error)
+                self._drop_connections(error)
         return Bill(arms, used(arms))
 
-    def _kept(self, target: Target, connection: Link) -> Mapping[int, Mapping[str, int]]:
+    def _cache_sizes(self, target: Target, connection: Link) -> Mapping[int, Mapping[str, int]]:
         """Return the size of one session's statement cache for each arm, by the arm's number.
 
         The result is empty if the server does not report it. `Resources` has the names of the values.
@@ -136,9 +136,9 @@ class Observer(ABC, Generic[Target, Link]):
         found: dict[int, Mapping[str, int]] = {}
         for target in self.targets.values() if self.watch_plan.statement_cache and self.watching else ():
             try:
-                found |= self._kept(target, self._connection(target))
+                found |= self._cache_sizes(target, self._connection(target))
             except self.failures as error:
-                self._lost(error)
+                self._drop_connections(error)
         return [{**report, **found.get(int(str(report["arm"])), {})} for report in reports]
 
     def __enter__(self) -> Self:
@@ -188,7 +188,7 @@ class Observer(ABC, Generic[Target, Link]):
         try:
             found = self._canaries(target, self._connection(target))
         except self.failures as error:
-            self._lost(error)
+            self._drop_connections(error)
             return {}
         values = {name: getattr(found, name) for name in ("cpu_ns", "fsync_ns", "wake_ns", "round_trip_ns")}
         return {name: float(value) for name, value in values.items() if value is not None}
@@ -228,7 +228,7 @@ class Observer(ABC, Generic[Target, Link]):
                 connection.close()
         self._connections = {}
 
-    def _lost(self, error: Exception) -> None:
+    def _drop_connections(self, error: Exception) -> None:
         """Drop the connections after an error, and raise the error if the server cannot be reached at all."""
         self.drop_connections()
         if getattr(error, "unreachable", False):
@@ -240,19 +240,19 @@ class Observer(ABC, Generic[Target, Link]):
         if not (self.watch_plan.counters and self.watching):
             return
         found = host_counters(clock=time.time_ns)
-        for name, target in self._asked(arm).items():
+        for name, target in self._servers_of(arm).items():
             try:
                 connection = self._connection(target)
                 own, apart = self._counters(connection) + volumes_of(target), self._by_session(connection, arm)
             except self.failures as error:
-                self._lost(error)
+                self._drop_connections(error)
                 continue
             several = arm not in self.homes and len(self.targets) > 1
             found += [replace(one, object=f"{one.object} of {name}".strip()) for one in own] if several else own
             self.metrics += [(whose, block, metric) for whose, metric in apart]
         self.metrics += [(arm, block, metric) for metric in found]
 
-    def _asked(self, arm: str) -> Mapping[str, Target]:
+    def _servers_of(self, arm: str) -> Mapping[str, Target]:
         """Return the servers to read counters from: that of the arm, or all servers if arms alternate.
 
         With several servers, each counter's object then includes the server's name, so that counters of two servers are

@@ -171,12 +171,12 @@ def _copy(binaries: Binaries, cache: Path) -> Path:
     if not cache.exists():
         cache.mkdir(parents=True)
         cache.chmod(0o755)
-    if not _trusted(cache):
+    if not _is_trusted(cache):
         raise TargetError(
             f"the cache folder {cache} belongs to another user or can be written by others",
             next_step=f"remove {cache}, then run the command again",
         )
-    if _trusted(final):
+    if _is_trusted(final):
         return bindir
     aside = Path(tempfile.mkdtemp(prefix=".copy-", dir=cache))
     try:
@@ -188,7 +188,7 @@ def _copy(binaries: Binaries, cache: Path) -> Path:
         try:
             aside.rename(final)
         except OSError:  # another process finished first: use its copy
-            if not _trusted(final):
+            if not _is_trusted(final):
                 raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
@@ -213,7 +213,7 @@ def _open_for_reading(folder: Path) -> None:
             path.chmod(0o755 if path.is_dir() or mode & 0o100 else 0o644)
 
 
-def _trusted(path: Path) -> bool:
+def _is_trusted(path: Path) -> bool:
     """Return True if the path is a folder that we own and nobody else can write.
 
     Otherwise another user could plant programs there.

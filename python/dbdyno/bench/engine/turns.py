@@ -145,8 +145,8 @@ class EngineBench(ABC):
             for watched, same in itertools.groupby(turns, key=lambda turn: turn.watched):
                 own = list(same)
                 self.observer.watch(watched)
-                if self._lasting():
-                    for some in self._together(own, recorder.planned.kind):
+                if self._stays_open():
+                    for some in self._stretches(own, recorder.planned.kind):
                         arm = some[0].arm if len({turn.arm for turn in some}) == 1 else None
                         self._stretch(some, recorder, self._name(arm))
                     continue
@@ -157,7 +157,7 @@ class EngineBench(ABC):
                         self._read_back(number)
             self.observer.watch(True)
 
-    def _together(self, turns: list[Turn], kind: str) -> list[list[Turn]]:
+    def _stretches(self, turns: list[Turn], kind: str) -> list[list[Turn]]:
         """Return the turns of arms in slices, divided into stretches; normally all turns form one stretch.
 
         A warm-up, whose times do not count, has one stretch per arm if the server's counters are current. The rows that
@@ -187,13 +187,13 @@ class EngineBench(ABC):
 
     def _connect_lasting(self) -> None:
         """Open the sessions that stay open side by side, and start observing."""
-        if self._lasting():
+        if self._stays_open():
             for arm in range(len(self.ready.arms)):
                 self._connect(arm)
         self.held.enter_context(self.observer)
 
     @contextlib.contextmanager
-    def _connected(self, arm: int) -> Iterator[None]:
+    def _connection_of(self, arm: int) -> Iterator[None]:
         self._connect(arm)
         try:
             yield
@@ -219,7 +219,7 @@ class EngineBench(ABC):
         self.held.callback(load.close)
         return load
 
-    def _lasting(self) -> bool:
+    def _stays_open(self) -> bool:
         """Return True if the sessions of all arms stay open side by side."""
         return self.ready.timing.in_slices
 

@@ -36,7 +36,7 @@ def used(folders: Iterable[Path]) -> Used:
     found: Used = {}
     for folder in folders:
         with contextlib.suppress(OSError, ValueError, IndexError):
-            found[folder] = _used(folder)
+            found[folder] = _usage_of(folder)
     return found
 
 
@@ -64,7 +64,7 @@ class Bill:
         return [{**report, **by.get(report["arm"], {})} for report in reports]
 
 
-def _used(folder: Path) -> Counter[str]:
+def _usage_of(folder: Path) -> Counter[str]:
     tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
     fields = (folder / "stat").read_text().rpartition(")")[2].split()
     found = Counter(user_ns=int(fields[_UTIME]) * tick_ns, system_ns=int(fields[_STIME]) * tick_ns)

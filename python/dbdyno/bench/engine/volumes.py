@@ -163,7 +163,7 @@ def in_words(devices: Mapping[str, str]) -> str:
         volumes = volumes_of(devices)
     except DeviceError:
         return ", ".join(f"{name} = {value}" for name, value in devices.items())
-    return ", ".join(_described(volume) for volume in volumes)
+    return ", ".join(_describe(volume) for volume in volumes)
 
 
 def differing(devices: Mapping[str, str]) -> dict[str, str]:
@@ -171,7 +171,7 @@ def differing(devices: Mapping[str, str]) -> dict[str, str]:
     return {DEVICE: in_words(devices)} if devices else {}
 
 
-def _described(volume: Volume) -> str:
+def _describe(volume: Volume) -> str:
     switches = {"direct I/O": volume.direct_io, "polling": volume.polls}
     changed = ", ".join([*volume.settings, *(word for word, is_on in switches.items() if is_on)])
     return f"{volume.carries} on {volume.device}" + (f" ({changed})" if changed else "")

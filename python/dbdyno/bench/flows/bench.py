@@ -129,9 +129,9 @@ class FlowBench(QuietBench):
         for one in dict.fromkeys(self._engine(arm) for arm in self.plan.arms):
             self.around.stopping.check()
             self.around.note(f"starting {one.title}")
-            running = self._started(one, folder)
+            running = self._start(one, folder)
             for lines in sizes:
-                self._watched(partial(running.tables, _set(lines), folder / _set(lines)))
+                self._run_stoppable(partial(running.tables, _set(lines), folder / _set(lines)))
         self._same_answers()
         own = {name: {"version": one.about, "start_ns": one.start_ns} for name, one in self.running.items()}
         run.save(
@@ -207,10 +207,10 @@ class FlowBench(QuietBench):
             self.around.note(f"comparing answers: {arm.name}")
             name, lines = str(self.plan.parameters_of(arm)["engine"]), self._lines(arm)
             for _ in range(self.floor_runs):
-                floor = self._watched(partial(self._carried_out, arm, tables.LEAST)).elapsed_ns
+                floor = self._run_stoppable(partial(self._carried_out, arm, tables.LEAST)).elapsed_ns
             self.floors[name] = min(floor, self.floors.get(name, floor))
             self.arm_floors[arm.name] = floor
-            found = self._watched(partial(self._carried_out, arm))
+            found = self._run_stoppable(partial(self._carried_out, arm))
             each_ns.append(found.elapsed_ns)
             own = replace(answer(name, True, found.rows), engine=arm.name)
             self.rows[lines] = len(found.rows)
@@ -226,7 +226,7 @@ class FlowBench(QuietBench):
             self.around.note(f"{title} takes {floor / 1e6:.3g} ms for the flow over {tables.LEAST} lines")
         self.around.note(f"about {self.ready.seconds(each_ns):.0f} s for all blocks, by what the first answers took")
 
-    def _watched(self, work: Callable[[], T]) -> T:
+    def _run_stoppable(self, work: Callable[[], T]) -> T:
         """Do work outside of a block; a signal ends it."""
         try:
             return work()
@@ -234,7 +234,7 @@ class FlowBench(QuietBench):
             self.around.stopping.check()
             raise
 
-    def _started(self, one: Engine, folder: Path) -> EngineProcess:
+    def _start(self, one: Engine, folder: Path) -> EngineProcess:
         extra = self.server_of(one)
         limit_s = (self.plan.statement_timeout_ns or 0) / 1e9 or LIMIT_S
         scratch = folder / f"engine-{one.name}"

@@ -79,7 +79,7 @@ class EngineProcess:
         Raises:
             TargetError: The engine does not accept them, or does not answer.
         """
-        self._asked("tables", name, packed(str(folder)))
+        self._ask("tables", name, packed(str(folder)))
 
     def run(self, name: str, optimizer: bool, text: str) -> Answered:
         """Run a flow on a set of tables.
@@ -88,16 +88,16 @@ class EngineProcess:
             FlowError: The engine refuses the flow; the message is the engine's.
             TargetError: The engine does not answer.
         """
-        words = self._asked("run", name, "on" if optimizer else "off", packed(text))
+        words = self._ask("run", name, "on" if optimizer else "off", packed(text))
         return Answered(int(words[1]), int(words[2]), json.loads(unpacked(words[3])))
 
-    def _asked(self, *words: str) -> list[str]:
+    def _ask(self, *words: str) -> list[str]:
         assert self.process.stdin is not None
         try:
             self.process.stdin.write("\t".join(words).encode() + b"\n")
             self.process.stdin.flush()
         except (BrokenPipeError, ConnectionResetError):
-            raise self._gone() from None
+            raise self._end_error() from None
         answer = self._line(self.limit_s)
         if answer[0] != "ok":
             raise self._error(f"says: {unpacked(answer[1])}", FlowError)
@@ -114,14 +114,14 @@ class EngineProcess:
             if ready:
                 data = os.read(fileno, 1 << 16)
                 if not data:
-                    raise self._gone()
+                    raise self._end_error()
                 self.left += data
             elif time.monotonic() > deadline:
                 raise self._error(f"hangs: it has not answered for {patience_s:g} s")
         line, _, self.left = self.left.partition(b"\n")
         return line.decode().split("\t")
 
-    def _gone(self) -> TargetError:
+    def _end_error(self) -> TargetError:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(END_S)
         code = self.process.poll()

@@ -99,14 +99,14 @@ def used_by(device: Path, proc: Path = Path("/proc"), sys: Path = Path("/sys")) 
     for name in sorted(names):
         for holder in sorted((sys / "class/block" / name / "holders").glob("*")):
             return f"{holder.name} is made of {name}"
-        for mount in _mounted(name, proc, sys):
+        for mount in _mount_points(name, proc, sys):
             return f"{name} is mounted at {mount}"
         if any(Path(line.split()[0]).name == name for line in _lines(proc / "swaps")[1:]):
             return f"{name} is swap space"
     return ""
 
 
-def _mounted(name: str, proc: Path, sys: Path) -> list[str]:
+def _mount_points(name: str, proc: Path, sys: Path) -> list[str]:
     """Return where a block device is mounted, found by its device number or by its name.
 
     The name is needed for file systems that have their own device numbers.

@@ -83,7 +83,7 @@ class MariaDBBench(EngineBench):
                 return self.ready
             for target in self._others().values():
                 refuse_left(target)
-            if altered := self._altered():
+            if altered := self._altered_servers():
                 for target in altered.values():
                     claim(target, self.guardian)
                 self.ready = prepare(self.plan, targets, self.ready.seed)
@@ -125,7 +125,7 @@ class MariaDBBench(EngineBench):
         """
         self.name = str(run.path.resolve())
         with self.server_errors():
-            for target in self._altered().values():
+            for target in self._altered_servers().values():
                 claim(target, self.guardian, self.name)
             for target in self._targets().values():
                 objects = workload_objects(self.ready.plan.workload, target, self.guardian, self.stopping)
@@ -137,14 +137,14 @@ class MariaDBBench(EngineBench):
     def _client_arms(self, ready: Prepared) -> dict[int, ClientArm]:
         return client_arms(ready)
 
-    def _lasting(self) -> bool:
+    def _stays_open(self) -> bool:
         alone = len(self.ready.arms) == 1 and not self.ready.arms[0].changes and not self.ready.arms[0].arm.cold
-        return super()._lasting() or alone
+        return super()._stays_open() or alone
 
     def _others(self) -> dict[str, MariaDB]:
         return {name: target for name, target in self._targets().items() if not target.owned}
 
-    def _altered(self) -> dict[str, MariaDB]:
+    def _altered_servers(self) -> dict[str, MariaDB]:
         """Return the servers that are not ours and on which a global setting is altered, by address."""
         return {arm.target.safe_dsn: arm.target for arm in self.ready.arms if arm.of("global") and not arm.target.owned}
 
@@ -168,7 +168,7 @@ class MariaDBBench(EngineBench):
             self._read_back(number)
             before, after = ready.arm.before_sql, ready.arm.after_sql
             stack.enter_context(turn_sql(before, after, ready.target, self.guardian, self.stopping))
-            stack.enter_context(self._connected(number))
+            stack.enter_context(self._connection_of(number))
             yield
 
     def _read_back(self, number: int) -> None:

@@ -53,7 +53,7 @@ def find_programs(env: Mapping[str, str] | None = None) -> Programs:
     forced = (os.environ if env is None else env).get("DBDYNO_MARIADB_BIN")
     if forced:
         return programs_in(Path(forced), "DBDYNO_MARIADB_BIN")
-    return Programs(_installed(SERVER), _installed(INSTALL))
+    return Programs(_find_installed(SERVER), _find_installed(INSTALL))
 
 
 def programs_in(folder: Path, who: str) -> Programs:
@@ -87,7 +87,7 @@ def check_within_reach(account: Account, programs: Programs) -> None:
         )
 
 
-def _installed(name: str) -> Path:
+def _find_installed(name: str) -> Path:
     found = find_program(name, os.environ.get("PATH", os.defpath) + os.pathsep + PLACES)
     if found is None:
         raise TargetError(

@@ -47,7 +47,7 @@ class MariaClaim:
                 # The session may be silent for as long as the run lasts.
                 rows(session, "set session wait_timeout = 31536000")
                 if row(session, "select get_lock(%s, 0)", [LOCK])[0] != 1:
-                    raise _taken(rows(session, _HOLDER, [LOCK]), session.host)
+                    raise _claim_error(rows(session, _HOLDER, [LOCK]), session.host)
             except BaseException:
                 session.close()
                 raise
@@ -69,7 +69,7 @@ class MariaClaim:
         return False
 
 
-def _taken(holders: list[tuple[Any, ...]], host: str) -> TargetError:
+def _claim_error(holders: list[tuple[Any, ...]], host: str) -> TargetError:
     who = holders[0][0] if holders else "it ended just now"
     return TargetError(
         f"another dbdyno run alters settings of this server ({who})",

@@ -58,7 +58,7 @@ class MariaDBObserver(Observer["MariaDB", Any]):
     def _open(self, target: MariaDB) -> Any:
         return target.connect(name="dbdyno watcher")
 
-    def _serving(self, target: MariaDB, connection: Any) -> Mapping[Path, int]:
+    def _serving_processes(self, target: MariaDB, connection: Any) -> Mapping[Path, int]:
         process = target.process(connection)
         if process is None:
             return {}
@@ -68,7 +68,7 @@ class MariaDBObserver(Observer["MariaDB", Any]):
             return {Path(f"/proc/{process}/task/{thread}"): numbers[name] for name, thread in found}
         return {}
 
-    def _kept(self, target: MariaDB, connection: Any) -> Mapping[int, Mapping[str, int]]:
+    def _cache_sizes(self, target: MariaDB, connection: Any) -> Mapping[int, Mapping[str, int]]:
         numbers = {name: at for at, name in enumerate(self.names.values())}
         with contextlib.suppress(driver().Error):  # 10.4 and earlier have no table of prepared statements
             found = rows(connection, _KEPT, [list(numbers)])

@@ -112,10 +112,10 @@ def refuse_left(target: MariaDB) -> None:
     settle(findings)
     left = [one for one in findings if one.state == "ours" and one.source.record.state != "held"]
     if left:
-        raise _left(target, left)
+        raise _leftover_error(target, left)
 
 
-def _left(target: MariaDB, left: Sequence[Finding]) -> TargetError:
+def _leftover_error(target: MariaDB, left: Sequence[Finding]) -> TargetError:
     record = left[0].source.record
     if record.state == "retrying":
         step = f"wait: its guardian (process {record.guardian['pid']}) is putting it back; then run again"
@@ -129,12 +129,12 @@ def _left(target: MariaDB, left: Sequence[Finding]) -> TargetError:
 def _state(fact: Fact, kept: Kept) -> State:
     if unrestored.HIDDEN in (kept.was, *kept.ours):
         return "other"
-    if _same(fact, kept.was):
+    if _has_value(fact, kept.was):
         return "back"
-    return "ours" if any(_same(fact, value) for value in kept.ours) else "other"
+    return "ours" if any(_has_value(fact, value) for value in kept.ours) else "other"
 
 
-def _same(fact: Fact, value: str) -> bool:
+def _has_value(fact: Fact, value: str) -> bool:
     try:
         return same_value(fact, value, fact.value)
     except ValueError:  # a value of another version

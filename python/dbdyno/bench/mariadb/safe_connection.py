@@ -103,7 +103,7 @@ def guarded() -> Any:
             if plugin_name == OLD or (plugin_name in TELLS and not self._secure):
                 why = "which is broken" if plugin_name == OLD else "and no ssl_ca proves whose it is"
                 raise failure(NO_METHOD, f"the server asks for the password by {plugin_name.decode()}, {why}")
-            return _signed(self, *rest) if plugin_name == SIGNED else super()._process_auth(plugin_name, *rest)
+            return _sign(self, *rest) if plugin_name == SIGNED else super()._process_auth(plugin_name, *rest)
 
         def query(self, *given: Any, **more: Any) -> Any:
             with in_words("the server answers what nobody asked"):
@@ -122,7 +122,7 @@ def _read_timeout(connection: Any, seconds: float) -> Iterator[None]:
         connection._read_timeout = allowed
 
 
-def _signed(connection: Any, asked: Any, *_: Any) -> Any:
+def _sign(connection: Any, asked: Any, *_: Any) -> Any:
     """Sign a server's challenge and return its answer."""
     from dbdyno import _core
 

@@ -240,10 +240,10 @@ def _try_in_session(connection: Any, facts: Mapping[str, Fact], changes: Sequenc
             ) from error
         wanted, fact = change.value, facts[change.name]
         if fact.type not in ("BOOLEAN", "ENUM") and not same_value(fact, wanted, found):
-            raise _rounded(change.name, wanted, found)
+            raise _rounding_error(change.name, wanted, found)
 
 
-def _rounded(name: str, wanted: str, found: str) -> TargetError:
+def _rounding_error(name: str, wanted: str, found: str) -> TargetError:
     return TargetError(f"the server changed {wanted} to {found}", where=f"setting {name}", next_step=f"write {found}")
 
 

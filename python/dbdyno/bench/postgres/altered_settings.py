@@ -72,12 +72,12 @@ def apply_server_settings(
         held = guardian or stack.enter_context(Guardian())
         if target.engine is None:
             held.claim(target.libpq_parameters(), PurePath(run).name)
-        stack.enter_context(_applied(target, held, todo, allow_alter_system, run))
+        stack.enter_context(_apply(target, held, todo, allow_alter_system, run))
         yield
 
 
 @contextlib.contextmanager
-def _applied(
+def _apply(
     target: Postgres, guardian: Guardian, todo: Sequence[SettingChange], allow_alter_system: bool, run: str
 ) -> Iterator[None]:
     with contextlib.closing(target.connect()) as conn:
@@ -127,7 +127,7 @@ def _on_other_engine(
     number = None
     try:
         entries = read_entries(conn, before.values())
-        undo = _undo(target, conn, entries, _owed(target, conn, guardian, changes, entries, run))
+        undo = _undo(target, conn, entries, _record_settings(target, conn, guardian, changes, entries, run))
         try:
             number = guardian.push(undo)
         except BaseException:  # without the guardian nothing is changed
@@ -164,7 +164,7 @@ def _undo(target: Postgres, conn: Connection, entries: Mapping[str, str | None],
     return replace(undo, lasting=True, claimed=True, record=str(record))
 
 
-def _owed(
+def _record_settings(
     target: Postgres,
     conn: Connection,
     guardian: Guardian,

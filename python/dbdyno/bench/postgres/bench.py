@@ -143,14 +143,14 @@ class PostgresBench(EngineBench):
         if self.ready.plan.workload.replay is not None:
             self.load = Replays(self.ready, self.around)
             enter(self.load.databases())
-            self._watched(run)
+            self._start_observing(run)
             return
         for target in self._targets().values():
             enter(workload_objects(self.ready.plan.workload, target, self.guardian, self.stopping))
         self.load = self._load(resumed)
-        self._watched(run)
+        self._start_observing(run)
 
-    def _watched(self, run: Run) -> None:
+    def _start_observing(self, run: Run) -> None:
         """Create the observer, open the sessions that stay open, and start observing."""
         self.name = str(run.path.resolve())
         self.observer = PostgresObserver(self.ready, self.stopping.is_asked)
@@ -170,11 +170,11 @@ class PostgresBench(EngineBench):
     def _client_arms(self, ready: Prepared) -> dict[int, ClientArm]:
         return client_arms(ready)
 
-    def _lasting(self) -> bool:
+    def _stays_open(self) -> bool:
         if self.ready.plan.workload.replay is not None:
             return False
         alone = len(self.ready.arms) == 1 and not self.ready.arms[0].arm.cold
-        return super()._lasting() or alone
+        return super()._stays_open() or alone
 
     @staticmethod
     def _server_sessions(own: ReadyArm) -> PostgresSessions:
@@ -201,7 +201,7 @@ class PostgresBench(EngineBench):
             read_back(self.ready, number)
             before, after = ready.arm.before_sql, ready.arm.after_sql
             stack.enter_context(turn_sql(before, after, ready.target, self.guardian, self.stopping))
-            stack.enter_context(self._connected(number))
+            stack.enter_context(self._connection_of(number))
             yield
 
     def server_errors(self) -> contextlib.AbstractContextManager[None]:

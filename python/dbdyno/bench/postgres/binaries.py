@@ -74,7 +74,7 @@ def find_binaries(env: Mapping[str, str] | None = None, root: Path = Path("/")) 
     env = os.environ if env is None else env
     forced = env.get("DBDYNO_PG_BIN")
     if forced:
-        return _forced(Path(forced))
+        return _binaries_of_folder(Path(forced))
     engine = env.get("DBDYNO_ENGINE", "")
     if engine not in ("", "installed", "wheel"):
         raise TargetError(
@@ -155,7 +155,7 @@ def version_of(bindir: Path) -> str | None:
     return match.group(1) if match else None
 
 
-def _forced(folder: Path) -> Binaries:
+def _binaries_of_folder(folder: Path) -> Binaries:
     return binaries_in(folder, "DBDYNO_PG_BIN")
 
 

@@ -94,14 +94,14 @@ def _take(session: Session) -> None:
     others = session.execute(_OTHERS, KEYS).fetchall()
     if others or not (row and row[0]):
         raise TargetError(
-            f"another dbdyno run alters settings of this server: {_named(others)}",
+            f"another dbdyno run alters settings of this server: {_holder_names(others)}",
             where=session.info.host,
             next_step="wait until that run has ended, or stop it with Ctrl-C (it restores what it changed), "
             "then run again",
         )
 
 
-def _named(others: list[tuple[Any, ...]]) -> str:
+def _holder_names(others: list[tuple[Any, ...]]) -> str:
     if not others:  # the other run ended between the two statements
         return "it ended just now"
     pid, name, role, database, since = others[0]

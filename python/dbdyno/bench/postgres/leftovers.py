@@ -136,7 +136,7 @@ def refuse_leftovers(target: Postgres, folder: Path) -> None:
     settle(findings)
     left = [one for one in findings if one.state == "ours" and one.source.record.state != "held"]
     if left:
-        raise _left(target, left)
+        raise _leftover_error(target, left)
 
 
 def settle(findings: Sequence[Finding]) -> None:
@@ -154,7 +154,7 @@ def forget(source: Source) -> None:
     unrestored.forget(source.path)
 
 
-def _left(target: Postgres, left: list[Finding]) -> TargetError:
+def _leftover_error(target: Postgres, left: list[Finding]) -> TargetError:
     record = left[0].source.record
     said = ", ".join(one.sentence for one in left)
     if record.state == "retrying":

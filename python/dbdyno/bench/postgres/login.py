@@ -22,12 +22,12 @@ def login_failed(error: Exception, where: str, secrets: Iterable[str]) -> Target
     said = [line for line in lines if line and not line.startswith(_ASKED)] or [type(error).__name__]
     text = said[-1].removeprefix("connection failed: ")
     for secret in secrets:
-        text = _without(text, secret)
+        text = _without_secret(text, secret)
     verb = "connect" if _UNREACHED.search(text) else "log in"
     return TargetError(f"cannot {verb}: {text}", where=where, next_step=_step(text))
 
 
-def _without(text: str, secret: str) -> str:
+def _without_secret(text: str, secret: str) -> str:
     """Return the text with each occurrence of the secret replaced.
 
     A secret shorter than `SHORT` characters is replaced only as a whole word: otherwise it would match parts of the

@@ -43,19 +43,19 @@ def workload_objects(
     """
     undo = target.sql_undo("teardown of the workload", work.teardown)
     with contextlib.ExitStack() as stack:
-        with contextlib.closing(target.connect(statement_timeout_ms=0, stop=_heeding(stopping))) as conn:
+        with contextlib.closing(target.connect(statement_timeout_ms=0, stop=_stop_check(stopping))) as conn:
             for number, statement in enumerate(work.setup):
                 with _server_errors(statement, "set-up", target, undo if number else None):
                     if number:
                         conn.execute(statement.encode())
                     else:
-                        _first(conn, statement, lambda: stack.enter_context(guardian.undo(undo)))
+                        _run_first(conn, statement, lambda: stack.enter_context(guardian.undo(undo)))
         if not work.setup and work.teardown:
             stack.enter_context(guardian.undo(undo))
         yield
 
 
-def _first(conn: psycopg.Connection[Any], statement: str, register: Callable[[], object]) -> None:
+def _run_first(conn: psycopg.Connection[Any], statement: str, register: Callable[[], object]) -> None:
     """Run the first statement and register the teardown before it is committed."""
     import psycopg
 
@@ -84,14 +84,14 @@ def turn_sql(
         if after:
             stack.enter_context(guardian.undo(target.sql_undo("SQL after a turn", after)))
         if before:
-            with contextlib.closing(target.connect(statement_timeout_ms=0, stop=_heeding(stopping))) as conn:
+            with contextlib.closing(target.connect(statement_timeout_ms=0, stop=_stop_check(stopping))) as conn:
                 for statement in before:
                     with _server_errors(statement, "before_sql", target):
                         conn.execute(statement.encode())
         yield
 
 
-def _heeding(stopping: Stopping | None) -> Callable[[], bool] | None:
+def _stop_check(stopping: Stopping | None) -> Callable[[], bool] | None:
     return None if stopping is None else stopping.is_asked
 
 

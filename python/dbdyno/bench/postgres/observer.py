@@ -59,7 +59,7 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
         columns = {"statement": list(texts), "text": list(texts.values())}
         write_table(folder / "statements.parquet", columns)
 
-    def _serving(self, target: Postgres, connection: Connection) -> Mapping[Path, int]:
+    def _serving_processes(self, target: Postgres, connection: Connection) -> Mapping[Path, int]:
         from dbdyno.bench.postgres.watch import application_names
 
         if target.pooled or not target.is_here(connection):
@@ -72,7 +72,7 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
         exact = (watcher for watcher in self.watchers if isinstance(watcher, ExactWatcher))
         return [metric for watcher in exact for metric in watcher.take_metrics()]
 
-    def _here(self, target: Postgres) -> Connection:
+    def _local_connection(self, target: Postgres) -> Connection:
         """Return a connection to a server that runs on this machine.
 
         Raises:
@@ -87,7 +87,7 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
             )
         return connection
 
-    def _kept(self, target: Postgres, connection: Connection) -> Mapping[int, Mapping[str, int]]:
+    def _cache_sizes(self, target: Postgres, connection: Connection) -> Mapping[int, Mapping[str, int]]:
         from dbdyno.bench.postgres.statement_cache import kept_by
         from dbdyno.bench.postgres.watch import application_names
 
@@ -105,7 +105,7 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
         if waits == AUTO:
             waits = READ if self._may_read(target) else SAMPLED
         if waits in RECORDED:
-            return ExactWatcher(lambda: self._here(target), application_names(self.arms), waits)
+            return ExactWatcher(lambda: self._local_connection(target), application_names(self.arms), waits)
         return Watcher(target, self.arms, period_ns=period_ns, names=application_names(self.arms))
 
     def _may_read(self, target: Postgres) -> bool:

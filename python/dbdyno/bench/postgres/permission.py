@@ -145,9 +145,9 @@ def _waits(fact: SettingFact, in_files: dict[str, str]) -> bool:
     if written is None:
         return fact.source == "configuration file"
     if fact.vartype == "string":
-        return _folded(fact.setting) != _folded(written)
+        return _fold(fact.setting) != _fold(written)
     return not same_value(fact, written)
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return "".join(text.split()).replace('"', "").casefold()

@@ -72,9 +72,9 @@ class Replays(Part):
                 self.template = f"dbdyno_replay_from_{self.token}"
             for target in targets:
                 if self.writes:
-                    stack.enter_context(self._dropped(target, self._copy))
+                    stack.enter_context(self._drop_at_end(target, self._copy))
                 if setup:
-                    stack.enter_context(self._dropped(target, str(self.template)))
+                    stack.enter_context(self._drop_at_end(target, str(self.template)))
                     self._fill(target, setup)
             yield
 
@@ -82,7 +82,7 @@ class Replays(Part):
     def _copy(self) -> str:
         return f"dbdyno_replay_{self.token}"
 
-    def _dropped(self, target: Postgres, name: str) -> contextlib.AbstractContextManager[Any]:
+    def _drop_at_end(self, target: Postgres, name: str) -> contextlib.AbstractContextManager[Any]:
         undo = target.sql_undo("database of a replay", [self._drop(target, name)])
         return self.around.guardian.undo(undo)
 

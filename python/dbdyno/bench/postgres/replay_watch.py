@@ -64,12 +64,12 @@ class Watch:
     def _counters(self) -> dict[str, tuple[int, ...]]:
         found = {}
         for name, question in self._questions().items():
-            rows = self._asked(name, question)
+            rows = self._query(name, question)
             if rows:
                 found[name] = tuple(int(value) for value in rows[0])
         return found
 
-    def _asked(self, name: str, question: LiteralString) -> list[tuple[Any, ...]]:
+    def _query(self, name: str, question: LiteralString) -> list[tuple[Any, ...]]:
         """Return the rows of a query; none if the server refuses it, with the reason recorded."""
         import psycopg
 
@@ -86,7 +86,7 @@ class Watch:
         if time.monotonic() - self._sampled_s < _SAMPLED_S:
             return
         self._sampled_s = time.monotonic()
-        rows = self._asked("waits", _ACTIVE)
+        rows = self._query("waits", _ACTIVE)
         self.samples += "waits" not in self.missing
         self.waits.update({str(name): int(count) for name, count in rows})
 

@@ -214,7 +214,7 @@ class Postgres:
             "default_transaction_read_only": "on" if read_only else None,
         }
         try:
-            conn = self._kept(application_name, _answer_s(statement_timeout_ms), stop)
+            conn = self._kept_connection(application_name, _answer_s(statement_timeout_ms), stop)
             for name, value in wanted.items():
                 # Behind a pooler the setting would stay in a server process that other clients get.
                 if value is not None and not self.pooled:
@@ -224,7 +224,9 @@ class Postgres:
             raise self._no_answer(error) from None
         return conn
 
-    def _kept(self, application_name: str, answer_s: float | None, stop: Callable[[], bool] | None) -> Connection:
+    def _kept_connection(
+        self, application_name: str, answer_s: float | None, stop: Callable[[], bool] | None
+    ) -> Connection:
         from dbdyno.bench.postgres.session import limit, open_session
 
         spare, self._spare = self._spare, None
@@ -265,7 +267,7 @@ class Postgres:
 
     def identity(self, conn: Connection) -> str:
         """Return a key that distinguishes this server from others: its system identifier, otherwise host and port."""
-        known = _first(conn, _PROBES["system_identifier"])
+        known = _first_value(conn, _PROBES["system_identifier"])
         return str(known or f"{self._parameters['host']}:{self._parameters['port']}")
 
     def can(self, kind: str) -> str | None:
@@ -297,7 +299,7 @@ class Postgres:
         facts: JsonObject = {"target": self.safe_dsn, "owned": self.owned}
         with contextlib.closing(self.connect(statement_timeout_ms=5000)) as conn:
             for name, sql in _PROBES.items():
-                value = _first(conn, sql)
+                value = _first_value(conn, sql)
                 if value is not None:
                     facts[name] = value
             facts["server_is_here"] = self.is_here(conn)
@@ -313,12 +315,12 @@ class Postgres:
 
     def is_here(self, conn: Connection) -> bool:
         """Return True if the server runs on this machine: its address is local and its process is among ours."""
-        pid = _first(conn, "select pg_backend_pid()")
+        pid = _first_value(conn, "select pg_backend_pid()")
         return _is_local(self._reached) and pid is not None and server_is_here(int(pid))
 
     def data_directory(self, conn: Connection) -> Path | None:
         """Return the server's data folder, or None if the role may not know it."""
-        path = _first(conn, "select setting from pg_settings where name = 'data_directory'")
+        path = _first_value(conn, "select setting from pg_settings where name = 'data_directory'")
         return Path(str(path)) if path else None
 
     def _arguments(self, application_name: str) -> dict[str, object]:
@@ -413,7 +415,7 @@ def _answer_s(statement_timeout_ms: int | None) -> float | None:
     return statement_timeout_ms / 1000 + GRACE_S if statement_timeout_ms else None
 
 
-def _first(conn: Connection, sql: LiteralString) -> Any:
+def _first_value(conn: Connection, sql: LiteralString) -> Any:
     import psycopg
 
     try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
 
 
-def _altered(ready: Prepared) -> dict[str, tuple[Postgres, dict[str, str]]]:
+def _altered_settings(ready: Prepared) -> dict[str, tuple[Postgres, dict[str, str]]]:
     """Return, per server that is not ours, the settings that any arm alters there, with their previous values."""
     found: dict[str, tuple[Postgres, dict[str, str]]] = {}
     for arm in ready.arms:
@@ -41,7 +41,7 @@ def claim_servers(ready: Prepared, guardian: Guardian, run: str = "") -> bool:
     Raises:
         TargetError: Another run holds a lock.
     """
-    altered = _altered(ready)
+    altered = _altered_settings(ready)
     for target, _ in altered.values():
         guardian.claim(target.libpq_parameters(), run)
     return bool(altered)
@@ -66,7 +66,7 @@ def settings_to_restore(ready: Prepared, run: Run) -> dict[str, object]:
     from dbdyno.bench.postgres.settings import read_facts
 
     records = []
-    for name, (target, before) in _altered(ready).items():
+    for name, (target, before) in _altered_settings(ready).items():
         with contextlib.closing(target.connect()) as conn:
             entries = read_entries(conn, read_facts(conn, before).values())
             server = target.identity(conn)
@@ -108,7 +108,7 @@ def read_back(ready: Prepared, number: int) -> None:
     from dbdyno.bench.postgres.altered_settings import other_values
 
     arm = ready.arms[number]
-    wanted = dict(_altered(ready).get(arm.target.safe_dsn, (arm.target, {}))[1])
+    wanted = dict(_altered_settings(ready).get(arm.target.safe_dsn, (arm.target, {}))[1])
     wanted |= {change.name: change.value for change in arm.server_changes()}
     differing = other_values(arm.target, wanted) if wanted else ""
     if differing:

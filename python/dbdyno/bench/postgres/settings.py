@@ -107,7 +107,7 @@ def classify(conn: Connection, settings: Mapping[str, SettingValue]) -> list[Set
         problem = problem_with(fact, text)
         if problem:
             raise TargetError(
-                f"'{_shown(text)}' is not a valid value: {problem}",
+                f"'{_printable(text)}' is not a valid value: {problem}",
                 where=f"setting {fact.name}",
                 next_step=f"choose another value (in effect now: {before})",
             )
@@ -171,7 +171,7 @@ def _try_in_session(conn: Connection, changes: Sequence[SettingChange]) -> None:
                 said = getattr(getattr(error, "diag", None), "message_primary", None) or str(error)
                 hint = getattr(getattr(error, "diag", None), "message_hint", None)
                 raise TargetError(
-                    f"the engine refuses '{_shown(change.value)}': {said}",
+                    f"the engine refuses '{_printable(change.value)}': {said}",
                     where=f"setting {change.name}",
                     next_step=hint or f"see pg_settings for the range of {change.name}",
                 ) from error
@@ -238,7 +238,7 @@ def _refuse_without_right(fact: SettingFact, rights: _Rights) -> None:
 def _unknown(conn: Connection, name: str) -> TargetError:
     import psycopg
 
-    place = f"setting {_shown(name)}"
+    place = f"setting {_printable(name)}"
     try:
         conn.execute("select current_setting(%s)", [name.replace("\0", "")])
         return TargetError(
@@ -268,7 +268,7 @@ def _unknown(conn: Connection, name: str) -> TargetError:
     return TargetError("this engine has no such setting", where=place, next_step=step)
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     """Return a user's text for a message, without control characters and with at most 80 characters."""
     plain = "".join(char if char.isprintable() else "?" for char in text)
     return plain if len(plain) <= 80 else plain[:77] + "..."

@@ -34,15 +34,15 @@ class Option:
     harmless: tuple[str, ...] = ("",)
 
 
-def _settled(reason: str) -> Option:
+def _settled_option(reason: str) -> Option:
     return Option("settled", reason)
 
 
-_RESOLVED = _settled("libpq has resolved it; the load gets the result")
-_CHOSEN = _settled("libpq has chosen the server; the load goes to that one")
-_NO_GSS = _settled("GSSAPI is not spoken: a server that asks for it is refused")
-_NO_OAUTH = _settled("OAuth is not spoken: a server that asks for it is refused")
-_WITH_SSLCERT = _settled("belongs to sslcert, which is refused")
+_RESOLVED = _settled_option("libpq has resolved it; the load gets the result")
+_CHOSEN = _settled_option("libpq has chosen the server; the load goes to that one")
+_NO_GSS = _settled_option("GSSAPI is not spoken: a server that asks for it is refused")
+_NO_OAUTH = _settled_option("OAuth is not spoken: a server that asks for it is refused")
+_WITH_SSLCERT = _settled_option("belongs to sslcert, which is refused")
 
 OPTIONS: dict[str, Option] = {
     "service": _RESOLVED,
@@ -81,12 +81,12 @@ OPTIONS: dict[str, Option] = {
     "scram_server_key": Option("refused", "it logs in by password only"),
     "min_protocol_version": Option("refused", "it speaks version 3.0 of the protocol", ("", "3.0")),
     "replication": Option("refused", "it does not replicate", NO),
-    "client_encoding": _settled("all our connections are in UTF-8"),
-    "application_name": _settled("the load has names of its own, one for each arm"),
-    "fallback_application_name": _settled("the load has names of its own, one for each arm"),
-    "max_protocol_version": _settled("it speaks version 3.0, the oldest"),
-    "sslcompression": _settled("it never compresses"),
-    "sslkeylogfile": _settled("it writes its keys nowhere"),
+    "client_encoding": _settled_option("all our connections are in UTF-8"),
+    "application_name": _settled_option("the load has names of its own, one for each arm"),
+    "fallback_application_name": _settled_option("the load has names of its own, one for each arm"),
+    "max_protocol_version": _settled_option("it speaks version 3.0, the oldest"),
+    "sslcompression": _settled_option("it never compresses"),
+    "sslkeylogfile": _settled_option("it writes its keys nowhere"),
     "krbsrvname": _NO_GSS,
     "gsslib": _NO_GSS,
     "gssdelegation": _NO_GSS,
@@ -146,7 +146,7 @@ def load_connection(options: Mapping[str, str], *, encrypted: bool, home: Path |
         "password": options.get("password"),
         "dbname": options["dbname"],
         "sslmode": mode,
-        **(_trusted(options, home or libpq_home()) if mode != "disable" else {}),
+        **(_trust_files(options, home or libpq_home()) if mode != "disable" else {}),
         "sslsni": options.get("sslsni", "1") != "0",
         "sslnegotiation": options.get("sslnegotiation") or "postgres",
         "ssl_min_protocol_version": _version(options.get("ssl_min_protocol_version")),
@@ -160,7 +160,7 @@ def load_connection(options: Mapping[str, str], *, encrypted: bool, home: Path |
     }
 
 
-def _trusted(options: Mapping[str, str], home: Path) -> dict[str, str | None]:
+def _trust_files(options: Mapping[str, str], home: Path) -> dict[str, str | None]:
     """Return root certificates and revocation lists: those named by options, or those that libpq finds itself."""
     folder = home / ".postgresql"
     files = {name: options.get(name) or None for name in ("sslrootcert", "sslcrl", "sslcrldir")}

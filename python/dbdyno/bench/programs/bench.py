@@ -87,7 +87,7 @@ class ProgramBench(QuietBench):
         work = plan.workload
         lines: dict[str, None] = {f"makes files for it: {name} ({what})": None for name, what in work.files.items()}
         for arm in plan.arms:
-            known = _shown(plan, arm)
+            known = _printable_variables(plan, arm)
             for command in filter(None, (work.prepare, plan.command_of(arm))):
                 words = filled_in(command, known, f"arm {arm.name!r}")
                 lines[f"runs on this host: {shlex.join(words)}"] = None
@@ -232,7 +232,7 @@ class ProgramBench(QuietBench):
             count = 0
             while not self.around.stopping.asked:
                 if before is not None:
-                    _, code, _ = self._started(before, said)
+                    _, code, _ = self._run_program(before, said)
                     if code:
                         raise TargetError(
                             f"the command that runs before each command failed with {_ending(code, said)}",
@@ -240,7 +240,7 @@ class ProgramBench(QuietBench):
                             next_step="run this command manually, and correct it in the plan",
                         )
                 began_ns = time.time_ns()
-                elapsed_ns, code, costs = self._started(words, said)
+                elapsed_ns, code, costs = self._run_program(words, said)
                 if self.around.stopping.asked:
                     return
                 error = _code(code)
@@ -259,7 +259,7 @@ class ProgramBench(QuietBench):
                 if count >= most if most is not None else time.monotonic_ns() >= ends_ns:
                     return
 
-    def _started(self, words: list[str], said: IO[bytes]) -> tuple[int, int, dict[str, int]]:
+    def _run_program(self, words: list[str], said: IO[bytes]) -> tuple[int, int, dict[str, int]]:
         """Start a program, wait for its end, and return its time in ns, exit code, and CPU time with children."""
         said.seek(0)
         said.truncate()
@@ -303,7 +303,7 @@ SESSION = "session"
 """Variable that holds the number of the session that starts the program, from 0."""
 
 
-def _shown(plan: Plan, arm: Arm) -> dict[str, str]:
+def _printable_variables(plan: Plan, arm: Arm) -> dict[str, str]:
     """Return the variables of an arm for a reader: a file that is made is represented by its name."""
     made = {name: f"<{name}>" for name in plan.workload.files}
     return {SESSION: "<session>", **plan.workload.variables, **arm.variables, **made}
@@ -311,7 +311,9 @@ def _shown(plan: Plan, arm: Arm) -> dict[str, str]:
 
 def _command(plan: Plan, arm: Arm, command: str | None = None) -> str:
     """Return a command of an arm as text, without secrets."""
-    words = filled_in(command or plan.command_of(arm), named_without_secrets(_shown(plan, arm)), f"arm {arm.name!r}")
+    words = filled_in(
+        command or plan.command_of(arm), named_without_secrets(_printable_variables(plan, arm)), f"arm {arm.name!r}"
+    )
     return sql_without_secrets(" ".join(words))
 
 

@@ -67,7 +67,7 @@ class Expressions(ABC):
         if kind in _COMPARISONS:
             self.compare(node.this, node.expression, scope)
         elif kind == "In":
-            self._within(node, scope)
+            self._read_expressions(node, scope)
         elif kind == "Between":
             self.compare(node.this, node.args["low"], scope)
             self.compare(node.this, node.args["high"], scope)
@@ -102,7 +102,7 @@ class Expressions(ABC):
             return [output.origin for output in self.query(node, scope) or ()]
         return [self.origin(node, scope)]
 
-    def _within(self, node: Any, scope: Scope) -> None:
+    def _read_expressions(self, node: Any, scope: Scope) -> None:
         for item in node.expressions:
             self.compare(node.this, item, scope)
         for name in ("query", "field"):

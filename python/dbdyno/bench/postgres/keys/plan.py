@@ -90,7 +90,7 @@ class Found:
                 for slot in output.origin.slots:
                     reading.uses[slot._replace(is_array=False)] |= set()
             uses.update(reading.uses)
-            self.places.returns.append([_made(output) for output in outputs])
+            self.places.returns.append([_generated_space(output) for output in outputs])
         self._literals(uses)
         self._parameters(uses)
 
@@ -113,7 +113,7 @@ class Found:
             self.is_mixed |= bool(keys) and len(found) > 1
 
 
-def _made(output: Output) -> int | None:
+def _generated_space(output: Output) -> int | None:
     """Return the key space of a returned column whose values an INSERT generates, if any."""
     made = output.origin.made
     return next(iter(made)) if len(made) == 1 and output.origin.spaces == made else None

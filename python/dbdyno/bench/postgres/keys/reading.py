@@ -38,7 +38,7 @@ class Reading(Expressions):
     def query(self, node: Any, outer: Scope | None) -> Outputs:
         """Read a query or a statement, and return its columns."""
         scope = Scope(outer)
-        self._with(node, scope)
+        self._read_with(node, scope)
         kind = type(node).__name__.lower()
         if kind in ("union", "intersect", "except"):
             return joined_outputs([self.query(node.this, scope), self.query(node.expression, scope)])
@@ -54,17 +54,17 @@ class Reading(Expressions):
         for node in nodes:
             self.visit(node, scope)
 
-    def _with(self, node: Any, scope: Scope) -> None:
+    def _read_with(self, node: Any, scope: Scope) -> None:
         if (clause := node.args.get("with_")) is None:
             return
         for cte in clause.expressions:
             name = name_of(cte.args["alias"].this)
             query = cte.this
             if clause.args.get("recursive") and type(query).__name__ == "Union":
-                scope.queries[name] = self._renamed(self.query(query.this, scope), cte)
-            scope.queries[name] = self._renamed(self.query(query, scope), cte)
+                scope.queries[name] = self._rename(self.query(query.this, scope), cte)
+            scope.queries[name] = self._rename(self.query(query, scope), cte)
 
-    def _renamed(self, outputs: Outputs, node: Any) -> Outputs:
+    def _rename(self, outputs: Outputs, node: Any) -> Outputs:
         """Return columns with the names of an alias."""
         alias = node.args.get("alias")
         names = [name_of(column) for column in alias.args.get("columns") or ()] if alias is not None else []
@@ -77,7 +77,7 @@ class Reading(Expressions):
         return self.query(node.this, scope)
 
     def _select(self, node: Any, scope: Scope) -> Outputs:
-        self._from(node.args.get("from_"), node.args.get("joins"), scope)
+        self._read_from(node.args.get("from_"), node.args.get("joins"), scope)
         outputs = self._outputs(node.expressions, scope)
         for name in _CLAUSES:
             self._clause(node.args.get(name), scope)
@@ -108,9 +108,9 @@ class Reading(Expressions):
         if len({len(row) for row in rows}) != 1:
             return None
         columns = [Output(f"column{at}", either(column)) for at, column in enumerate(zip(*rows, strict=True), 1)]
-        return self._renamed(columns, node)
+        return self._rename(columns, node)
 
-    def _from(self, clause: Any, joins: Any, scope: Scope) -> None:
+    def _read_from(self, clause: Any, joins: Any, scope: Scope) -> None:
         for node in clause if isinstance(clause, list) else [clause]:
             if hasattr(node, "args"):
                 self._source(node.this if type(node).__name__ == "From" else node, scope)
@@ -148,7 +148,7 @@ class Reading(Expressions):
         name = alias if _is_quoted(node) else alias.lower()
         if inner_kind == "Unnest" and outputs and len(outputs) == 1 and name:
             outputs = [Output(name, outputs[0].origin)]
-        scope.sources[name or f"({len(scope.sources)})"] = self._renamed(outputs, node)
+        scope.sources[name or f"({len(scope.sources)})"] = self._rename(outputs, node)
         for join in node.args.get("joins") or ():
             self._join(join, scope)
 
@@ -196,7 +196,7 @@ class Reading(Expressions):
             inside.sources["excluded"] = target
             self._assign(conflict.expressions, target, inside)
             self._clause(conflict.args.get("where"), inside)
-        return self._returning(node, inside, is_made=True)
+        return self._read_returning(node, inside, is_made=True)
 
     def _write(self, target: Sequence[Output], source: Any, scope: Scope) -> None:
         for at, output in enumerate(self.query(source, scope) or ()):
@@ -215,16 +215,16 @@ class Reading(Expressions):
 
     def _update(self, node: Any, scope: Scope) -> Outputs:
         target = self._target(node.this, scope)
-        self._from(node.args.get("from_"), node.args.get("joins"), scope)
+        self._read_from(node.args.get("from_"), node.args.get("joins"), scope)
         self._assign(node.expressions, target, scope)
         self._clause(node.args.get("where"), scope)
-        return self._returning(node, scope)
+        return self._read_returning(node, scope)
 
     def _delete(self, node: Any, scope: Scope) -> Outputs:
         self._target(node.this, scope)
-        self._from(node.args.get("using"), node.args.get("joins"), scope)
+        self._read_from(node.args.get("using"), node.args.get("joins"), scope)
         self._clause(node.args.get("where"), scope)
-        return self._returning(node, scope)
+        return self._read_returning(node, scope)
 
     def _merge(self, node: Any, scope: Scope) -> Outputs:
         target = self._target(node.this, scope)
@@ -243,9 +243,9 @@ class Reading(Expressions):
                     self.relate(column.origin, value)
         # Whether `*` has the columns of the source first depends on the version.
         scope.merges = True
-        return self._returning(node, scope, is_made=True)
+        return self._read_returning(node, scope, is_made=True)
 
-    def _returning(self, node: Any, scope: Scope, *, is_made: bool = False) -> Outputs:
+    def _read_returning(self, node: Any, scope: Scope, *, is_made: bool = False) -> Outputs:
         if (clause := node.args.get("returning")) is None:
             return []
         own = next(iter(scope.sources.values()), None)
