@@ -137,7 +137,7 @@ def test_a_push_that_comes_second_is_made_again_on_what_came_first(here: Path, m
     for name in ("a", "b"):
         git(here, "clone", "--quiet", "remote.git", name)
     first, second = (ResultBranch(here / name, "performance", "origin") for name in ("a", "b"))
-    fetched = second._fetched
+    fetched = second._fetch
 
     def overtaken() -> str | None:
         monkeypatch.undo()
@@ -145,7 +145,7 @@ def test_a_push_that_comes_second_is_made_again_on_what_came_first(here: Path, m
         first.add({"p/m/one.json": b"{}"}, "one")
         return tip
 
-    monkeypatch.setattr(second, "_fetched", overtaken)
+    monkeypatch.setattr(second, "_fetch", overtaken)
     assert second.add({"p/m/two.json": b"{}"}, "two") in ([], ["p/m/two.json"])
     listed = git(here / "remote.git", "ls-tree", "-r", "--name-only", "performance").splitlines()
     assert listed == ["p/m/one.json", "p/m/two.json"]

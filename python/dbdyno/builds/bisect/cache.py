@@ -104,14 +104,14 @@ class BuildCache:
         git(self.repository, "worktree", "prune")
         git(self.repository, "worktree", "add", "--force", "--detach", str(place), commit.name)
         began = time.monotonic()
-        code, said = self._built(place) if self.command else (0, "")
+        code, said = self._build(place) if self.command else (0, "")
         seconds = round(time.monotonic() - began, 3)
         known = {"ok": code == 0, "commit": commit.name, "command": self.command, "seconds": seconds, "said": said}
         write_whole(record, (json.dumps(known, indent=1) + "\n").encode(), durable=True)
         if code:
             self.note(f"{commit.short} does not build and is skipped: {said}; its log: {place}.log")
 
-    def _built(self, place: Path) -> tuple[int, str]:
+    def _build(self, place: Path) -> tuple[int, str]:
         """Run the build command and return its exit code, and the last line that it printed if it failed."""
         log = place.with_name(f"{place.name}.log")
         with log.open("wb") as out:

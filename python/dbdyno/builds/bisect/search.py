@@ -65,7 +65,7 @@ class CommitSearch:
         self.direction = SLOWER if whole.side < 0 else FASTER
         while (version := state.next()) is not None:
             self._test(state, version, ends, whole.side)
-        return self._model(title, state, change, self._confirmed(state))
+        return self._model(title, state, change, self._confirm(state))
 
     def _built_end(self, commit: Commit) -> Path:
         place = self.cache.build(commit)
@@ -100,7 +100,7 @@ class CommitSearch:
         state.skip(version)
         self._add(self.commits[version], f"skipped: {words}", found, None)
 
-    def _confirmed(self, state: Bisection) -> Ratio | None:
+    def _confirm(self, state: Bisection) -> Ratio | None:
         """Return the change from the last good commit to the first bad one, if the search found a single commit."""
         if len(state.suspects) != 1 or (state.good, state.bad) == (0, len(self.commits) - 1):
             return None

@@ -36,7 +36,7 @@ class ResultBranch:
         Raises:
             EvidenceError: The branch is neither here nor at the remote.
         """
-        tip = self._tip() or self._fetched()
+        tip = self._tip() or self._fetch()
         if tip is None:
             step = "`dbdyno results push` makes it; `git fetch` brings it from elsewhere"
             raise EvidenceError("is not a branch of this repository", where=self.name, next_step=step)
@@ -53,12 +53,12 @@ class ResultBranch:
         if self._is_checked_out():
             raise EvidenceError("is checked out", where=self.name, next_step="check out another branch, then push")
         for attempt in range(TRIES):
-            base, own = self._fetched() or self._tip(), self._tip()
+            base, own = self._fetch() or self._tip(), self._tip()
             known = self._blobs(base) if base else {}
             more = {path: blob for path, blob in self._blobs(own).items() if path not in known} if own else {}
             new = [path for path in files if path not in known and path not in more]
             more |= {path: git(self.repository, "hash-object", "-w", "--stdin", given=files[path]) for path in new}
-            tip = self._committed(base, more, note) if more else base
+            tip = self._commit(base, more, note) if more else base
             if tip is not None and tip != own:
                 git(self.repository, "update-ref", self.ref, tip, *([own] if own else []))
             if self.remote is None or tip is None:
@@ -82,7 +82,7 @@ class ResultBranch:
         except GitError:
             return None
 
-    def _fetched(self) -> str | None:
+    def _fetch(self) -> str | None:
         """Return the tip of the remote's branch after a fetch; None without a remote or without that branch."""
         if self.remote is None:
             return None
@@ -111,7 +111,7 @@ class ResultBranch:
             yield text[end + 1 : end + 1 + size]
             at = end + 1 + size + 1
 
-    def _committed(self, base: str | None, blobs: Mapping[str, str], note: str) -> str:
+    def _commit(self, base: str | None, blobs: Mapping[str, str], note: str) -> str:
         """Return a new commit on `base` with these files added, made with a separate index."""
         with tempfile.TemporaryDirectory() as folder:
             own = {"GIT_INDEX_FILE": str(Path(folder) / "index"), **self._person()}
