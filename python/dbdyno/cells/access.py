@@ -94,18 +94,18 @@ class Reach:
     def own_known_hosts(self) -> Path:
         """Return the known_hosts file to which keys are added."""
         given = self.access.known_hosts
-        return given or Path([*self._listed("UserKnownHostsFile", ()), *KNOWN_HOSTS][0]).expanduser()
+        return given or Path([*self._list_option("UserKnownHostsFile", ()), *KNOWN_HOSTS][0]).expanduser()
 
     @property
     def known_files(self) -> list[Path]:
         """Return the known_hosts files that exist and are readable."""
-        own = self._listed("UserKnownHostsFile", KNOWN_HOSTS)
-        everyones = self._listed("GlobalKnownHostsFile", ALL_KNOWN_HOSTS)
+        own = self._list_option("UserKnownHostsFile", KNOWN_HOSTS)
+        everyones = self._list_option("GlobalKnownHostsFile", ALL_KNOWN_HOSTS)
         given = self.access.known_hosts
         files = [given] if given else [Path(name).expanduser() for name in (*own, *everyones)]
         return [file for file in files if file.is_file() and os.access(file, os.R_OK)]
 
-    def _listed(self, option: str, otherwise: Sequence[str]) -> Sequence[str]:
+    def _list_option(self, option: str, otherwise: Sequence[str]) -> Sequence[str]:
         """Return the values that the SSH configuration lists for an option, or `otherwise`."""
         found = self._settings.config.get(option)
         return [str(one) for one in found] if isinstance(found, list) else otherwise
@@ -118,9 +118,9 @@ class Reach:
 
     def known_keys(self) -> list[asyncssh.SSHKey]:
         """Return the host keys that are known for the host."""
-        return list(self._known()[0])
+        return list(self._matching_keys()[0])
 
-    def _known(self) -> Any:
+    def _matching_keys(self) -> Any:
         alias = self._settings.host_key_alias
         port = self.port if self.port != 22 else None
         return self.known.match(alias or self.address, "", port)
@@ -134,7 +134,7 @@ class Reach:
 
         if self._settings.config.get("HostKeyAlgorithms"):
             return ()
-        keys, authorities, *_ = self._known()
+        keys, authorities, *_ = self._matching_keys()
         kinds = list(get_default_certificate_algs()) if authorities else []
         kinds += [kind for key in keys for kind in key.sig_algorithms]
         return [kind.decode() for kind in dict.fromkeys([*kinds, *get_default_public_key_algs()])]
@@ -142,16 +142,16 @@ class Reach:
     @property
     def key_files(self) -> list[Path]:
         """Return the existing private key files to try."""
-        named = self._named()
+        named = self._named_keys()
         if named is None:
             named = [f"~/.ssh/{name}" for name in DEFAULT_KEYS]
         files = [Path(name).expanduser() for name in named]
         return [file for file in files if _is_private(file)]
 
-    def _named(self) -> Sequence[str] | None:
+    def _named_keys(self) -> Sequence[str] | None:
         """Return the key files named by the options or the SSH configuration, or None if none is named."""
         given = [str(path) for path in self.access.keys]
-        return given or self._listed("IdentityFile", ()) or None
+        return given or self._list_option("IdentityFile", ()) or None
 
     def locked_keys(self) -> list[Path]:
         """Return the key files that have a passphrase."""
@@ -181,7 +181,7 @@ class Reach:
 
     def _keys(self) -> dict[str, object]:
         """Return the options that select key files and keys of the agent."""
-        named = self._named()
+        named = self._named_keys()
         if named is None:
             return {}
         given: dict[str, object] = {"client_keys": [str(file) for file in self.key_files]}

@@ -93,7 +93,7 @@ def combine(readings: Iterable[Reading], by: str, rates: Iterable[Reading] | Non
         groups.setdefault((reading.name, key(reading)), []).append(reading)
     weighted = any(metric(name).rule == "weighted" for name, _ in groups)
     weights = _Weights(kept if rates is None else rates) if weighted else None
-    return [_combined(name, at, own, weights) for (name, at), own in groups.items()]
+    return [_combine(name, at, own, weights) for (name, at), own in groups.items()]
 
 
 PASSED_BY = ("FL_IO_W", "FL_RQ_W")
@@ -135,7 +135,7 @@ class _Weights:
         return served is not None and served == asked
 
 
-def _combined(name: str, at: Key, own: list[Reading], weights: _Weights | None) -> Combined:
+def _combine(name: str, at: Key, own: list[Reading], weights: _Weights | None) -> Combined:
     units = {reading.unit for reading in own}
     values = [reading.value for reading in own]
     unit = own[0].unit if len(units) == 1 else ""
@@ -150,11 +150,11 @@ def _combined(name: str, at: Key, own: list[Reading], weights: _Weights | None) 
     elif rule == "sum":
         value = math.fsum(values)
     elif rule == "weighted" and weights:
-        value, note = _weighted(name, own, weights)
+        value, note = _weighted_mean(name, own, weights)
     return Combined(name, *at, unit, rule, len(own), value, low, mean, high, note)
 
 
-def _weighted(name: str, own: list[Reading], weights: _Weights) -> tuple[float | None, str]:
+def _weighted_mean(name: str, own: list[Reading], weights: _Weights) -> tuple[float | None, str]:
     """Return the mean over requests, or None with the reason if the requests are unknown."""
     rates, same_object = request_rates(name)
     if not rates:

@@ -65,9 +65,9 @@ class Header:
             if more > 0 and self.delimiter == ",":  # an unquoted comma inside the number
                 found[at : at + more + 1] = [",".join(found[at : at + more + 1])]
             return found if len(found) == len(self.roles) else None
-        return self._aligned(line)
+        return self._split_aligned(line)
 
-    def _aligned(self, line: str) -> list[str] | None:
+    def _split_aligned(self, line: str) -> list[str] | None:
         """Return fields separated by blanks; only a value may contain blanks, before its unit or within a number."""
         for gap in (r"\t+", r"[ \t]{2,}"):
             found = [one.strip() for one in re.split(gap, line.strip())]
@@ -168,11 +168,11 @@ def decimal_mark(values: Sequence[str]) -> str:
     for value in values:
         match = _NUMBER.match(value.strip())
         number = _BLANKS.sub("", match[1]) if match else ""
-        marks |= set(_settled(number))
+        marks |= set(_decimal_separator(number))
     return marks.pop() if len(marks) == 1 else "" if not marks else "?"
 
 
-def _settled(number: str) -> Iterator[str]:
+def _decimal_separator(number: str) -> Iterator[str]:
     """Yield the decimal separator of a number if only one is possible."""
     mantissa = number.lower().partition("e")[0]
     last = max(mantissa.rfind("."), mantissa.rfind(","))

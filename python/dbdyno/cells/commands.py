@@ -162,7 +162,7 @@ def regrouped(answers: Iterable[Answer], own: Mapping[Host, str] | None = None) 
     found: dict[tuple[str, str | None, int | None], list[tuple[Answer, str]]] = {}
     for answer in answers:
         name = (own or {}).get(answer.host) or answer.host.address.split(".")[0]
-        text = _without(name, answer.output)
+        text = _without_name(name, answer.output)
         found.setdefault((COUNTER.sub("\0", text), answer.problem, answer.code), []).append((answer, text))
     return [
         Group(
@@ -221,7 +221,7 @@ def names_of(cells: Sequence[str], all_of: int) -> str:
     return f"{', '.join(cells)} ({len(cells)} of {all_of})"
 
 
-def _without(name: str, output: str) -> str:
+def _without_name(name: str, output: str) -> str:
     text = output.rstrip()
     if not re.search(r"[A-Za-z]", name):
         return text

@@ -68,7 +68,7 @@ def others(rest: list[tuple[int, str]], cell: str, found: Listing) -> None:
         elif block is not None and not new and attribute:
             block[attribute] = f"{block[attribute]}\n{body}".strip()
         else:
-            found.unread.append(Unread(line, raw.rstrip("\r")[:200], _why(body)))
+            found.unread.append(Unread(line, raw.rstrip("\r")[:200], _reason(body)))
             block = None
             continue
         last = line
@@ -85,7 +85,7 @@ def others(rest: list[tuple[int, str]], cell: str, found: Listing) -> None:
         if len(attributes.keys() - {""}) > 1 or "name" in attributes:
             found.details.append(attributes)
             continue
-        found.unread += [Unread(at, raw.rstrip("\r")[:200], _why(raw.strip())) for at, raw in lines]
+        found.unread += [Unread(at, raw.rstrip("\r")[:200], _reason(raw.strip())) for at, raw in lines]
     found.readings.sort(key=lambda reading: reading.line)
 
 
@@ -146,7 +146,7 @@ def _split(text: str, cell: str, cells: set[str]) -> tuple[str, str]:
     return (match[1], match[2]) if match and match[1] in cells else (cell, text)
 
 
-def _why(body: str) -> str:
+def _reason(body: str) -> str:
     match = re.match(r"(?:[\w.-]+:[ \t]+)?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?=[ \t]|$)", body)
     if match is None:
         return "neither a metric, nor an attribute, nor an error"

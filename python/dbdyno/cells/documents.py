@@ -178,7 +178,7 @@ def read_json(text: str, cell: str = "") -> Listing:
         return found
     except ValueError as error:
         whole = error
-    rows = [(at, row, _loaded(row)) for at, row in enumerate(text.split("\n"), 1) if row.strip()]
+    rows = [(at, row, _load_json(row)) for at, row in enumerate(text.split("\n"), 1) if row.strip()]
     if any(isinstance(value, dict) for _, _, value in rows):
         for line, row, value in rows:
             if isinstance(value, ValueError):
@@ -192,7 +192,7 @@ def read_json(text: str, cell: str = "") -> Listing:
     for match in _FLAT.finditer(text):
         line += text.count("\n", last, match.start())
         last = match.start()
-        value = _loaded(match[0])
+        value = _load_json(match[0])
         if isinstance(value, dict):
             _walk(value, cell, line, found)
     line = getattr(whole, "lineno", 1)
@@ -200,7 +200,7 @@ def read_json(text: str, cell: str = "") -> Listing:
     return found
 
 
-def _loaded(text: str) -> Any:
+def _load_json(text: str) -> Any:
     """Return the value of a JSON text, or the error that it caused."""
     try:
         return json.loads(text)

@@ -27,7 +27,7 @@ def in_words(error: Exception, reach: Reach) -> Words:
     if isinstance(error, OSError):
         return f"cannot be reached: {_reason(error)}", "is the name right, is it up?"
     many = "authentication failures" in str(error)
-    return _said(error), _FEWER if many else None
+    return _message_of(error), _FEWER if many else None
 
 
 _FEWER = (
@@ -45,7 +45,7 @@ def _reason(error: OSError) -> str:
     return os.strerror(error.errno).lower() if known and error.errno is not None else error.strerror or str(error)
 
 
-def _said(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     import asyncssh
 
     if isinstance(error, asyncssh.DisconnectError):

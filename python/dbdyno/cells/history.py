@@ -59,7 +59,7 @@ def history(
     Raises:
         CellsError: No cell has any history.
     """
-    columns, names, problems, facts = asyncio.run(_asked(hosts, access, minutes, on_values))
+    columns, names, problems, facts = asyncio.run(_ask_cells(hosts, access, minutes, on_values))
     if not any(column.readings for column in columns):
         first = next(iter(problems.items()), ("", "no metric"))
         raise CellsError(f"the history could not be read: {first[1]}", where=first[0] or "--last")
@@ -77,7 +77,7 @@ def history(
     return History(run, rounds, values, problems, names.twice)
 
 
-async def _asked(
+async def _ask_cells(
     hosts: Sequence[Host], access: Access, minutes: int, on_values: OnValues | None
 ) -> tuple[list[Column], Names, dict[str, str], configuration.FactsOf]:
     names = Names()

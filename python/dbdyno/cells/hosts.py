@@ -54,7 +54,7 @@ def hosts_of(texts: Sequence[str], *, user: str | None = None) -> list[Host]:
     found: dict[tuple[str, int | None, str | None], Host] = {}
     for text in texts:
         for word in text.split(","):
-            for named in _named(word.strip(), "--hosts"):
+            for named in _hosts_of_word(word.strip(), "--hosts"):
                 host = named if named.user else replace(named, user=user)
                 found.setdefault((host.address, host.port, host.user), host)
     if not found:
@@ -82,7 +82,7 @@ def checked(address: object, port: object, user: object) -> Host:
     return Host(address, address, port if isinstance(port, int) else None, match["user"])
 
 
-def _named(word: str, where: str) -> list[Host]:
+def _hosts_of_word(word: str, where: str) -> list[Host]:
     if not word:
         return []
     if word.startswith("@"):
@@ -103,7 +103,7 @@ def _group(path: Path) -> list[Host]:
     found = []
     for number, line in enumerate(lines, 1):
         for name in line.partition("#")[0].split():
-            found += _named(name, f"{path}:{number}")
+            found += _hosts_of_word(name, f"{path}:{number}")
     return found
 
 

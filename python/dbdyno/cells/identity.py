@@ -81,7 +81,7 @@ class Names:
             if name := own_name(column):
                 alike.setdefault(name, []).append(column)
         for name, found in alike.items():
-            one = all(_same(found[0], other) for other in found[1:])
+            one = all(_may_be_same(found[0], other) for other in found[1:])
             for column in found:
                 self.own.setdefault(column.host, name if one else f"{name} ({shown(column.host)})")
 
@@ -138,7 +138,7 @@ def renamed(column: Column, name: str) -> Column:
     return replace(column, host=replace(column.host, name=name), rates=rates)
 
 
-def _same(one: Column, other: Column) -> bool:
+def _may_be_same(one: Column, other: Column) -> bool:
     """Return True if nothing contradicts that two answers come from the same cell."""
     if None not in (one.started_ns, other.started_ns) and one.started_ns != other.started_ns:
         return False

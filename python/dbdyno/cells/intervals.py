@@ -88,7 +88,7 @@ def intervals_of(rounds: Sequence[Collection]) -> Intervals:
         found = moved(before, after)
         for change in found:
             _put(made, at, change)
-        made.lost.update((cell, why) for cell, why in _lost(made.cells, found).items())
+        made.lost.update((cell, why) for cell, why in _lost_cells(made.cells, found).items())
     return made
 
 
@@ -128,7 +128,7 @@ def _put(made: Intervals, at: int, change: Change) -> None:
         made.seconds[key][at] = change.seconds
 
 
-def _lost(cells: Sequence[str], found: Sequence[Change]) -> dict[str, str]:
+def _lost_cells(cells: Sequence[str], found: Sequence[Change]) -> dict[str, str]:
     """Return the cells without any difference in this interval, with the reason."""
     whys: dict[str, str] = dict.fromkeys(cells, MISSING)
     for change in found:

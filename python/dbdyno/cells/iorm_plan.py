@@ -135,7 +135,7 @@ def with_flash_log(plan: IormPlan, databases: Sequence[str], on: bool) -> tuple[
         if at is None:
             found.insert(_before_rest(found), _like_rest(found, database))
             at = next(n for n, one in enumerate(found) if _name(one) == database.lower())
-        found[at] = _with(found[at], "flashLog", "on" if on else "off")
+        found[at] = _with_value(found[at], "flashLog", "on" if on else "off")
     if not plan.directives:
         found.append((("name", "other"), ("flashLog", "on")))
     return tuple(found)
@@ -161,7 +161,7 @@ def _like_rest(found: list[Directive], database: str) -> Directive:
     return (("name", database), *((k, v) for k, v in rest if k.lower() not in ("name", "flashlog")))
 
 
-def _with(directive: Directive, key: str, value: str) -> Directive:
+def _with_value(directive: Directive, key: str, value: str) -> Directive:
     if any(own.lower() == key.lower() for own, _ in directive):
         return tuple((k, value if k.lower() == key.lower() else v) for k, v in directive)
     return (*directive, (key, value))

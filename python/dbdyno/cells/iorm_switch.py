@@ -176,7 +176,7 @@ class PlanUndo:
         states: dict[Host, _State] = {}
         left = dict(found)
         while left:
-            tried = await self._once(left)
+            tried = await self._try_once(left)
             states = {h: state for h, state in states.items() if h not in left} | tried
             left = {host: found[host] for host, state in tried.items() if state.again}
             if left and time.monotonic() > deadline:
@@ -184,7 +184,7 @@ class PlanUndo:
             await asyncio.sleep(0.5 if left else 0)
         return states
 
-    async def _once(self, cells: Mapping[Host, dict[str, object]]) -> dict[Host, _State]:
+    async def _try_once(self, cells: Mapping[Host, dict[str, object]]) -> dict[Host, _State]:
         """Try once, and return the cells whose plan differs from the one found; the next try checks altered plans."""
         states: dict[Host, _State] = {}
         back: dict[Host, str] = {}
@@ -197,9 +197,9 @@ class PlanUndo:
                 elif look.state == "other":
                     words = f"somebody else changed its plan to {look.words}; it is left so"
                     states[host] = _State(words, False)
-        return states | await self._altered(back)
+        return states | await self._alter(back)
 
-    async def _altered(self, back: Mapping[Host, str]) -> dict[Host, _State]:
+    async def _alter(self, back: Mapping[Host, str]) -> dict[Host, _State]:
         async with Fleet(list(back), self.access) as fleet:
             answers = await fleet.run({h: command_of(text).remote for h, text in back.items()})
         words = "was put back and does not show it"

@@ -70,14 +70,14 @@ def _read_lines(text: str, cell: str, found: Listing) -> None:
     for match in _METRIC.finditer(text):
         start = match.start()
         if start > last:
-            line += _between(text, last, start, line, rest)
+            line += _keep_rest(text, last, start, line, rest)
         whose, name, item, value, unit, at = match.groups()
         number = float(value.replace(",", ""))
         at_ns = moment_ns(at) if at else None
         odd = bool(unit and unit not in UNITS) or item in ODD or is_disk(name)
         odd = odd or bool(item and _NAME.fullmatch(item) and metric(item).known)
         if isinf(number) or odd or (at and at_ns is None) or doubtful(value, unit or ""):
-            line += _between(text, start, match.end(), line, rest)
+            line += _keep_rest(text, start, match.end(), line, rest)
             last = match.end() + 1
             continue
         append(
@@ -96,12 +96,12 @@ def _read_lines(text: str, cell: str, found: Listing) -> None:
         line += 1
     cut: Lines = []
     if last < len(text):
-        _between(text, last, len(text), line, rest)
+        _keep_rest(text, last, len(text), line, rest)
     elif last > len(text) and len(found.readings) > 1:
         _cut(text, found, cut)
     others([*_rows(rest, cell, found), *cut], cell, found)
     if any(entry.why == FOREIGN for entry in found.unread):
-        _doubted(found)
+        _leave_out_ambiguous(found)
     found.unread.sort(key=lambda entry: entry.line)
 
 
@@ -136,7 +136,7 @@ def doubtful(value: str, unit: str) -> bool:
     return unit in UNITS and (unit not in THREE_DECIMALS or float(value) > 100)
 
 
-def _doubted(found: Listing) -> None:
+def _leave_out_ambiguous(found: Listing) -> None:
     """Leave out ambiguous numbers: if another line has a decimal comma, 12.345 MB may mean 12 or 12 thousand."""
     doubted = [reading for reading in found.readings if _EITHER.fullmatch(reading.text)]
     found.unread += [Unread(r.line, f"{r.name} {r.text} {r.unit}".strip(), DOUBTED) for r in doubted]
@@ -152,7 +152,7 @@ def _cut(text: str, found: Listing, rest: list[tuple[int, str]]) -> None:
         found.readings.pop()
 
 
-def _between(text: str, begin: int, end: int, line: int, rest: list[tuple[int, str]]) -> int:
+def _keep_rest(text: str, begin: int, end: int, line: int, rest: list[tuple[int, str]]) -> int:
     """Keep the lines that are not metrics for later, and return their number."""
     lines = text[begin:end].split("\n")
     if text[end - 1 : end] == "\n":

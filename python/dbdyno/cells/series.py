@@ -68,12 +68,12 @@ class Measure:
 
     def mean(self, cell: str) -> float | None:
         """Return the mean of a cell over the recording, or None without steps or requests."""
-        return _pooled(self.cells.get(cell, ()))
+        return _pooled_ratio(self.cells.get(cell, ()))
 
     def whole(self) -> float | None:
         """Return the value for all cells together, or None if no single number is correct."""
         if self.kind in (LATENCY, SHARE):
-            return _pooled([step for own in self.cells.values() for step in own])
+            return _pooled_ratio([step for own in self.cells.values() for step in own])
         known = [mean for cell in self.cells if (mean := self.mean(cell)) is not None]
         return math.fsum(known) if self.added and known else None
 
@@ -328,7 +328,7 @@ def _measures(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
     yield from _gauges(connection)
 
 
-def _gathered(rows: Sequence[tuple[Any, ...]]) -> dict[tuple[str, str], dict[str, list[Step]]]:
+def _gather(rows: Sequence[tuple[Any, ...]]) -> dict[tuple[str, str], dict[str, list[Step]]]:
     found: dict[tuple[str, str], dict[str, list[Step]]] = {}
     for family, name, cell, *step in rows:
         found.setdefault((family, name), {}).setdefault(cell, []).append(
@@ -344,7 +344,7 @@ def _rates(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
         " (max(at_ns) - min(from_ns)) / 1e9 from steps where kind = 'counter' and metric not in"
         " (select time from pairs) group by family, metric, cell, block order by block"
     ).fetchall()
-    for (family, name), cells in _gathered(rows).items():
+    for (family, name), cells in _gather(rows).items():
         known = metric(name)
         unit = _UNITS.get(known.unit, f"{known.unit}/s")
         yield Measure(name, family, RATE, unit, known.meaning, True, cells)
@@ -357,7 +357,7 @@ def _latencies(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
         f" sum(q.n) from {_WITH_REQUESTS} group by s.family, q.latency, s.cell, s.block"
         " order by s.block"
     ).fetchall()
-    for (family, name), cells in _gathered(rows).items():
+    for (family, name), cells in _gather(rows).items():
         scale = _TIMES.get(metric(name.removesuffix("_RQ")).unit, 1e3)
         scaled = {cell: [(a, b, time * scale, requests) for a, b, time, requests in own] for cell, own in cells.items()}
         yield Measure(name, family, LATENCY, "ns", metric(name).meaning, False, scaled)
@@ -373,7 +373,7 @@ def _shares(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
             " group by family, cell, block having count(distinct metric) = len($3) order by block",
             [name, list(parts), list(whole)],
         ).fetchall()
-        for (family, _), cells in _gathered(rows).items():
+        for (family, _), cells in _gather(rows).items():
             assert family == FAMILIES[head]
             yield Measure(name, family, SHARE, "ratio", SHARE_WORDS[name], False, cells)
 
@@ -392,13 +392,13 @@ def _gauges(connection: duckdb.DuckDBPyConnection) -> Iterator[Measure]:
         units.setdefault(name, metric(name).unit or unit or "")
         value = total if rule(name, units[name]) == "sum" else mean
         chosen.append((family, name, cell, begin, end, value, 1.0))
-    for (family, name), cells in _gathered(chosen).items():
+    for (family, name), cells in _gather(chosen).items():
         unit = units[name].replace("MB/sec", "MB/s").replace("IO/sec", "1/s")
         added = rule(name, units[name]) == "sum"
         yield Measure(name, family, GAUGE, unit, metric(name).meaning, added, cells)
 
 
-def _pooled(steps: Sequence[Step]) -> float | None:
+def _pooled_ratio(steps: Sequence[Step]) -> float | None:
     """Return the sum of the numerators over that of the denominators, or None if the latter is zero."""
     below = math.fsum(step[3] for step in steps)
     return math.fsum(step[2] for step in steps) / below if below else None

@@ -94,7 +94,7 @@ class _Jump:
                 reach = Reach(self.access, host)
                 try:
                     tunnel = self.open[-1] if self.open else None
-                    self.open.append(await _connected(reach, tunnel))
+                    self.open.append(await _connect(reach, tunnel))
                 except Exception as error:
                     self.failure = JumpError(reach, error)
                     raise self.failure from error
@@ -186,7 +186,7 @@ class Fleet:
         import asyncssh
 
         tunnel = await self._tunnel(reach)
-        return await _tried(
+        return await _retry(
             lambda: asyncssh.get_server_host_key(
                 reach.host.address,
                 reach.host.port or (),
@@ -229,7 +229,7 @@ class Fleet:
         process = await self._process(host, command)
         try:
             _give(process, given)
-            output, errors = await asyncio.gather(_all(process.stdout, answer), _all(process.stderr, answer))
+            output, errors = await asyncio.gather(_read_all(process.stdout, answer), _read_all(process.stderr, answer))
             answer.output, answer.errors = _text(output), _text(errors)
             await process.wait_closed()
         finally:
@@ -265,7 +265,7 @@ class Fleet:
         if connection is not None and not connection.is_closed():
             return connection
         reach = Reach(self.access, host)
-        self._open[host] = await _connected(reach, await self._tunnel(reach))
+        self._open[host] = await _connect(reach, await self._tunnel(reach))
         return self._open[host]
 
     async def _tunnel(self, reach: Reach) -> asyncssh.SSHClientConnection | None:
@@ -289,16 +289,16 @@ def _give(process: asyncssh.SSHClientProcess[bytes], given: bytes) -> None:
         process.stdin.write_eof()
 
 
-async def _connected(reach: Reach, tunnel: asyncssh.SSHClientConnection | None) -> asyncssh.SSHClientConnection:
+async def _connect(reach: Reach, tunnel: asyncssh.SSHClientConnection | None) -> asyncssh.SSHClientConnection:
     import asyncssh
 
-    return await _tried(
+    return await _retry(
         lambda: asyncssh.connect(reach.host.address, tunnel=tunnel, **reach.options()),
         reach.access.timeout_s,
     )
 
 
-async def _tried(attempt: Callable[[], Awaitable[T]], timeout_s: float) -> T:
+async def _retry(attempt: Callable[[], Awaitable[T]], timeout_s: float) -> T:
     """Return the result of an attempt to connect, retried for half of the timeout if the server closes early.
 
     sshd drops some connections if many begin at once (MaxStartups).
@@ -334,7 +334,7 @@ def run_everywhere(
     return asyncio.run(work())
 
 
-async def _all(stream: Any, answer: Answer) -> bytes:
+async def _read_all(stream: Any, answer: Answer) -> bytes:
     parts: list[bytes] = []
     size = 0
     async for part in _parts(stream):

@@ -84,7 +84,7 @@ def ranked(rows: Sequence[Row]) -> list[Row]:
     return sorted((row for row in rows if row["now"] is not None), key=rank)
 
 
-def _where(change: Change, by: str) -> tuple[str, str]:
+def _place_of(change: Change, by: str) -> tuple[str, str]:
     return (change.cell if by != "object" else "", change.object if by != "cell" else "")
 
 
@@ -94,7 +94,7 @@ def _rates(since: Since, found: Sequence[Change], by: str) -> Iterator[Row]:
     spans: dict[tuple[str, str, str], float] = {}
     for change in found:
         if change.per_s is not None and not request_counters(f"{change.name}_RQ"):
-            key = (change.name, *_where(change, by))
+            key = (change.name, *_place_of(change, by))
             sums[key] = sums.get(key, 0.0) + change.per_s
             spans[key] = max(spans.get(key, 0.0), change.seconds or 0.0)
     for (name, cell, item), per_s in sums.items():
@@ -112,7 +112,7 @@ def _latencies(since: Since, found: Sequence[Change], by: str) -> Iterator[Row]:
         requests = [ok.get((change.cell, change.object, name)) for name in counters]
         if change.delta is None or not counters or None in requests:
             continue
-        key = (change.name, *_where(change, by))
+        key = (change.name, *_place_of(change, by))
         old = sums.get(key, (0.0, 0.0))
         sums[key] = (old[0] + change.delta, old[1] + math.fsum(one or 0.0 for one in requests))
     for (name, cell, item), (times, count) in sums.items():
