@@ -156,7 +156,7 @@ def _compare_traces(
     event, merge_literals, threshold, pair = asked
     base_side, other_side = (Chosen([path], think_time) for path in paths)
     with opened(base_side) as base, opened(other_side) as other:
-        question: Question = Question(_shown(names), event, merge_literals, threshold=threshold, pair=pair)
+        question: Question = Question(_short_names(names), event, merge_literals, threshold=threshold, pair=pair)
         analysis = compare_traces(base, other, question)
         show_analysis(analysis, form, output)
         end_with([*base.refused, *other.refused], [*base.broken, *other.broken])
@@ -203,7 +203,7 @@ def _compare_cells(
             next_step="name two recordings, or look at one with `dbdyno cells skew`",
         )
     threshold, mask, accept, everything = asked
-    one, other = recordings((runs[0], runs[1]), _shown(names), mask=mask)
+    one, other = recordings((runs[0], runs[1]), _short_names(names), mask=mask)
     model = compare_page(one, other, threshold=threshold, decide=accept, everything=everything)
     if (form or (output.suffix.lower().removeprefix(".") if output else "")) in FLAT:
         show_rows(model["rows"], form, output)
@@ -213,17 +213,17 @@ def _compare_cells(
         raise click.exceptions.Exit(1)
 
 
-def _shown(names: tuple[str, ...]) -> tuple[str, str]:
+def _short_names(names: tuple[str, ...]) -> tuple[str, str]:
     """Return short names of two sets: the last path parts that differ, long ones without their common beginning."""
     parts = [Path(name).parts or (name,) for name in names[:2]]
     for length in range(1, max(len(part) for part in parts) + 1):
         short = [str(Path(*part[-length:])) for part in parts]
         if short[0] != short[1]:
-            return _differing(short[0], short[1])
+            return _differing_ends(short[0], short[1])
     return f"{names[0]} (1)", f"{names[1]} (2)"
 
 
-def _differing(one: str, other: str) -> tuple[str, str]:
+def _differing_ends(one: str, other: str) -> tuple[str, str]:
     """Return two names without their common beginning, up to a separator, if they are long."""
     if max(len(one), len(other)) <= NAME_LONGEST:
         return one, other

@@ -69,7 +69,7 @@ def _load(options: LoadOptions, old: Postgres) -> Load:
     if options.key_file is not None and not is_capture(named):
         raise click.UsageError("--key-file works only with a capture whose messages are encrypted")
     if named == "statements" or named.startswith("snap:") or _is_store(path):
-        return _counted(options, old)
+        return _load_of_server(options, old)
     if _is_mariadb(named):
         from dbdyno.rehearse.load.mariadb import load_of_mariadb
 
@@ -81,7 +81,7 @@ def _load(options: LoadOptions, old: Postgres) -> Load:
     database = old.libpq_parameters()["dbname"]
     if is_capture(named):
         return load_of_capture(path, database, options.sets, options.key_file)
-    with _imported(path, options) as (folder, notes):
+    with _import_logs(path, options) as (folder, notes):
         found = load_of_capture(folder, database, options.sets)
     return replace(found, source=named, notes=(*found.notes, *notes))
 
@@ -98,7 +98,7 @@ def _is_mariadb(load: str) -> bool:
     return load.lower().startswith(("mariadb://", "mysql://"))
 
 
-def _counted(options: LoadOptions, old: Postgres) -> Load:
+def _load_of_server(options: LoadOptions, old: Postgres) -> Load:
     from dbdyno.rehearse.load.logged import logged_values
     from dbdyno.rehearse.load.server import load_of_server
     from dbdyno.rehearse.load.snapshot import load_of_snapshot
@@ -125,7 +125,7 @@ def _is_log(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _imported(path: Path, options: LoadOptions) -> Iterator[tuple[Path, list[str]]]:
+def _import_logs(path: Path, options: LoadOptions) -> Iterator[tuple[Path, list[str]]]:
     """Yield a capture made from server logs, in memory if no value may be on a disk, with notes on missing data."""
     from dbdyno.base.memory_folder import memory_folder
     from dbdyno.snapshot.plans.log_files import recognized

@@ -41,7 +41,7 @@ def command(name: str | None, every: bool, target: str, folder: Path, dry_run: b
     if (name is None) != every:
         raise TargetError("expected one run or --all", next_step="list the runs with `dbdyno runs`")
     with open_unrestored(target) as server:
-        owed, findings = server.look(_chosen(name, folder))
+        owed, findings = server.look(_choose_sources(name, folder))
         if not owed:
             click.echo("there are no settings to restore on this server")
             return
@@ -60,7 +60,7 @@ def command(name: str | None, every: bool, target: str, folder: Path, dry_run: b
     click.echo("forgotten: the settings stay as they are" if keep else "all is as it was")
 
 
-def _chosen(name: str | None, folder: Path) -> list[Source]:
+def _choose_sources(name: str | None, folder: Path) -> list[Source]:
     from dbdyno.bench.postgres.leftovers import sources
     from dbdyno.evidence import find_run
 

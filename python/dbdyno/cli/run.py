@@ -130,12 +130,12 @@ def command(
             run = _carried_out(plan, cut, target, out, seed, progress, {**reached, "workers": workers}, yes)
     except Interrupted as stop:
         progress.end()
-        click.echo(_interrupted(plan, cut), err=True)
+        click.echo(_interruption_note(plan, cut), err=True)
         raise click.exceptions.Exit(130) from stop
     show(run, form, output, fail_on)
 
 
-def _interrupted(plan: Plan | None, cut: Run | None) -> str:
+def _interruption_note(plan: Plan | None, cut: Run | None) -> str:
     from dbdyno.bench.kinds import kind_named, kind_of
 
     kind = kind_of(plan.dsn) if plan is not None else kind_named(cut.manifest.bench if cut else "")
@@ -157,7 +157,7 @@ def _carried_out(
     """Run a new run, or the rest of an interrupted one, and return it."""
     from dbdyno.study.run.execute import Declined, resume, start
 
-    agree = None if yes else _agreed
+    agree = None if yes else _ask
     try:
         if cut is not None:
             agreed = _agreed_to(cut, target, yes)
@@ -184,7 +184,7 @@ def _agreed_to(cut: Run, target: str | None, yes: bool) -> bool:
     return bool(asked)
 
 
-def _agreed(page: str) -> bool:
+def _ask(page: str) -> bool:
     """Show what would be done, and ask; end the command if the answer is no."""
     from dbdyno.cli.cells.options import confirm
 
@@ -311,7 +311,7 @@ def carried_out(plan: Plan, out: Path) -> Run:
         return start(plan, out, progress)
     except Interrupted as stop:
         progress.end()
-        click.echo(_interrupted(plan, None), err=True)
+        click.echo(_interruption_note(plan, None), err=True)
         raise click.exceptions.Exit(130) from stop
 
 

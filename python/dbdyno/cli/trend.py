@@ -68,7 +68,7 @@ def command(
     from dbdyno.study.analysis.trend import trend_of
 
     if results is not None:
-        model = _kept(plan, folder, since, metric, levels, results, machine)
+        model = _kept_trend(plan, folder, since, metric, levels, results, machine)
     else:
         runs = [run for run in chosen(folder, plan, since) if run.status == "complete"]
         model = trend_of(runs, plan, metric, levels=levels)
@@ -77,7 +77,7 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _kept(
+def _kept_trend(
     plan: str, folder: Path, since: str | None, metric: str | None, levels: bool, results: str, machine: str | None
 ) -> Trend:
     """Return the trend of kept results of one machine; how many were made on others is a warning."""

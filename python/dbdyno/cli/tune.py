@@ -72,7 +72,7 @@ def command(
     try:
         with workers_of(scheduler, hosts) as workers:
             ways = {"workers": workers}
-            run = _raced(race, out, progress, seed, seconds, ways)
+            run = _race_arms(race, out, progress, seed, seconds, ways)
             _show_race(run)
             fresh = _fresh(run, race, seconds, output)
             if fresh is None:
@@ -123,7 +123,7 @@ def _seconds(budget: str | None) -> float | None:
     return nanoseconds / 1e9
 
 
-def _raced(
+def _race_arms(
     plan: Plan,
     out: Path,
     progress: Progress,

@@ -131,7 +131,7 @@ def command(
         raise click.UsageError("name what to judge: a server, snapshots or a run")
     facts = _with_device(_facts(on, folder, store, None if advice else target), on, fast_gb)
     facts = _with_machine(facts, machine, sessions, load)
-    model = _judged(facts, asked, on if only else "")
+    model = _judge(facts, asked, on if only else "")
     if advice is not None and target is not None:
         prove(plan_of(model, advice, load), f"advice {advice}", target, folder, yes, form, output)
         return
@@ -205,7 +205,7 @@ def _text(path: Path) -> str:
         ) from error
 
 
-def _judged(facts: Facts, asked: tuple[Rule, ...], named_on: str) -> JsonObject:
+def _judge(facts: Facts, asked: tuple[Rule, ...], named_on: str) -> JsonObject:
     """Return the model of the advice.
 
     Raises:
@@ -238,11 +238,11 @@ def _show_rules(asked: tuple[Rule, ...], form: str | None, output: Path | None) 
 
 def _facts(on: str, folder: Path, store: Path, target: str | None) -> Facts:
     """Return the evidence of the named subject."""
-    found = None if on.startswith("snap:") else _elsewhere(on)
-    return found or _recorded(on, folder, store, target)
+    found = None if on.startswith("snap:") else _evidence_of_place(on)
+    return found or _recorded_evidence(on, folder, store, target)
 
 
-def _elsewhere(on: str) -> Facts | None:
+def _evidence_of_place(on: str) -> Facts | None:
     """Return the evidence of a server, host or description, or None if the name refers to something recorded."""
     if on == "host":
         from dbdyno.advise.host.read import read as read_host
@@ -263,7 +263,7 @@ def _elsewhere(on: str) -> Facts | None:
     return None
 
 
-def _recorded(on: str, folder: Path, store: Path, target: str | None) -> Facts:
+def _recorded_evidence(on: str, folder: Path, store: Path, target: str | None) -> Facts:
     """Return the evidence of snapshots, a trace, a recording of cells or a run."""
     if on.startswith("snap:"):
         from dbdyno.advise.engines.postgres.snapshots import read as read_snapshots

@@ -105,7 +105,7 @@ def prove(text: str, where: str, target: str, out: Path, yes: bool, form: str | 
     if proof.beside_model:
         click.echo(proof.beside_model, err=True)
     if not proof.counts:
-        click.echo(_elsewhere(experiment), err=True)
+        click.echo(_other_engine_note(experiment), err=True)
     end_with_verdict(analysis, "run")
 
 
@@ -163,7 +163,7 @@ def _ask(plan: Plan, where: str, yes: bool) -> None:
         confirm()
 
 
-def _elsewhere(experiment: Experiment) -> str:
+def _other_engine_note(experiment: Experiment) -> str:
     if not experiment.engine:
         return "the server advised could not be identified: later advice does not show this result"
     return (

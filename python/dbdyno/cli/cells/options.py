@@ -141,7 +141,7 @@ def tell_twice(collection: Collection) -> None:
         click.echo(f"dbdyno: {sentence}", err=True)
 
 
-def _named(host: Host) -> str:
+def _name_and_address(host: Host) -> str:
     """Return a cell's own name, followed by its address if that differs."""
     from dbdyno.cells.identity import shown
 
@@ -153,7 +153,7 @@ def tell_problems(columns: Sequence[Column]) -> bool:
     """Print a line for each cell with missing data; return True if there was one."""
     for column in columns:
         if column.problem:
-            click.echo(f"dbdyno: {_named(column.host)}: {column.problem}", err=True)
+            click.echo(f"dbdyno: {_name_and_address(column.host)}: {column.problem}", err=True)
             if column.next_step:
                 click.echo(f"  next: {column.next_step}", err=True)
     return any(column.problem for column in columns)

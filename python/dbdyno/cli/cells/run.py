@@ -106,7 +106,7 @@ def _carry_out(
         _ask([one.text for one in changing], [host.name for host in hosts])
     apart_or_later = None if form == "json" else apart
     sent = asyncio.run(_send(commands, hosts, access, shell, serial, apart_or_later, out))
-    bad = _failed(sent[-1][1])
+    bad = _any_failed(sent[-1][1])
     if form == "json":
         rows = [{"command": one.text, "answers": _rows(answers)} for one, answers in sent]
         shown = rows if len(commands) > 1 else rows[0]["answers"]
@@ -156,12 +156,12 @@ async def _send(
                     click.echo(
                         f"{out.pattern}: {lines} line(s) of {names_of(list(gone), len(answers))} left out", err=True
                     )
-            if _failed(answers):
+            if _any_failed(answers):
                 break
     return sent
 
 
-def _failed(answers: Sequence[Answer]) -> bool:
+def _any_failed(answers: Sequence[Answer]) -> bool:
     from dbdyno.cells.commands import failure
 
     return any(failure(answer) for answer in answers)

@@ -67,7 +67,7 @@ def command(new_key: Path, dry_run: bool, yes: bool, remove: bool, accept_new: b
     reach |= {"known_hosts": known_hosts}
     good = [entry.host for entry in shown if entry.known != "changed" and not entry.problem]
     failed = _install(good, key, reach)
-    failed += _refused([host for host in good if host not in failed], key, reach)
+    failed += _refusing_cells([host for host in good if host not in failed], key, reach)
     failed += [entry.host for entry in shown if entry.host not in good]
     if failed:
         click.echo(f"dbdyno: not done on {', '.join(host.name for host in failed)}", err=True)
@@ -175,7 +175,7 @@ def _install(hosts: Sequence[Host], key: Path, reach: Mapping[str, Any]) -> list
     return [*failed, *left]
 
 
-def _refused(hosts: Sequence[Host], key: Path, reach: dict[str, object]) -> list[Host]:
+def _refusing_cells(hosts: Sequence[Host], key: Path, reach: dict[str, object]) -> list[Host]:
     """Return the cells that have the key but refuse a login with it."""
     from dbdyno.cells.failures import REFUSED
     from dbdyno.cells.ssh import run_everywhere

@@ -67,7 +67,7 @@ def command(
         else:
             page = fit_trace(read_block_trace(file), **about, seed=seed or 0)
     else:
-        jobs, title, notes = _probed(operands, folder, path)
+        jobs, title, notes = _probe_jobs(operands, folder, path)
         page = fit_jobs(jobs, name=name, title=title, capacity_gb=capacity_gb, notes=notes)
     show_page(page, form, output)
 
@@ -86,7 +86,7 @@ def is_file(text: str) -> bool:
     return path.is_file() or (path.suffix != "" and not path.exists())
 
 
-def _probed(operands: Sequence[str], folder: Path, path: int | None) -> tuple[list[MeasuredJob], str, list[str]]:
+def _probe_jobs(operands: Sequence[str], folder: Path, path: int | None) -> tuple[list[MeasuredJob], str, list[str]]:
     """Return the jobs of runs of a probe, the device's title, and sentences about them.
 
     Raises:

@@ -101,13 +101,13 @@ def command(
     if arm is not None and not (event or kind):
         raise ModelError("--arm works only with a run", where=operand, next_step="name a run, or leave --arm out")
     if event or kind:
-        conditions = [f"event = {_quoted(event)}" if event else f"kind = {_quoted(str(kind))}"]
-        conditions += [f"arm = {_quoted(arm)}"] if arm is not None else []
+        conditions = [f"event = {_quote(event)}" if event else f"kind = {_quote(str(kind))}"]
+        conditions += [f"arm = {_quote(arm)}"] if arm is not None else []
         conditions += [f"({where})"] if where else []
         where = " and ".join(conditions)
         operand = f"{operand}:{'waits' if event else 'calls'}"
     source = stats_source.resolve(operand, folder)
-    where = _counted(source, where)
+    where = _counted_condition(source, where)
     _refuse_mixtures(source, where)
     column = column or stats_source.default_column(stats_source.columns_of(source))
     ending = column.rpartition("_")[2]
@@ -173,11 +173,11 @@ def _machine(operand: str, folder: Path, arm: str | None) -> dict[str, object]:
         return page_of(calibrate(seen, tell), seen)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _counted(source: Source, where: str | None) -> str | None:
+def _counted_condition(source: Source, where: str | None) -> str | None:
     """Return the condition extended to exclude blocks of a run that do not count; calls are already restricted."""
     if (
         source.run is None

@@ -34,10 +34,10 @@ def command(job: Path) -> None:
     removed = "" if ledger.plan.get("into") else "; its files are removed"
     click.echo(f"Job {ledger.plan['id']} is aborted{removed}.")
     if ledger.plan.get("into"):
-        click.echo(_left(ledger.plan))
+        click.echo(_leftover_sentence(ledger.plan))
 
 
-def _left(plan: JsonObject) -> str:
+def _leftover_sentence(plan: JsonObject) -> str:
     """Return a sentence about what to drop on the target, with its schema."""
     into = plan["into"]
     if plan.get("database"):

@@ -116,7 +116,7 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
         return
     database.refuse_elsewhere(rest)
     how = shared.job_options(rest["workers"], rest["memory"], rest["rate_limit"], rest["piece"])
-    if _elsewhere(source, to, level, how, rest):
+    if _move_otherwise(source, to, level, how, rest):
         return
     from_mariadb = mariadb.is_mariadb(source)
     if source == "-" or Path(source).exists():
@@ -153,7 +153,7 @@ def _refuse(source: str, to: str, rest: Mapping[str, Any]) -> None:
         raise click.UsageError("--engine spark moves only tables of PostgreSQL into a folder of Parquet files")
 
 
-def _elsewhere(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> bool:
+def _move_otherwise(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> bool:
     """Handle the variants that have little in common with the others; return False if it is none of them."""
     if source.startswith(move_wide.SCHEME):
         move_wide.take_rows(source, to, rest)

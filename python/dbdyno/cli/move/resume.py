@@ -61,7 +61,7 @@ def command(
         raise click.UsageError("--restart and --as-of-now exclude each other")
     how = shared.job_options(workers, memory, rate_limit)
     if (job / LOAD).is_file():
-        resume_load(job, _given(source), to, level, how)
+        resume_load(job, _required_source(source), to, level, how)
         return
     ledger = Ledger.open(job)
     if ledger.plan.get("database"):
@@ -73,7 +73,7 @@ def command(
             raise click.UsageError("the job loads files, whose names it has stored: leave --source and --as-of-now out")
         _files(to, ledger, how, level, restart=restart)
         return
-    source = _given(source)
+    source = _required_source(source)
     if source.startswith(move_oracle.SCHEME):
         move_oracle.go_on(job, source, ledger, how, level, restart=restart, as_of_now=as_of_now)
         return
@@ -114,10 +114,10 @@ def _database(
     if to is None:
         raise click.UsageError("the job loads rows into another server: name the target with --target")
     with shared.goes_on(ledger.folder):
-        database.go_on(ledger, _given(source), to, how, database.level_of(level), form, restart=restart)
+        database.go_on(ledger, _required_source(source), to, how, database.level_of(level), form, restart=restart)
 
 
-def _given(source: str | None) -> str:
+def _required_source(source: str | None) -> str:
     if source is None:
         raise click.UsageError("the job reads from a server: name it with --source")
     return source

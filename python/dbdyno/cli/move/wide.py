@@ -48,7 +48,7 @@ def load_rows(source: str, to: str, level: str, how: JobOptions, rest: Mapping[s
     target = Postgres.open(source)
     if folder.exists():
         raise click.UsageError(f"{folder} already exists: continue its job with `dbdyno move resume`")
-    query = _ordered(rest["query"], shape)
+    query = _order_by_partition(rest["query"], shape)
     if rest["direct"]:
         jars()
     make_folder(folder)
@@ -61,7 +61,7 @@ def load_rows(source: str, to: str, level: str, how: JobOptions, rest: Mapping[s
         _load(state, where, level, how)
 
 
-def _ordered(query: str, shape: Any) -> str:
+def _order_by_partition(query: str, shape: Any) -> str:
     """Return the query with its rows ordered so that those of a partition are adjacent."""
     from psycopg import sql
 

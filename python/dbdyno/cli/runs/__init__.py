@@ -52,7 +52,7 @@ def _list(
     rows = []
     for run in chosen(folder, plan, since)[-(limit or 0) :]:
         record = left.get(run.path.resolve())
-        column = {"left": _left(record) if record else ""} if left else {}
+        column = {"left": _leftover_note(record) if record else ""} if left else {}
         rows.append(_row(run) | column)
     if not rows and form in (None, "table"):
         which = " that were asked for" if plan or since else ""
@@ -73,7 +73,7 @@ def _row(run: Run) -> TableRow:
     }
 
 
-def _left(record: UnrestoredSettings) -> str:
+def _leftover_note(record: UnrestoredSettings) -> str:
     """Return what an interrupted run left changed on its server, as far as the records show."""
     word = "being put back" if record.state == "retrying" else "not put back"
     return f"{record.names} {word}"

@@ -56,7 +56,7 @@ def command(
     from dbdyno.snapshot.sessions.report import sessions
     from dbdyno.snapshot.store.folder import Store
 
-    only = _where(kept)
+    only = _conditions(kept)
     holder = Store(store)
     start = find(holder, first, target)
     end = find(holder, last, target or (start.target if first.isdigit() else None))
@@ -65,7 +65,7 @@ def command(
     show_page(model, form, output)
 
 
-def _where(kept: tuple[str, ...]) -> dict[str, str]:
+def _conditions(kept: tuple[str, ...]) -> dict[str, str]:
     found = {}
     for one in kept:
         name, sign, value = one.partition("=")

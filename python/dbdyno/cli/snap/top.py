@@ -216,7 +216,7 @@ class _Session:
         due = time.monotonic() + self._desk.every_s
         while frames is None or done < frames:
             keys = self._page.wait(max(0.0, due - time.monotonic()))
-            action = "read" if keys is None else self._pressed(keys)
+            action = "read" if keys is None else self._handle_keys(keys)
             if action == "quit":
                 return
             if action == "read" and (keys is not None or not self._desk.paused):
@@ -226,7 +226,7 @@ class _Session:
                 due = time.monotonic() + self._desk.every_s
             self._draw()
 
-    def _pressed(self, typed: str) -> str:
+    def _handle_keys(self, typed: str) -> str:
         """Do what the keys request; return the last action that remains to be done."""
         action = "draw"
         for key in split(typed):

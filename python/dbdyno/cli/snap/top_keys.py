@@ -65,7 +65,7 @@ class Desk:
         """Return what is to be done: quit, read (refresh now), draw (show again), plan, statement, cancel."""
         self.message = ""
         if self.asked:
-            return self._answered(keys)
+            return self._handle_answer(keys)
         if keys in QUIT:
             if keys == "\x1b" and (self.plan or self.words):
                 self.plan, self.words = (), ""
@@ -129,7 +129,7 @@ class Desk:
         else:
             self.message = "nothing is cancelled here: start with --allow-cancel"
 
-    def _answered(self, keys: str) -> str:
+    def _handle_answer(self, keys: str) -> str:
         if self.asked == "sure":
             self.asked = ""
             if keys in ("y", "Y"):
@@ -142,13 +142,13 @@ class Desk:
         elif keys == "\x15":  # Ctrl-U, as shells have it
             self.answer = ""
         elif keys.endswith(("\r", "\n")):
-            self.answer += _typed(keys)
-            return self._entered()
+            self.answer += _typed_text(keys)
+            return self._handle_entry()
         else:
-            self.answer = (self.answer + _typed(keys))[:_WORDS_MOST]
+            self.answer = (self.answer + _typed_text(keys))[:_WORDS_MOST]
         return "draw"
 
-    def _entered(self) -> str:
+    def _handle_entry(self) -> str:
         asked, self.asked = self.asked, ""
         if asked == "filter":
             self.words, self.view = self.answer.strip(), "sessions" if self.view == "overview" else self.view
@@ -168,5 +168,5 @@ def split(typed: str) -> list[str]:
     return _KEY.findall(typed)
 
 
-def _typed(keys: str) -> str:
+def _typed_text(keys: str) -> str:
     return "" if keys.startswith("\x1b") else "".join(one for one in keys if one.isprintable())

@@ -69,7 +69,7 @@ class Output:
         form = form_of(self.form, self.path, FORMATS)
         shown = [part for part in parts if part[2]]
         if form == "json":
-            _out(_object_of(head or {}, shown), self.path)
+            _write(_object_of(head or {}, shown), self.path)
         elif form in ("csv", "jsonl"):
             rows = [{"part": name, **row} for name, _, rows in shown for row in plain(rows, form)]
             if form == "csv":
@@ -77,12 +77,12 @@ class Output:
                 rows = [{name: row.get(name) for name in names} for row in rows]
             show_rows(rows, form, self.path)
         else:
-            _out("\n".join(_titled(title, rows) for _, title, rows in shown), self.path)
+            _write("\n".join(_titled_table(title, rows) for _, title, rows in shown), self.path)
 
     def show_list(self, rows: list[Row]) -> None:
         """Write one list of rows, which in JSON is a list."""
         if self.is_screen:
-            _out(table(rows).rstrip("\n"), None)
+            _write(table(rows).rstrip("\n"), None)
         else:
             show_rows(plain(rows, form_of(self.form, self.path, FORMATS)), self.form, self.path)
 
@@ -134,14 +134,14 @@ def _line(value: object) -> str:
         return _ENCODE(plain(value, "json"))
 
 
-def _out(text: str, output: Path | None) -> None:
+def _write(text: str, output: Path | None) -> None:
     if output is None:
         click.echo(text)
     else:
         write_text(output, text.rstrip("\n") + "\n")
 
 
-def _titled(title: str, rows: list[Row]) -> str:
+def _titled_table(title: str, rows: list[Row]) -> str:
     return f"{title}\n{table(rows)}" if title else table(rows)
 
 

@@ -56,7 +56,7 @@ def describe_operands(
         sets = [(source.label, source.files) for source in sources]
         found = of_parquet(sets, column, by, block, first=first, **options)  # type: ignore[arg-type]
         if not isinstance(found, str):
-            return _apart(found, sources, by), column, block
+            return _distinct_blocks(found, sources, by), column, block
     return _by_duckdb(sources, column, by, block, where, first, options), column, block
 
 
@@ -74,7 +74,7 @@ def _columns(
     return column, None if block == NO_BLOCKS else block
 
 
-def _apart(found: Described, sources: Sequence[Source], by: str | None) -> Described:
+def _distinct_blocks(found: Described, sources: Sequence[Source], by: str | None) -> Described:
     """Return the description with blocks of different operands kept distinct, even if their numbers are equal."""
     if len(sources) < 2 or by is not None:
         return found
@@ -123,8 +123,8 @@ def _by_duckdb(
     asked |= {"groups": names, "blocks": blocks if block else []}
     answer = _core.stats_arrays(
         values,
-        _joined(labels[0], names),
-        _joined(labels[1], blocks) if block else None,
+        _join_codes(labels[0], names),
+        _join_codes(labels[1], blocks) if block else None,
         asked,
     )
     result = described(answer, options["level"])
@@ -133,7 +133,7 @@ def _by_duckdb(
     return replace(result, groups=groups, longest=longest)
 
 
-def _joined(parts: list[tuple[Any, list[str]]], names: list[str]) -> Any:
+def _join_codes(parts: list[tuple[Any, list[str]]], names: list[str]) -> Any:
     """Return the codes of all parts, renumbered to a common list of names."""
     import numpy as np
 

@@ -137,7 +137,7 @@ def _of_run(run: Run, table: str) -> Source:
     return Source(run.id, tuple(files), "run" if counted or not files else "parquet", run, table, counted)
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -172,7 +172,7 @@ def connect(source: Source) -> duckdb.DuckDBPyConnection:
         connection.execute(f"set allowed_paths = [{files}]")
     except duckdb.Error as error:
         connection.close()
-        raise EvidenceError(_first(error), where=str(source.files[0])) from error
+        raise EvidenceError(_first_line(error), where=str(source.files[0])) from error
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
     return connection
@@ -184,7 +184,7 @@ def _read_infinities(connection: duckdb.DuckDBPyConnection, reader: str) -> None
     if all(_is_double(row[0]) for row in described):
         reader += ", header = false"
         described = connection.execute(f"describe select * from {reader})").fetchall()  # noqa: S608
-    texts = [_quoted(row[0]) for row in described if row[1] == "VARCHAR"]
+    texts = [_quote(row[0]) for row in described if row[1] == "VARCHAR"]
     asked = [f"count({name}) = count(try_cast({name} as double)) and count({name}) > 0" for name in texts]
     looked = f"select {', '.join(asked or ['true'])} from (from {reader}) limit {LOOKED_AT})"  # noqa: S608
     doubles = [
@@ -202,7 +202,7 @@ def _is_double(text: str) -> bool:
     return True
 
 
-def _first(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0]
 
 
@@ -225,7 +225,7 @@ def columns_of(source: Source) -> dict[str, str]:
                     next_step="check the program that wrote the file",
                 )
         except duckdb.Error as error:
-            raise EvidenceError(_first(error), where=source.label) from error
+            raise EvidenceError(_first_line(error), where=source.label) from error
     return {row[0]: row[1] for row in rows}
 
 
@@ -265,14 +265,14 @@ def default_column(known: dict[str, str]) -> str:
     if not numbers:
         raise StatsError(
             "none of the columns contains numbers",
-            next_step=f"give data with a column of numbers; found the columns {_typed(known)}",
+            next_step=f"give data with a column of numbers; found the columns {_column_list(known)}",
         )
     raise StatsError(
         "several columns contain numbers; expected one", next_step=f"name one of them with -y: {', '.join(numbers)}"
     )
 
 
-def _typed(known: dict[str, str]) -> str:
+def _column_list(known: dict[str, str]) -> str:
     return ", ".join(f"{name} ({kind.lower()})" for name, kind in list(known.items())[:NAMED_MOST])
 
 
@@ -300,7 +300,7 @@ def take(source: Source, numbers: Sequence[str], words: Sequence[str] = (), wher
             known = {row[0]: row[1] for row in connection.execute("describe data").fetchall()}
             check(known, numbers, words)
             picked = [f"{_number(name, known[name])} as n{at}" for at, name in enumerate(numbers)]
-            picked += [f"coalesce(({_quoted(name)})::varchar, 'NULL') as w{at}" for at, name in enumerate(words)]
+            picked += [f"coalesce(({_quote(name)})::varchar, 'NULL') as w{at}" for at, name in enumerate(words)]
             condition = f" where ({where}\n)" if where else ""
             connection.execute(
                 f"create temp table picked as select {', '.join(picked)} from data{condition}"  # noqa: S608
@@ -322,7 +322,9 @@ def take(source: Source, numbers: Sequence[str], words: Sequence[str] = (), wher
                 f"select {', '.join(chosen)} from picked {' '.join(joins)}"  # noqa: S608
             ).fetchnumpy()
         except duckdb.Error as error:
-            raise StatsError(_first(error), where=source.label, next_step="check --where and the columns") from error
+            raise StatsError(
+                _first_line(error), where=source.label, next_step="check --where and the columns"
+            ) from error
     return SourceColumns(
         [found[f"n{at}"] for at in range(len(numbers))],
         [(found[f"c{at}"], names) for at, names in enumerate(lists)],
@@ -330,7 +332,7 @@ def take(source: Source, numbers: Sequence[str], words: Sequence[str] = (), wher
 
 
 def _number(name: str, kind: str) -> str:
-    return f"({_quoted(name)})::{'bigint' if kind in _WHOLE or kind == 'BOOLEAN' else 'double'}"
+    return f"({_quote(name)})::{'bigint' if kind in _WHOLE or kind == 'BOOLEAN' else 'double'}"
 
 
 def largest_rows(
@@ -349,10 +351,12 @@ def largest_rows(
             check(known, [column], [])
             condition = f" and ({where}\n)" if where else ""
             cursor = connection.execute(
-                f"select * from data where {_quoted(column)} is not null{condition}"  # noqa: S608
-                f" order by {_quoted(column)} desc limit {int(count)}"
+                f"select * from data where {_quote(column)} is not null{condition}"  # noqa: S608
+                f" order by {_quote(column)} desc limit {int(count)}"
             )
             names = [entry[0] for entry in cursor.description or []]
             return names, cursor.fetchall()
         except duckdb.Error as error:
-            raise StatsError(_first(error), where=source.label, next_step="check --where and the columns") from error
+            raise StatsError(
+                _first_line(error), where=source.label, next_step="check --where and the columns"
+            ) from error

@@ -36,14 +36,14 @@ def command(target: str, names: tuple[str, ...], output: Path | None) -> None:
     where = address(target)
     with reached(where) as session:
         tables = read_keyspace(session, where.keyspace)
-    text = write(map_of(where.keyspace, tables, dict(_named(one) for one in names)))
+    text = write(map_of(where.keyspace, tables, dict(_parse_name(one) for one in names)))
     if output is None:
         click.echo(text, nl=False)
     else:
         write_text(output, text)
 
 
-def _named(given: str) -> tuple[str, list[str]]:
+def _parse_name(given: str) -> tuple[str, list[str]]:
     wide, sign, rest = given.partition("=")
     parts = [one.strip() for one in rest.split(",")]
     if not sign or not wide or not all(parts) or len(parts) > 2:
