@@ -84,7 +84,7 @@ class Campaign:
         after = drawn if self._plan.after_changes is None else self._plan.after_changes
         seeds = [dice.getrandbits(63) for _ in range(2)]
         again = dice.randrange(100) < self._plan.recovery_percent
-        mount = self._opened()
+        mount = self._open_mount()
         before = set(ledger.acknowledged)
         mount.arm(after)
         seen = self._engine.load(ledger, mount.is_off)
@@ -124,7 +124,7 @@ class Campaign:
     def _interrupt(self, after: int, seed: int) -> bool:
         """Cut the power again while the engine recovers; return False if the recovery was quicker."""
         self._open()
-        mount = self._opened()
+        mount = self._open_mount()
         mount.arm(after)
         with contextlib.suppress(BrokenEngineError):
             self._engine.start()
@@ -146,7 +146,7 @@ class Campaign:
 
     def _lose(self, seed: int) -> CutReport:
         """Cut the power, end the engine, and keep on the device only what the journal draws."""
-        mount = self._opened()
+        mount = self._open_mount()
         report = mount.cut(seed, self._plan.sector_bytes)
         self._record(report["rows"])
         self._engine.kill()
@@ -156,7 +156,7 @@ class Campaign:
     def _record(self, rows: list[FaultRow]) -> None:
         self.faults += [{"cut": self._number, **row} for row in rows]
 
-    def _opened(self) -> _core.DeviceMount:
+    def _open_mount(self) -> _core.DeviceMount:
         assert self._mount is not None
         return self._mount
 

@@ -126,10 +126,10 @@ def _steps(plan: CutPlan) -> Iterator[tuple[str, Callable[[CutPlan], CutPlan]]]:
     for fault in plan.fail:
         yield f"no {fault}", lambda one, out=fault: replace(one, fail=tuple(f for f in one.fail if f != out))  # type: ignore[misc]
     for name in plan.settings if plan.engine != "evidence" else ():
-        yield f"the default of {name}", lambda one, out=name: _without(one, out)  # type: ignore[misc]
+        yield f"the default of {name}", lambda one, out=name: _without_setting(one, out)  # type: ignore[misc]
     yield "whole pages", lambda one: replace(one, sector_bytes=max(SECTORS))
     yield "folders that are durable with any sync", lambda one: replace(one, names="with-files")
 
 
-def _without(plan: CutPlan, setting: str) -> CutPlan:
+def _without_setting(plan: CutPlan, setting: str) -> CutPlan:
     return replace(plan, settings={name: value for name, value in plan.settings.items() if name != setting})
