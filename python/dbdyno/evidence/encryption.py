@@ -140,11 +140,11 @@ def messages_of(run: Run, key_file: Path | None) -> Iterator[Path]:
     with memory_folder() as memory:
         make_inner_folder(memory / WIRE)
         for part in sorted((run.path / WIRE).glob(f"*{ENDING}")):
-            (memory / WIRE / part.name.removesuffix(ENDING)).write_bytes(_decrypted(part, key))
+            (memory / WIRE / part.name.removesuffix(ENDING)).write_bytes(_decrypt(part, key))
         yield memory
 
 
-def _decrypted(part: Path, key: bytes) -> bytes:
+def _decrypt(part: Path, key: bytes) -> bytes:
     from cryptography.fernet import Fernet, InvalidToken
 
     try:

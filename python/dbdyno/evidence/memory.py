@@ -46,11 +46,11 @@ def for_files() -> duckdb.DuckDBPyConnection:
     time, a connection to an existing one a tenth of a millisecond. Settings made and objects created in it would be
     visible to all of them.
     """
-    return interruptible(_shared(os.getpid()).cursor())
+    return interruptible(_shared_connection(os.getpid()).cursor())
 
 
 @cache
-def _shared(_process: int) -> duckdb.DuckDBPyConnection:
+def _shared_connection(_process: int) -> duckdb.DuckDBPyConnection:
     import duckdb
 
     # A process that runs for days must not cache the files that it has read.

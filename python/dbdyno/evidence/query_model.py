@@ -31,7 +31,7 @@ def answer_model(names: Sequence[str], rows: Sequence[Sequence[Any]], notes: Seq
         "rows": [[_plain(value) for value in row] for row in shown],
         "left_out": max(len(rows) - SHOWN, 0),
         "notes": list(notes),
-        **_drawn(names, units, shown),
+        **_chart_of(names, units, shown),
     }
 
 
@@ -56,7 +56,7 @@ def _seconds(value: date) -> float:
     return (at.replace(tzinfo=UTC) if at.tzinfo is None else at).timestamp()
 
 
-def _drawn(names: Sequence[str], units: Sequence[str], rows: Sequence[Sequence[Any]]) -> JsonObject:
+def _chart_of(names: Sequence[str], units: Sequence[str], rows: Sequence[Sequence[Any]]) -> JsonObject:
     numbers = [at for at, unit in enumerate(units) if unit in ("digits", "number5") and at > 0]
     if not numbers:
         return {"points": []}

@@ -265,10 +265,10 @@ def find_run(text: str, folder: Path) -> Run:
 def this_process(pid: int | None = None) -> Process:
     """Return the identity of this process (or of `pid`), which a later process with the same number does not share."""
     pid = pid or os.getpid()
-    return {"pid": pid, "started": _started(pid)}
+    return {"pid": pid, "started": _start_of(pid)}
 
 
-def _started(pid: int) -> str | None:
+def _start_of(pid: int) -> str | None:
     """Return the kernel's start time of a process (ticks since boot) and the boot's id; None for an ended process.
 
     A zombie counts as ended.
@@ -293,7 +293,7 @@ def is_alive(process: Process) -> bool:
         return False
     except PermissionError:
         pass
-    return process.get("started") is None or process["started"] == _started(pid)
+    return process.get("started") is None or process["started"] == _start_of(pid)
 
 
 def _block(record: Any, file: Path) -> Block:

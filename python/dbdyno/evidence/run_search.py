@@ -32,11 +32,11 @@ def search_run(run: Run, words: Sequence[str], top: int) -> list[Entry]:
 
     `words` are in lower case.
     """
-    found = [one for one in _planned(run) if one.has(words)][:top]
+    found = [one for one in _plan_entries(run) if one.has(words)][:top]
     return [*found, *_statements(run, words, top - len(found))] if words else []
 
 
-def _planned(run: Run) -> Iterator[Entry]:
+def _plan_entries(run: Run) -> Iterator[Entry]:
     """Yield the values of the plan, each named by its path: `workload.script`, `arms.1.settings.work_mem`."""
     if run.manifest.says("plan"):
         yield from (Entry("plan", name, text) for name, text in _leaves("", dict(run.manifest.plan)))

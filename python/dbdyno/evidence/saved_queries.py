@@ -73,7 +73,7 @@ def save_query(name: str, text: str) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=PRIVATE)
         before = path.read_text(encoding="utf-8") if path.exists() else ""
-        write_whole(path, _with(before, name, made).encode())
+        write_whole(path, _with_query(before, name, made).encode())
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise EvidenceError(
@@ -82,7 +82,7 @@ def save_query(name: str, text: str) -> Path:
     return path
 
 
-def _with(before: str, name: str, made: str) -> str:
+def _with_query(before: str, name: str, made: str) -> str:
     """Return the file's text with a query added, or replaced if the name exists."""
     heads = list(_HEAD.finditer(before))
     for head, after in zip(heads, [*heads[1:], None], strict=True):

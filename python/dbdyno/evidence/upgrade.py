@@ -25,11 +25,11 @@ def upgraded(manifest: JsonObject) -> JsonObject:
     manifest["bench"], manifest["reads"] = bench, type(manifest)(_READS[bench])
     plan, iorm = manifest.get("plan"), manifest.get("iorm")
     if isinstance(plan, dict) and isinstance(iorm, dict):
-        _switching(manifest, plan, iorm)
+        _copy_switch(manifest, plan, iorm)
     return manifest
 
 
-def _switching(manifest: JsonObject, plan: JsonObject, iorm: JsonObject) -> None:
+def _copy_switch(manifest: JsonObject, plan: JsonObject, iorm: JsonObject) -> None:
     """Copy what a run on cells switches into the parameters of its plan.
 
     A value of an unexpected type is left unchanged; the reader of the plan refuses it.
