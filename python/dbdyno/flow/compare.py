@@ -123,16 +123,16 @@ def _joins(written: Step, executed: Step) -> Iterator[Change]:
     before, after = tree(written), tree(executed)
     if before == after or " x " not in before:
         return
-    if _unordered(written) == _unordered(executed):
+    if _order_free(written) == _order_free(executed):
         yield Change("joins", MOVED, f"joins: {before} became {after}: sides swapped, the pairs are the same.")
     else:
         yield Change("joins", MOVED, f"joins: written {before}, executed {after}.")
 
 
-def _unordered(step: Step) -> object:
+def _order_free(step: Step) -> object:
     if step.kind == SCAN:
         return step.text
-    inner = [_unordered(one) for one in step.inputs]
+    inner = [_order_free(one) for one in step.inputs]
     return frozenset(inner) if len(inner) > 1 else inner[0] if inner else ""
 
 

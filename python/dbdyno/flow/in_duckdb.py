@@ -70,20 +70,20 @@ def rows(text: str, tables: Sequence[InputTable]) -> tuple[list[Any], list[Any]]
     """
     found = []
     for optimized in (False, True):
-        with _connected(text, tables, optimized=optimized) as connection:
+        with _connect(text, tables, optimized=optimized) as connection:
             found.append(connection.execute(text).fetchall())
     return found[0], found[1]
 
 
 def _plan(text: str, tables: Sequence[InputTable], *, optimized: bool) -> Step:
     files = {one.path.name: one.name for one in tables}
-    with _connected(text, tables, optimized=optimized) as connection:
+    with _connect(text, tables, optimized=optimized) as connection:
         row = connection.execute(f"explain (analyze, format json) {text}").fetchone()
         return _step(_root(json.loads(row[1] if row else "{}")), files)
 
 
 @contextlib.contextmanager
-def _connected(text: str, tables: Sequence[InputTable], *, optimized: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+def _connect(text: str, tables: Sequence[InputTable], *, optimized: bool) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a DuckDB with the tables as views, for a text that must be one SELECT."""
     import duckdb
 

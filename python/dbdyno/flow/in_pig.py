@@ -103,10 +103,10 @@ def rows(script: Path) -> tuple[list[Any], list[Any]]:
         FlowError: Pig is missing or reports an error, or the script does not store exactly one result.
     """
     off = tuple(word for rule in RULES for word in ("-t", rule))
-    return _stored(script, *off), _stored(script)
+    return _store_statements(script, *off), _store_statements(script)
 
 
-def _stored(script: Path, *options: str) -> list[Any]:
+def _store_statements(script: Path, *options: str) -> list[Any]:
     found = _STORE.findall(text_of(script))
     if len(found) != 1:
         raise FlowError(
