@@ -116,7 +116,7 @@ def _pieces(contents: Contents, blocks: int) -> Iterator[Piece]:
     """Yield the blocks of one file, with times in ns since 1970."""
     ended_ns = contents.ended_ns or 0
     if contents.sums:
-        own = [_joined(arm) for arm in contents.sums]
+        own = [_merge_intervals(arm) for arm in contents.sums]
         last_ns = max(one[-1].ended_ns for one in own)
         shift_ns = max(0, ended_ns - last_ns)
         for row in zip(*own, strict=True):
@@ -128,7 +128,7 @@ def _pieces(contents: Contents, blocks: int) -> Iterator[Piece]:
         yield from _by_time(contents.timed[0], blocks)
 
 
-def _joined(arm: Sums) -> list[Interval]:
+def _merge_intervals(arm: Sums) -> list[Interval]:
     """Return the intervals, merging several into one if there are too many."""
     size = -(-len(arm.intervals) // BLOCKS_MOST)
     if size == 1:
@@ -176,13 +176,13 @@ def _by_time(arm: Timed, blocks: int) -> Iterator[Piece]:
 
 def _plan(first: Contents, title: str) -> Plan:
     """Return a plan that describes the run: runs with equal plans are repetitions of one benchmark."""
-    named = {"program": first.program, "benchmark": title or _shown(first.benchmark)}
-    settings = {name: _shown(value) if isinstance(value, str) else value for name, value in first.settings.items()}
+    named = {"program": first.program, "benchmark": title or _printable(first.benchmark)}
+    settings = {name: _printable(value) if isinstance(value, str) else value for name, value in first.settings.items()}
     sessions = max([*(arm.sessions for arm in first.timed), *(arm.sessions for arm in first.sums)])
     return Plan(
         title=title or " ".join(filter(None, (first.program, named["benchmark"]))),
         question=f"Imported from what {first.program} wrote.",
-        arms=[Arm(name=_shown(name), sessions=sessions) for name in first.arms()],
+        arms=[Arm(name=_printable(name), sessions=sessions) for name in first.arms()],
         workload=Workload(kind=IMPORTED, parameters={**named, **settings}),
         sessions=sessions,
         schedule=Schedule(warmup_blocks=0),
@@ -190,7 +190,7 @@ def _plan(first: Contents, title: str) -> Plan:
     )
 
 
-def _shown(name: str, longest: int = 60) -> str:
+def _printable(name: str, longest: int = 60) -> str:
     """Return foreign text as one line that is safe to write and show."""
     return visible.line(name, longest)
 
@@ -198,7 +198,7 @@ def _shown(name: str, longest: int = 60) -> str:
 def _manifest(plan: Plan, files: Sequence[tuple[str, Contents]], blocks: int) -> JsonObject:
     first = files[0][1]
     evidence = "operations" if first.timed else "sums"
-    version = " ".join(filter(None, (first.program, _shown(first.version, 200))))
+    version = " ".join(filter(None, (first.program, _printable(first.version, 200))))
     return {
         "tool_version": VERSION,
         "title": plan.title,

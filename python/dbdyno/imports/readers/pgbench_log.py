@@ -34,7 +34,7 @@ def read(text: str, where: str) -> Contents:
         EvidenceError: No line can be read.
     """
     if AGGREGATE.fullmatch(text.split("\n", 1)[0].strip()):
-        return _aggregated(text, where)
+        return _aggregate_sums(text, where)
     arm, unread, clients = Timed("pgbench"), [], set()
     names: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -58,7 +58,7 @@ def read(text: str, where: str) -> Contents:
     return Contents("pgbench", settings={}, timed=[arm], unread=unread, ended_ns=ended_ns)
 
 
-def _aggregated(text: str, where: str) -> Contents:
+def _aggregate_sums(text: str, where: str) -> Contents:
     """Return the sums by interval, each ending where the next begins; the last is as long as the one before."""
     rows: list[list[int]] = []
     unread: list[int] = []
