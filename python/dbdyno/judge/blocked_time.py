@@ -73,14 +73,14 @@ def blocked(looked: Sequence[ActiveRates | None], kind: str = LOCK) -> Blocked |
     waits = [side.values("class", [kind])[0] for side in (old, new)]
     active = (_in_database(old), _in_database(new))
     means = [float(one.mean()) for one in waits]
-    return Blocked(means[0], means[1], active, _more(waits[0], waits[1]))
+    return Blocked(means[0], means[1], active, _has_more(waits[0], waits[1]))
 
 
 def _in_database(looked: ActiveRates) -> float:
     return sum(value for name, value in looked.means("class").items() if name not in NO_DATABASE_TIME)
 
 
-def _more(old: Floats, new: Floats) -> bool:
+def _has_more(old: Floats, new: Floats) -> bool:
     """Return True if the second period has more waits than the first, by more than chance."""
     if new.mean() > BEYOND * max(float(old.max(initial=0.0)), 1e-9) and old.size >= 2:
         return True

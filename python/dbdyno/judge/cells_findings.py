@@ -93,7 +93,7 @@ def _clocks(covered: Coverage) -> Iterator[Row]:
         moved = " Its times are shifted by that here." if words.endswith("ours") and words.startswith("is") else ""
         doubt = "" if certain else ", or nothing has been collected there for that long"
         whose = "The clock of" if len(cells) == 1 else "Each clock of"
-        text = f"{whose} {_listed(cells)} {words}{doubt}.{moved}{ours}"
+        text = f"{whose} {_list_words(cells)} {words}{doubt}.{moved}{ours}"
         yield _finding("clock", "bad" if certain else "doubt", text, _CLOCK_NEXT)
 
 
@@ -130,7 +130,9 @@ def _configuration(run: Any) -> Iterator[Row]:
             if cell in first and first[cell].get(name) != text
         ]
         if changed:
-            yield _finding("configuration", "doubt", f"{cell} was changed during the recording: {_listed(changed)}.")
+            yield _finding(
+                "configuration", "doubt", f"{cell} was changed during the recording: {_list_words(changed)}."
+            )
 
 
 def _errors(objects: Objects) -> Iterator[Row]:
@@ -157,7 +159,7 @@ def _coverage(covered: Coverage) -> Iterator[Row]:
         yield _finding(
             "restart",
             "bad",
-            f"Counters were reset: {_listed(began)}. There they have no difference.",
+            f"Counters were reset: {_list_words(began)}. There they have no difference.",
             "cellcli -e list alerthistory",
         )
     for state, words in (("no answer", "nothing"), ("half an answer", "half an answer")):
@@ -169,14 +171,14 @@ def _coverage(covered: Coverage) -> Iterator[Row]:
         ]
         if lacking:
             yield _finding(
-                state.replace(" ", "-"), "doubt", f"Of {rounds} rounds, cells gave {words}: {_listed(lacking)}."
+                state.replace(" ", "-"), "doubt", f"Of {rounds} rounds, cells gave {words}: {_list_words(lacking)}."
             )
     late = [f"{c['name']} for {c['silent_s']:.0f} s" for c in cells if c["name"] in covered["late"]]
     if late:
         yield _finding(
             "silent",
             "doubt",
-            f"Nothing new was collected: {_listed(late)}. A cell "
+            f"Nothing new was collected: {_list_words(late)}. A cell "
             "collects once a minute; of that time there is no rate.",
             _SILENT_NEXT,
         )
@@ -185,12 +187,12 @@ def _coverage(covered: Coverage) -> Iterator[Row]:
         yield _finding(
             "one-collection",
             "doubt",
-            f"Only one collection is recorded, so that nothing has a rate: {_listed(few)}.",
+            f"Only one collection is recorded, so that nothing has a rate: {_list_words(few)}.",
             "dbdyno cells record --for 15min",
         )
 
 
-def _listed(words: Sequence[str]) -> str:
+def _list_words(words: Sequence[str]) -> str:
     more = f" and {len(words) - NAMED_MOST} more" if len(words) > NAMED_MOST else ""
     return f"{', '.join(words[:NAMED_MOST])}{more}"
 

@@ -41,7 +41,7 @@ Row = JsonObject
 
 def flash_log(found: Measured) -> Row | None:
     """Return counts and shares of the flash log by cell and over all cells; None if no redo write was seen."""
-    lines = _counted(found, "flash log", _LOG)
+    lines = _count_rows(found, "flash log", _LOG)
     if not any(line["writes"] or line["requests"] for line in lines):
         return None
     share = found.get("flash log", "flash first")
@@ -66,7 +66,7 @@ def flash_log(found: Measured) -> Row | None:
 
 def flash_cache(found: Measured) -> Row | None:
     """Return hits, misses and writes of the flash cache by cell and over all cells; None if it did nothing."""
-    lines = _counted(found, "flash cache", _CACHE)
+    lines = _count_rows(found, "flash cache", _CACHE)
     if not any(line["hits"] or line["misses"] or line["writes"] for line in lines):
         return None
     for line in lines:
@@ -83,7 +83,7 @@ def flash_cache(found: Measured) -> Row | None:
     return {"cells": lines}
 
 
-def _counted(found: Measured, family: str, names: dict[str, str]) -> list[Row]:
+def _count_rows(found: Measured, family: str, names: dict[str, str]) -> list[Row]:
     """Return for each cell by how much each counter rose (None if it was never seen), then the sums over all cells."""
     lines: list[Row] = []
     for cell in found.cells:

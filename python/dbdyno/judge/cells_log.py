@@ -52,24 +52,25 @@ def log_sentences(rows: Sequence[Row], names: tuple[str, str]) -> list[str]:
     if load is not None and load.a.above and load.b.above:
         told.append(
             f"Redo writes per second, all cells: {load.a.value:,.1f} in {names[0]},"
-            f" {load.b.value:,.1f} in {names[1]}: {_said(load)}."
+            f" {load.b.value:,.1f} in {names[1]}: {_decision_words(load)}."
         )
     share = found.get("flash_first")
     if share is not None and share.a.below > 0 and share.b.below > 0:
         told.append(
             f"Flash was first in {100 * share.a.value:.2f} % of {share.a.below:,.0f} redo writes in"
             f" {names[0]}, in {100 * share.b.value:.2f} % of {share.b.below:,.0f} in {names[1]}:"
-            f" {_said(share)}."
+            f" {_decision_words(share)}."
         )
         prevented = found.get("prevented")
         if prevented is not None:
             told.append(
-                f"Outliers prevented: {prevented.a.above:,.0f} and {prevented.b.above:,.0f}: {_said(prevented)}."
+                f"Outliers prevented: {prevented.a.above:,.0f} and {prevented.b.above:,.0f}:"
+                f" {_decision_words(prevented)}."
             )
     return told
 
 
-def _said(row: Row) -> str:
+def _decision_words(row: Row) -> str:
     """Return the decision of a row in a few words."""
     if row.decision not in DIFFERENT:
         return {"same": "no difference that matters"}.get(row.decision, row.decision)

@@ -145,12 +145,12 @@ def compare_page(
             section(
                 "lost",
                 "Intervals that do not count",
-                [table("", "recording:text cell:text why:text intervals", _lost(one, other))],
-                notes=[] if _lost(one, other) else ["none: every cell gave every interval"],
+                [table("", "recording:text cell:text why:text intervals", _lost_cells(one, other))],
+                notes=[] if _lost_cells(one, other) else ["none: every cell gave every interval"],
             ),
         ],
         "warnings": [*_warnings(one, other, unlike, allowed), *shared],
-        "figures": {"cells_changes": _drawn(rows)},
+        "figures": {"cells_changes": _figure_rows(rows)},
         "rows": [as_dict(row) for row in rows],
     }
 
@@ -180,7 +180,7 @@ def _configuration(unlike: Sequence[Unlike]) -> Section:
     )
 
 
-def _drawn(rows: Sequence[Row]) -> list[dict[str, object]]:
+def _figure_rows(rows: Sequence[Row]) -> list[dict[str, object]]:
     """Return the rows of the figure: rows over all cells that have an interval, those that differ first.
 
     Grid disks are only in the tables, because cell disks cover them.
@@ -244,16 +244,16 @@ def _verdict(rows: Sequence[Row], allowed: bool) -> Verdict:
     for word in ("worse", "better"):
         named = [row for row in whole if row.decision == word]
         if named:
-            return {"word": word, "why": _leading(named, f"{word} over all cells")}
+            return {"word": word, "why": _leading_change(named, f"{word} over all cells")}
     moved = [row for row in whole if row.decision in DIFFERENT]
     if moved:
-        return {"word": "different", "why": _leading(moved, "different over all cells")}
+        return {"word": "different", "why": _leading_change(moved, "different over all cells")}
     if all(math.isnan(row.p) for row in whole):
         return {"word": "cannot tell", "why": "too few rounds to test anything"}
     return {"word": "ok", "why": "nothing differs for certain over all cells"}
 
 
-def _leading(rows: Sequence[Row], what: str) -> str:
+def _leading_change(rows: Sequence[Row], what: str) -> str:
     """Return a sentence on the first row, by how much it changed, and how many others changed as well."""
     first, others = rows[0], len(rows) - 1
     ratios = [first.ratio, first.low, first.high]
@@ -308,7 +308,7 @@ def _tables(rows: Sequence[Row], everything: bool) -> list[Section]:
     made = []
     for measure, title in (("latency", "Latencies, over all cells"), ("rate", "Rates per second, over all cells")):
         own = [row for row in whole if row.measure == measure]
-        made.append(_measured(measure, title, own, everything))
+        made.append(_measured_section(measure, title, own, everything))
     made.append(_objects([row for row in rows if row.cell]))
     return made
 
@@ -344,7 +344,7 @@ def _objects(rows: Sequence[Row]) -> Section:
     )
 
 
-def _measured(name: str, title: str, rows: Sequence[Row], everything: bool) -> Section:
+def _measured_section(name: str, title: str, rows: Sequence[Row], everything: bool) -> Section:
     moved = [row for row in rows if row.decision != "none in either"]
     shown = moved if everything else [row for row in moved if row.decision in DIFFERENT]
     if not shown and moved and not everything:  # nothing differs: show the busiest
@@ -364,7 +364,7 @@ def _by_weight(row: Row) -> tuple[int, float, float]:
     return _ORDER.get(row.decision, 3), q, change
 
 
-def _lost(one: Recording, other: Recording) -> list[Lost]:
+def _lost_cells(one: Recording, other: Recording) -> list[Lost]:
     return [
         {"recording": side.name, "cell": cell, "why": _LOST.get(why, why), "intervals": count}
         for side in (one, other)

@@ -86,14 +86,14 @@ def compare(one: Intervals, other: Intervals, *, threshold: float = THRESHOLD) -
     both = (one, other)
     whole = [
         *_shares(both),
-        *(row for name in _names(both) for row in _over(both, name, "", None)),
+        *(row for name in _names(both) for row in _row_of_counter(both, name, "", None)),
     ]
     parts = [
         row
         for name in _names(both)
         for cell in shared
         for item in _objects(both, name, cell)
-        for row in _over(both, name, cell, item)
+        for row in _row_of_counter(both, name, cell, item)
     ]
     judge(whole, threshold)
     judge(parts, threshold)
@@ -137,7 +137,7 @@ def _objects(both: Both, name: str, cell: str) -> list[str | None]:
     return [None, *items] if len(moved) > 1 else items
 
 
-def _over(both: Both, name: str, cell: str, item: str | None) -> Iterator[Row]:
+def _row_of_counter(both: Both, name: str, cell: str, item: str | None) -> Iterator[Row]:
     """Yield the row of a counter over a cell and object: its latency if it has one, otherwise its rate."""
     requests = request_counters(f"{name}_RQ")
     latency = bool(requests) and all(one in side.counters for one in requests for side in both)
@@ -203,7 +203,7 @@ def _keys(side: Intervals, name: str, cell: str, item: str | None) -> list[Key]:
 def _total(side: Intervals, matches: Callable[[str], object]) -> Floats | None:
     """Return the sum over all counters with matching names for each interval; None if there are none."""
     keys = [key for name in side.counters if matches(name) for key in _keys(side, name, "", None)]
-    return _added(side, keys, side.deltas) if keys else None
+    return _sum_of(side, keys, side.deltas) if keys else None
 
 
 def _sums(side: Intervals, keys: Sequence[Key], requests: Sequence[str]) -> tuple[Floats, Floats]:
@@ -215,7 +215,7 @@ def _sums(side: Intervals, keys: Sequence[Key], requests: Sequence[str]) -> tupl
     if requests:
         of = {key: [(name, key[1], key[2]) for name in requests] for key in keys}
         both = [key for key in keys if all(one in side.deltas for one in of[key])]
-        return (_added(side, both, side.deltas), _added(side, [one for key in both for one in of[key]], side.deltas))
+        return (_sum_of(side, both, side.deltas), _sum_of(side, [one for key in both for one in of[key]], side.deltas))
     above, below = [], []
     for at in range(side.count):
         rates: dict[str, float] = {}
@@ -232,7 +232,7 @@ def _sums(side: Intervals, keys: Sequence[Key], requests: Sequence[str]) -> tupl
     return above, below
 
 
-def _added(side: Intervals, keys: Iterable[Key], values: dict[Key, Floats]) -> Floats:
+def _sum_of(side: Intervals, keys: Iterable[Key], values: dict[Key, Floats]) -> Floats:
     """Return the sum over the keys for each interval; NaN if a cell with any of them has no value for any."""
     found = list(keys)
     cells = {key[1] for key in found}

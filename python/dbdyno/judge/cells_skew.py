@@ -152,13 +152,13 @@ def _ratios(own: dict[str, dict[int, float]]) -> list[tuple[str, int, float, flo
             [math.log(by[at] / medians[at]) for at in rounds if at in medians and medians[at] > 0 and by.get(at, 0) > 0]
         )
         if logs.size >= ROUNDS_LEAST:
-            error = float(logs.std(ddof=1)) / math.sqrt(logs.size) * _widening(logs)
+            error = float(logs.std(ddof=1)) / math.sqrt(logs.size) * _error_factor(logs)
             found.append((name, int(logs.size), float(logs.mean()), error))
     middle = float(np.median([mean for *_, mean, _ in found])) if found else 0.0
     return [(name, size, mean - middle, error) for name, size, mean, error in found]
 
 
-def _widening(logs: Any) -> float:
+def _error_factor(logs: Any) -> float:
     """Return the factor, at least 1, by which autocorrelation of the rounds widens the standard error of a mean.
 
     It is sqrt((1 + r) / (1 - r)) with the lag-1 autocorrelation r, as for a first-order autoregression.

@@ -155,7 +155,7 @@ def why_busy(work: Work, skew: Sequence[Row]) -> Why:
     total = float(amounts[0])
     ends = list(zip(amounts, lows, highs, strict=True))[1:]
     causes = [
-        *(_spent(work, part, time, requests, end, total) for part, end in zip(work.parts, ends, strict=False)),
+        *(_cause_of_time(work, part, time, requests, end, total) for part, end in zip(work.parts, ends, strict=False)),
         *(
             _slow_disk(work, at, time, requests, end, total)
             for at, end in zip(slow, ends[len(work.parts) :], strict=True)
@@ -280,7 +280,7 @@ def _excess(work: Work, at: int, time: Array, requests: Array) -> float:
 End = tuple[float, float, float]
 
 
-def _spent(work: Work, part: tuple[str, str], time: Array, requests: Array, end: End, total: float) -> Cause:
+def _cause_of_time(work: Work, part: tuple[str, str], time: Array, requests: Array, end: End, total: float) -> Cause:
     rows = work.rows(part)
     rate = float(requests[rows].sum())
     each = float(time[rows].sum()) / rate if rate else 0.0

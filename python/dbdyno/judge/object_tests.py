@@ -175,12 +175,12 @@ def by_object(
     texts = _texts(before) | _texts(after)
     found: dict[str, list[Row]] = {}
     own = {key for key, text in texts.items() if is_ours(text)}
-    found["wait class"] = list(_sampled("class", looked))
+    found["wait class"] = list(_sampled_rows("class", looked))
     for kind in KINDS[before.before.engine]:
         left_out = own if kind.title == "statement" else set()
         found[kind.title] = list(_rows(kind, before, after, left_out, hourly=hourly))
     for title, dimension in (("database", "database"), ("user", "user")):
-        found.setdefault(title, []).extend(_sampled(dimension, looked))
+        found.setdefault(title, []).extend(_sampled_rows(dimension, looked))
     _decide([row for rows in found.values() for row in rows], threshold, allowed)
     tables = []
     notes = []
@@ -237,7 +237,7 @@ def _rows(kind: Kind, before: Interval, after: Interval, left_out: AbstractSet[s
             side.rename(moved)
     roles = after.after.facts.get("roles") or {} if kind.by == ("userid",) else {}
     both = [label for label in old.measured if label in new.measured]
-    most = {label: _most(old.means[label], new.means[label], left_out) for label in both}
+    most = {label: _most_changed(old.means[label], new.means[label], left_out) for label in both}
     for side in sides:
         side.keep({name for names in most.values() for name in names})
     for label, names in most.items():
@@ -245,29 +245,29 @@ def _rows(kind: Kind, before: Interval, after: Interval, left_out: AbstractSet[s
         shown = [str(roles.get(name, name)) for name in names]
         was, now = (side.means[label] for side in sides)
         weights = [factors[label] * (now.get(name, 0.0) - was.get(name, 0.0)) for name in names]
-        yield from _judged(label, shown, a, b, weights)
+        yield from _judge_rows(label, shown, a, b, weights)
     old.close()
     new.close()
 
 
-def _sampled(dimension: str, looked: Sequence[ActiveRates | None]) -> Iterable[Row]:
+def _sampled_rows(dimension: str, looked: Sequence[ActiveRates | None]) -> Iterable[Row]:
     """Yield a row with the active sessions of each name of a dimension."""
     old, new = looked
     if old is None or new is None:
         return
     was, now = old.means(dimension), new.means(dimension)
-    most = _most(was, now, set())
+    most = _most_changed(was, now, set())
     moved = [now.get(name, 0.0) - was.get(name, 0.0) for name in most]
-    yield from _judged("active sessions", most, old.values(dimension, most), new.values(dimension, most), moved)
+    yield from _judge_rows("active sessions", most, old.values(dimension, most), new.values(dimension, most), moved)
 
 
-def _most(was: Mapping[str, float], now: Mapping[str, float], left_out: AbstractSet[str]) -> list[str]:
+def _most_changed(was: Mapping[str, float], now: Mapping[str, float], left_out: AbstractSet[str]) -> list[str]:
     """Return the names whose mean changed most."""
     names = sorted((was.keys() | now.keys()) - left_out)
     return sorted(names, key=lambda name: -abs(now.get(name, 0.0) - was.get(name, 0.0)))[:MOST]
 
 
-def _judged(label: str, names: Sequence[str], a: Floats, b: Floats, moved: Sequence[float]) -> Iterable[Row]:
+def _judge_rows(label: str, names: Sequence[str], a: Floats, b: Floats, moved: Sequence[float]) -> Iterable[Row]:
     """Yield a row for each name from its values in both periods."""
     found = compared_rows([Metric(name, label, "number") for name in names], a, b)
     for at, row in enumerate(found):

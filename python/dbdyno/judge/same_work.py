@@ -62,8 +62,12 @@ def same_work(change: Change, old: StatementCosts, new: StatementCosts) -> SameW
         return None
     names = renumbered(old.totals, new.totals, fingerprints(change.before, change.after))
     judged = {names.get(str(key), str(key)) for key in change.statements}
-    a, b = (_joined(side.totals, names) for side in (old, new))
-    both = {key: (a[key], b[key]) for key in sorted(a.keys() & b.keys() & judged) if _often(a[key]) and _often(b[key])}
+    a, b = (_join_totals(side.totals, names) for side in (old, new))
+    both = {
+        key: (a[key], b[key])
+        for key in sorted(a.keys() & b.keys() & judged)
+        if _is_frequent(a[key]) and _is_frequent(b[key])
+    }
     time = _index("ms", old, new, both, names)
     if time is None:
         return None
@@ -101,7 +105,7 @@ def _spread(weights: Mapping[str, tuple[float, float]], names: Mapping[str, str]
     return [(name, *pair) for key, pair in weights.items() for name in (key, *others.get(key, ()))]
 
 
-def _joined(totals: Mapping[str, Total], names: Mapping[str, str]) -> dict[str, Total]:
+def _join_totals(totals: Mapping[str, Total], names: Mapping[str, str]) -> dict[str, Total]:
     """Add up the totals of statements that were counted under several identifiers."""
     found: dict[str, Total] = {}
     for name, one in totals.items():
@@ -115,5 +119,5 @@ def _sum(one: Total, other: Total) -> Total:
     return Total(one.calls + other.calls, one.ms + other.ms, one.work + other.work, max(one.slots, other.slots))
 
 
-def _often(total: Total) -> bool:
+def _is_frequent(total: Total) -> bool:
     return total.calls >= CALLS_LEAST and total.slots >= SLOTS_LEAST

@@ -104,7 +104,7 @@ def compare(
     asked = _Asked(threshold, decide or not two_servers, by_hour, closed_loop)
     rows = _rows(given[0], given[1], asked)
     counts = (_usable(given[0]), _usable(given[1]))
-    found = _found(store, (one, other), sums, given, asked, counts, rows)
+    found = _find_changes(store, (one, other), sums, given, asked, counts, rows)
     for part_sums in sums:
         part_sums.close()
     verdict = judge(found.facts, threshold) if asked.allowed else _incomparable(one, other)
@@ -129,7 +129,7 @@ def compare(
             _changes(store, one, other, differing),
         ],
         "warnings": _warnings((one, other), counts),
-        "series": _drawn((one, other), given, found.events),
+        "series": _chart_data((one, other), given, found.events),
     }
 
 
@@ -166,7 +166,7 @@ def _changes(store: Store, one: Period, other: Period, differing: list[Differs])
     )
 
 
-def _drawn(parts: tuple[Period, Period], given: tuple[Series, Series], events: list[Row]) -> dict[str, object]:
+def _chart_data(parts: tuple[Period, Period], given: tuple[Series, Series], events: list[Row]) -> dict[str, object]:
     """Return the data of both periods for the chart over time."""
     thin = [thinned(one, POINTS // 2) for one in given]
     spans = [
@@ -192,7 +192,7 @@ def _series(store: Store, part: Period, sums: Chain, *, by_hour: bool) -> Series
     return hourly(found) if by_hour else found
 
 
-def _found(
+def _find_changes(
     store: Store,
     parts: tuple[Period, Period],
     sums: Sequence[Chain],
@@ -207,7 +207,7 @@ def _found(
     the metrics are used.
     """
     one, other = parts
-    closed = _closed(rows) if asked.closed_loop else ""
+    closed = _closed_loop_decision(rows) if asked.closed_loop else ""
     if one.chain[0].engine not in ENGINES or one.chain[0].target != other.chain[0].target:
         broken = failed([side.values for side in given])
         unread = "statements of two servers, or of an engine without rules, are not matched"
@@ -227,7 +227,7 @@ def _found(
         return _Found([happened(change, about)], [objects], told, facts)
 
 
-def _closed(rows: list[Row]) -> str:
+def _closed_loop_decision(rows: list[Row]) -> str:
     """Return the decision on the throughput of a closed loop: "better", "worse" or empty."""
     found = next((row["decision"] for row in rows if row["name"] == "tps"), "")
     return {"more": "better", "less": "worse"}.get(found, "")

@@ -111,7 +111,15 @@ _Rule = Callable[[Facts, float], Verdict | None]
 
 def judge(facts: Facts, threshold: float) -> Verdict:
     """Return the verdict: that of the gravest rule that applies."""
-    for rule in (*_outweighing(facts), _slower, _blocked, _slow_commits, _failed, _more_work, _closed_loop):
+    for rule in (
+        *_outweighing_rules(facts),
+        _slower,
+        _judge_blocked,
+        _slow_commits,
+        _judge_failed,
+        _more_work,
+        _closed_loop,
+    ):
         found = rule(facts, threshold)
         if found is not None:
             return found
@@ -126,13 +134,13 @@ def judge(facts: Facts, threshold: float) -> Verdict:
     return _faster(facts, threshold) or _equal(facts, facts.work)
 
 
-def _outweighing(facts: Facts) -> list[_Rule]:
+def _outweighing_rules(facts: Facts) -> list[_Rule]:
     """Return the rules on waits outside of statements that grew by more than twice the statement time, largest first.
 
     Otherwise a statement that takes 15 µs longer would be the headline above commits that wait for seconds.
     """
     waits: list[tuple[float, _Rule]] = []
-    for rule, one in ((_blocked, facts.blocked), (_slow_commits, facts.commits)):
+    for rule, one in ((_judge_blocked, facts.blocked), (_slow_commits, facts.commits)):
         if one is not None and 1000 * one.grown > OUTWEIGHS * max(facts.spent_ms[1] - facts.spent_ms[0], 0.0):
             waits.append((one.grown, rule))
     return [rule for _, rule in sorted(waits, key=lambda one: -one[0])]
@@ -144,14 +152,14 @@ def _slower(facts: Facts, threshold: float) -> Verdict | None:
     if work is None:
         return None
     certain = _is_certain(facts, work) and work.time.ratio > 1 + threshold
-    if not certain and not (work.time.ratio >= APART and _explained(facts) >= 0.5):
+    if not certain and not (work.time.ratio >= APART and _explained_share(facts) >= 0.5):
         return None
     grown = max(facts.spent_ms[1] - facts.spent_ms[0], 0.0)
-    title = _titled("Slower", facts, grown) or f"Slower: the same statements take {_times(work.time)}"
-    return Verdict("worse", title, (*_who(facts), _same_work(work), *_load(facts)), _next(facts))
+    title = _title_with_cause("Slower", facts, grown) or f"Slower: the same statements take {_times(work.time)}"
+    return Verdict("worse", title, (*_first_evidence(facts), _same_work(work), *_load(facts)), _next_step(facts))
 
 
-def _blocked(facts: Facts, threshold: float) -> Verdict | None:
+def _judge_blocked(facts: Facts, threshold: float) -> Verdict | None:
     """Judge whether sessions wait for locks for longer than before."""
     del threshold
     blocked = facts.blocked
@@ -178,7 +186,7 @@ def _slow_commits(facts: Facts, threshold: float) -> Verdict | None:
     if commits is None:
         if cause is None or cause.cause.code != "device":
             return None
-        return Verdict("worse", f"Slower: {cause.cause.words}", _beside(facts, cause), next_step("device"))
+        return Verdict("worse", f"Slower: {cause.cause.words}", _side_evidence(facts, cause), next_step("device"))
     each = [wait / rate if rate else wait for wait, rate in _per_commit(commits, facts)]
     least = max(MATERIAL * facts.spent_ms[0] / 1000, LEAST_BLOCKED)
     if not commits.certain or commits.grown < least or each[1] < APART * each[0]:
@@ -186,7 +194,7 @@ def _slow_commits(facts: Facts, threshold: float) -> Verdict | None:
     words = cause.cause.words if cause else "commits wait longer for the log"
     more = max(commits.active[1] - commits.active[0], commits.grown)
     title = f"Slower: {words} ({commits.share:.0%} of +{span(1000 * more)} a second)"
-    return Verdict("worse", title, _beside(facts, cause), next_step(cause.cause.code if cause else "device"))
+    return Verdict("worse", title, _side_evidence(facts, cause), next_step(cause.cause.code if cause else "device"))
 
 
 def _per_commit(commits: Blocked, facts: Facts) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -194,18 +202,18 @@ def _per_commit(commits: Blocked, facts: Facts) -> tuple[tuple[float, float], tu
     return (commits.before, facts.commits_a_second[0]), (commits.after, facts.commits_a_second[1])
 
 
-def _beside(facts: Facts, cause: ReportedCause | None) -> tuple[str, ...]:
+def _side_evidence(facts: Facts, cause: ReportedCause | None) -> tuple[str, ...]:
     said = (cause.evidence,) if cause and cause.evidence else ()
     return (*said, *_work_line(facts), *_load(facts))
 
 
-def _failed(facts: Facts, threshold: float) -> Verdict | None:
+def _judge_failed(facts: Facts, threshold: float) -> Verdict | None:
     del threshold
     one = facts.failed
     if one is None or not one.certain:
         return None
     title = f"More work fails: {one.after:.1%} of transactions are rolled back, {one.before:.1%} before"
-    return Verdict("worse", title, (*_who(facts), *_work_line(facts), *_load(facts)), next_step("failed"))
+    return Verdict("worse", title, (*_first_evidence(facts), *_work_line(facts), *_load(facts)), next_step("failed"))
 
 
 def _more_work(facts: Facts, threshold: float) -> Verdict | None:
@@ -226,9 +234,10 @@ def _closed_loop(facts: Facts, threshold: float) -> Verdict | None:
     if facts.closed != "worse":
         return None
     title = (
-        _titled("Slower", facts, facts.spent_ms[1] - facts.spent_ms[0]) or "Slower: throughput of the closed loop fell"
+        _title_with_cause("Slower", facts, facts.spent_ms[1] - facts.spent_ms[0])
+        or "Slower: throughput of the closed loop fell"
     )
-    return Verdict("worse", title, (*_who(facts), *_work_line(facts)), _next(facts))
+    return Verdict("worse", title, (*_first_evidence(facts), *_work_line(facts)), _next_step(facts))
 
 
 def _faster(facts: Facts, threshold: float) -> Verdict | None:
@@ -239,7 +248,7 @@ def _faster(facts: Facts, threshold: float) -> Verdict | None:
     if not better and facts.closed != "better":
         return None
     title = f"Faster: the same statements take {_times(work.time)}"
-    return Verdict("better", title, (_same_work(work), *_changed(facts), *_load(facts)))
+    return Verdict("better", title, (_same_work(work), *_changed_settings(facts), *_load(facts)))
 
 
 def _equal(facts: Facts, work: SameWork) -> Verdict:
@@ -247,11 +256,11 @@ def _equal(facts: Facts, work: SameWork) -> Verdict:
     time = work.time
     reach = max(time.high - 1, 1 - time.low)
     bound = next((one for one in BOUNDS if reach <= one), None)
-    said = (*_not_sampled(facts), *_changed(facts), *_load(facts))
+    said = (*_not_sampled(facts), *_changed_settings(facts), *_load(facts))
     if time.p < facts.level and (bound is None or bound > SMALL):
         title = f"Cannot tell: the same statements take {_times(time)}, but no cause was found"
         return Verdict("cannot tell", title, (*_machine(work), *said))
-    figures = f"{_signed(time.low)} to {_signed(time.high)} %"
+    figures = f"{_signed_percent(time.low)} to {_signed_percent(time.high)} %"
     storm = next((one for one in facts.causes if one.cause.code == "sessions"), None)
     if bound is None and storm is not None:
         title = f"Cannot tell: {storm.cause.words} ({storm.cause.evidence}), and to connect is in no statement's time"
@@ -277,13 +286,13 @@ def _is_certain(facts: Facts, work: SameWork) -> bool:
     """
     if min(facts.counts) < facts.least:
         return False
-    by_effort = work.effort is not None and work.effort.p < STRICT and _together(work.effort, work.time)
+    by_effort = work.effort is not None and work.effort.p < STRICT and _move_together(work.effort, work.time)
     if work.time.p >= facts.level:
         return by_effort and bool(facts.causes)
     return bool(_candidates(facts)) or (work.time.p < STRICT and not _may_be_the_machine(work))
 
 
-def _together(effort: Index, time: Index) -> bool:
+def _move_together(effort: Index, time: Index) -> bool:
     """Return True if both moved by at least a quarter in the same direction."""
     return min(effort.ratio, time.ratio) >= UNEXPLAINED or max(effort.ratio, time.ratio) <= 1 / UNEXPLAINED
 
@@ -299,12 +308,12 @@ def _candidates(facts: Facts) -> list[ReportedCause]:
     return [one for one in facts.causes if one.cause.direct]
 
 
-def _explained(facts: Facts) -> float:
+def _explained_share(facts: Facts) -> float:
     """Return the share of the first direct cause that has one, else 0."""
     return next((one.share for one in _candidates(facts) if one.share is not None), 0.0)
 
 
-def _titled(word: str, facts: Facts, grown_ms: float) -> str:
+def _title_with_cause(word: str, facts: Facts, grown_ms: float) -> str:
     """Return a title with the first cause and its share of the change; empty without a cause."""
     if not facts.causes:
         return ""
@@ -324,17 +333,17 @@ def _text(added: Added) -> str:
     return f"{kind}: {' '.join(added.statement.text.split())[:60]}"
 
 
-def _who(facts: Facts) -> tuple[str, ...]:
+def _first_evidence(facts: Facts) -> tuple[str, ...]:
     """Return the evidence for the first cause, since when, and settings that changed besides it."""
     if not facts.causes:
         return ("No rule found a cause.",)
     first = facts.causes[0]
     when = first.cause.when
     said = [first.evidence, f"since {when.removeprefix('before ')} at the latest" if when else ""]
-    return (*filter(None, said), *_changed(facts, beside=first))
+    return (*filter(None, said), *_changed_settings(facts, beside=first))
 
 
-def _changed(facts: Facts, beside: ReportedCause | None = None) -> tuple[str, ...]:
+def _changed_settings(facts: Facts, beside: ReportedCause | None = None) -> tuple[str, ...]:
     """Return a sentence on settings that changed between the periods, and on a restart."""
     some = (one.cause for one in facts.causes if one is not beside)
     names = [one.words.removeprefix("setting ") for one in some if one.code in CHANGED]
@@ -356,7 +365,7 @@ def _same_work(work: SameWork) -> str:
 def _times(time: Index) -> str:
     if time.ratio >= 2:
         return f"{three(time.ratio)} times as long (95 % CI {three(time.low)} to {three(time.high)})"
-    figures = f"95 % CI {_signed(time.low)} to {_signed(time.high)} %"
+    figures = f"95 % CI {_signed_percent(time.low)} to {_signed_percent(time.high)} %"
     return f"{100 * abs(time.ratio - 1):.3g} % {'longer' if time.ratio > 1 else 'less time'} ({figures})"
 
 
@@ -366,7 +375,7 @@ def _fold(ratio: float) -> str:
     return f"{three(ratio)} times as much" if ratio >= 0.01 else "almost none"
 
 
-def _signed(ratio: float) -> str:
+def _signed_percent(ratio: float) -> str:
     return f"{(ratio - 1) * 100:+,.{0 if abs(ratio - 1) >= 0.1 else 1}f}".replace("-", "−")
 
 
@@ -389,7 +398,7 @@ def _not_sampled(facts: Facts) -> tuple[str, ...]:
     return () if facts.blocked is not None else ("Waits for locks are not known: sessions were not sampled.",)
 
 
-def _next(facts: Facts) -> str:
+def _next_step(facts: Facts) -> str:
     return next_step(facts.causes[0].cause.code if facts.causes else "")
 
 
