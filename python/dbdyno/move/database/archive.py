@@ -62,11 +62,11 @@ class Entry:
         if not self.owner or self.kind not in OWNED:
             return None
         if self.kind == "SCHEMA":
-            return f"SCHEMA {_quoted(self.tag)}"
+            return f"SCHEMA {_quote(self.tag)}"
         return self.drop.strip().removesuffix(";").removeprefix("DROP ") if self.drop.startswith("DROP ") else None
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 

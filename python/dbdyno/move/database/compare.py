@@ -94,7 +94,7 @@ def read_again(
     found = [(0, 0)] * len(tables)
     whole = sum(chunk.bytes for chunk in chunks)
     read = 0
-    for done in _done(job):
+    for done in _completed_chunks(job):
         chunk = chunks[done["number"]]
         rows, summed = found[chunk.table]
         found[chunk.table] = rows + done["rows"], (summed + int(done["hash"], 16)) % MODULUS
@@ -106,7 +106,7 @@ def read_again(
     return found
 
 
-def _done(job: _core.MoveJob) -> Iterator[MoveDone]:
+def _completed_chunks(job: _core.MoveJob) -> Iterator[MoveDone]:
     """Yield the reports of completed chunks."""
     try:
         while (event := job.next(LOOK_S)) is not None:

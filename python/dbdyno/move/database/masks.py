@@ -121,7 +121,7 @@ def read_masks(given: Iterable[str]) -> tuple[Mask, ...]:
         if (method == "constant") != (constant is not None):
             says = "constant needs a value" if constant is None else f"{method} takes no value"
             raise MoveError(says, where=f"--mask {words}", next_step=_WRITE_CONSTANT)
-        names = tuple(_folded(part) for part in _PART.findall(found[1]))
+        names = tuple(_fold_name(part) for part in _PART.findall(found[1]))
         if names in masks:
             raise MoveError(
                 "masks a column that another --mask already masks",
@@ -147,8 +147,8 @@ def mask(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask]) -> Inv
             where="--mask",
             next_step="use a newer source server, or leave --mask out",
         )
-    found = [_resolved(conn, one) for one in masks]
-    notes = [note for one in found for note in _checked(conn, one, found)]
+    found = [_resolve(conn, one) for one in masks]
+    notes = [note for one in found for note in _check(conn, one, found)]
     methods: dict[tuple[int, str], str] = {}
     for one in found:
         for (oid,) in conn.execute(_UNDER_SQL, [one.oid]):
@@ -169,11 +169,11 @@ def mask(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask]) -> Inv
     return replace(inventory, tables=tables, masks=words, mask_notes=tuple(notes))
 
 
-def _folded(name: str) -> str:
+def _fold_name(name: str) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
 
 
-def _resolved(conn: psycopg.Connection[Any], given: Mask) -> _Masked:
+def _resolve(conn: psycopg.Connection[Any], given: Mask) -> _Masked:
     where = f"--mask {given.words}"
     tables = conn.execute(_TABLES_SQL).fetchall()
     wanted = given.names[:-1]
@@ -246,7 +246,7 @@ def _refuse_constant(conn: psycopg.Connection[Any], given: Mask, where: str, pg_
         raise MoveError(f"the server refused the constant: {said}", where=where, next_step=step) from None
 
 
-def _checked(conn: psycopg.Connection[Any], one: _Masked, others: Sequence[_Masked]) -> list[str]:
+def _check(conn: psycopg.Connection[Any], one: _Masked, others: Sequence[_Masked]) -> list[str]:
     """Return the objects that a mask may break, as sentences.
 
     Raises:

@@ -47,7 +47,7 @@ def find_programs(least: int, env: Mapping[str, str] | None = None) -> Programs:
         MoveError: No pg_dump of that version or a newer one is installed.
     """
     env = os.environ if env is None else env
-    found = list(_installed(env))
+    found = list(_find_installed(env))
     fits = [one for one in found if one.major >= least]
     if fits:
         return min(fits, key=lambda one: one.major)
@@ -60,7 +60,7 @@ def find_programs(least: int, env: Mapping[str, str] | None = None) -> Programs:
     )
 
 
-def _installed(env: Mapping[str, str]) -> Iterator[Programs]:
+def _find_installed(env: Mapping[str, str]) -> Iterator[Programs]:
     seen = set()
     forced = env.get("DBDYNO_PG_BIN")
     for folder in [*([Path(forced)] if forced else []), *installed_folders(env), *wheel_folders()]:

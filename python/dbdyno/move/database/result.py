@@ -113,11 +113,12 @@ def counts_of(entries: Iterable[Entry]) -> dict[str, int]:
 def numbers_of(objects: Mapping[str, int]) -> str:
     """Return the numbers of objects as text."""
     return (
-        ", ".join(f"{count:,} {_plural(kind) if count != 1 else kind}" for kind, count in objects.items()) or "nothing"
+        ", ".join(f"{count:,} {_plural_of(kind) if count != 1 else kind}" for kind, count in objects.items())
+        or "nothing"
     )
 
 
-def _plural(kind: str) -> str:
+def _plural_of(kind: str) -> str:
     if kind == "index":
         return "indexes"
     if kind == "statistics":
@@ -134,10 +135,10 @@ def notes_of(rows: Sequence[tuple[str, str, str]]) -> list[str]:
             continue
         about = line if kind in ("role", "owner", "tablespace") else name.rstrip(";")
         causes.setdefault(NOTES[kind].format(name=name), []).append(about)
-    return [f"{cause}{_about(each)}" for cause, each in causes.items()]
+    return [f"{cause}{_list_sentence(each)}" for cause, each in causes.items()]
 
 
-def _about(each: Sequence[str]) -> str:
+def _list_sentence(each: Sequence[str]) -> str:
     if not each:
         return ""
     more = f" and {len(each) - 5} more" if len(each) > 5 else ""

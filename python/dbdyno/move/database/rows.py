@@ -130,7 +130,7 @@ def chunks_of(
             "raw": True,
             "lines": is_lines(plan.tables[chunk.table]),
             "into": _copy(conn, plan.tables[chunk.table], frozen=_is_frozen(plan.tables[chunk.table], counts, chunk)),
-            "around": _around(
+            "around": _statements_around(
                 conn, chunk, plan.tables[chunk.table], emptied=_is_frozen(plan.tables[chunk.table], counts, chunk)
             ),
         }
@@ -152,7 +152,7 @@ def _copy(conn: psycopg.Connection[Any], table: Table, *, frozen: bool) -> str:
     return sql.SQL("copy {}{} from stdin ({})").format(place, columns, how).as_string(conn)
 
 
-def _around(conn: psycopg.Connection[Any], chunk: Chunk, table: Table, *, emptied: bool) -> MoveAround:
+def _statements_around(conn: psycopg.Connection[Any], chunk: Chunk, table: Table, *, emptied: bool) -> MoveAround:
     place = sql.Identifier(table.schema, table.name)
     empty = [sql.SQL("truncate only {}").format(place).as_string(conn)] if emptied else []
     note = NOTE.format(number=chunk.number)
@@ -165,7 +165,7 @@ def reconcile(conn: psycopg.Connection[Any], ledger: Ledger) -> int:
     A kill may come between the target's commit and the ledger's record, and a crash of the target may undo commits
     that were recorded: the target is right.
     """
-    for number in _emptied(conn, ledger):
+    for number in _emptied_chunks(conn, ledger):
         conn.execute("delete from dbdyno_move.chunk where number = %s", [number])
     rows = {row[0]: row[1:] for row in conn.execute("select number, rows, bytes, hash from dbdyno_move.chunk")}
     known = ledger.records()
@@ -179,7 +179,7 @@ def reconcile(conn: psycopg.Connection[Any], ledger: Ledger) -> int:
     return len(ledger.plan["chunks"]) - len(rows)
 
 
-def _emptied(conn: psycopg.Connection[Any], ledger: Ledger) -> list[int]:
+def _emptied_chunks(conn: psycopg.Connection[Any], ledger: Ledger) -> list[int]:
     """Return the chunks of unlogged tables that were emptied by a crash of the target."""
     noted = {row[0] for row in conn.execute("select number from dbdyno_move.chunk where rows > 0")}
     unlogged = {(row[0], row[1]) for row in conn.execute(UNLOGGED_SQL)}

@@ -115,10 +115,10 @@ class Restorer:
 
     def _restore(self, entry: Entry) -> None:
         words = self.words(entry)
-        if words.strip() and not self._tried(words, entry):
+        if words.strip() and not self._try(words, entry):
             return
         if entry.relation_kind == "p" and entry.access_method and entry.owned:
-            self.conn.execute(f"alter {entry.owned} set access method {_quoted(entry.access_method)}".encode())
+            self.conn.execute(f"alter {entry.owned} set access method {_quote(entry.access_method)}".encode())
         self._own(entry)
 
     def _settings(self, entry: Entry) -> str:
@@ -131,11 +131,11 @@ class Restorer:
             space = ""
         method = entry.access_method if entry.relation_kind != "p" else ""
         return (
-            f"set local default_tablespace = {_quoted(space) if space else repr('')};\n"
-            f"set local default_table_access_method = {_quoted(method or 'heap')};\n"
+            f"set local default_tablespace = {_quote(space) if space else repr('')};\n"
+            f"set local default_table_access_method = {_quote(method or 'heap')};\n"
         )
 
-    def _tried(self, words: str, entry: Entry) -> bool:
+    def _try(self, words: str, entry: Entry) -> bool:
         """Execute statements; return False and note it if they name a missing role."""
         if entry.kind in ("POLICY", "USER MAPPING"):
             try:
@@ -158,7 +158,7 @@ class Restorer:
         if entry.owner not in self.roles:
             self.notes.append(("role", entry.owner, entry.name))
             return
-        words = f"alter {entry.owned} owner to {_quoted(entry.owner)}".encode()
+        words = f"alter {entry.owned} owner to {_quote(entry.owner)}".encode()
         if self.is_superuser:
             self.conn.execute(words)
             return
@@ -223,7 +223,7 @@ def _is_lacking_role(error: psycopg.Error) -> bool:
     return unknown and (error.diag.source_file or "").endswith((ROLE_FILE, "variable.c"))
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return sql.Identifier(name).as_string(None)
 
 

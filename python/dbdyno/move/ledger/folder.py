@@ -115,7 +115,7 @@ class Ledger:
                 next_step="use the version of dbdyno that wrote it",
             )
         if not _is_whole(manifest):
-            raise _damaged(place, "plan of a job")
+            raise _damage_error(place, "plan of a job")
         for chunk in manifest["plan"]["chunks"]:
             if Path(chunk["file"]).is_absolute() or ".." in Path(chunk["file"]).parts:
                 raise MoveError(
@@ -197,10 +197,10 @@ class Ledger:
         for place in sorted((self.folder / INNER / "chunks").glob("*.json")):
             record = _read(place)
             if not isinstance(record, dict) or not _fits(record, RECORD):
-                raise _damaged(place, "record of a chunk")
+                raise _damage_error(place, "record of a chunk")
             chunk = known.get(record["number"])
             if chunk is not None and not self._is_record_of(record, chunk):
-                raise _damaged(place, "record of this job")
+                raise _damage_error(place, "record of this job")
             # Files on a Hadoop file system are checked when the job ends, through Hadoop itself.
             here = [] if chunk is None or self.plan.get("place") else files_of(chunk, record)
             if chunk is not None and all((self.folder / one["file"]).is_file() for one in here):
@@ -385,7 +385,7 @@ def _read(place: Path) -> Any:
         ) from None
 
 
-def _damaged(place: Path, what: str) -> MoveError:
+def _damage_error(place: Path, what: str) -> MoveError:
     return MoveError(
         f"is damaged: it is not a {what}", where=str(place), next_step="move the table again into another folder"
     )

@@ -41,7 +41,7 @@ def account(folder: Path) -> Row:
     state = _state(ledger)
     attempts = _attempts(ledger, chunks, state)
     found = known(ledger)
-    proved = _proved(ledger, found.sentences() if records else [])
+    proved = _proof_sentences(ledger, found.sentences() if records else [])
     instants = 0 if plan.get("files") else max(len(found.instants), 1)
     rejects = _rejects(ledger)
     sessions = [{**one, "waits": dict(one["waits"])} for one in ledger.manifest.get("cost", [])]
@@ -212,7 +212,7 @@ def _waits(sessions: Iterable[Mapping[str, Any]], engine: Engine) -> list[Row]:
     return rows
 
 
-def _proved(ledger: Ledger, known: Sequence[str]) -> list[str]:
+def _proof_sentences(ledger: Ledger, known: Sequence[str]) -> list[str]:
     """Return what the job reported as verified at its end, or what its records say if it has not ended."""
     kept = ledger.manifest.get("proved")
     return [str(line) for line in kept] if isinstance(kept, list) else list(known)

@@ -256,7 +256,7 @@ def _publish(
             refused(rejects, one["number"], one["refused"])
     try:
         with conn.transaction():
-            loaded = _into(conn, plan, goal, into, rows, rejects, compare=level == "target")
+            loaded = _publish_rows(conn, plan, goal, into, rows, rejects, compare=level == "target")
             conn.execute(sql.SQL("drop table if exists {} cascade").format(parent))
             remember(conn, ledger)
     except BaseException:
@@ -267,7 +267,7 @@ def _publish(
     return replace(loaded, files=len(paths), records=known is not None, read_again=again)
 
 
-def _into(
+def _publish_rows(
     conn: psycopg.Connection[Any],
     plan: Plan,
     goal: TargetTable,

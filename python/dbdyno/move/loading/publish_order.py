@@ -47,7 +47,7 @@ def intos(tables: Sequence[Table], into: LoadRequest, quoted: Quoted | None = No
             where="--tables",
             next_step="move each table in a job of its own",
         )
-    schema, quoted = into.table.removesuffix(EACH), quoted or _quoted
+    schema, quoted = into.table.removesuffix(EACH), quoted or _quote
     names = [f"{schema}{quoted(one.name)}" if schema else quoted(one.schema, one.name) for one in tables]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -59,7 +59,7 @@ def intos(tables: Sequence[Table], into: LoadRequest, quoted: Quoted | None = No
     return [replace(into, table=name) for name in names]
 
 
-def _quoted(*names: str) -> str:
+def _quote(*names: str) -> str:
     return sql.Identifier(*names).as_string(None)
 
 

@@ -105,7 +105,7 @@ class Loaded:
 
     def sentences(self) -> list[str]:
         """Return the result as sentences."""
-        lines = [*self.happened(), f"Proved: {'; '.join(self._proved())}."]
+        lines = [*self.happened(), f"Proved: {'; '.join(self._proof_sentences())}."]
         return lines if self.cost is None else [*lines, self.cost]
 
     def happened(self) -> list[str]:
@@ -139,7 +139,7 @@ class Loaded:
             lines.append(f"Not compared: {', '.join(self.not_compared)}: their types are not cast back.")
         return lines
 
-    def _proved(self) -> list[str]:
+    def _proof_sentences(self) -> list[str]:
         places = counted(self.files, "file") if self.source == "files" else counted(self.files, "chunk")
         proved = [f"{counted(self.in_files, 'row')} in {places}, all of them accounted for"]
         if self.records:

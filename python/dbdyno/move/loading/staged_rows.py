@@ -196,7 +196,7 @@ class _Arriving:
         rejects = rejects_for(into, self.plan, [row for one in before for row in one.rows])
         before += [] if rejects is None else [rejects]
         compare = self.level == "target"
-        stage = parent if rejects is None else _placed(conn, self.plan, goal, place)
+        stage = parent if rejects is None else _copy_with_places(conn, self.plan, goal, place)
         staged = goal.staged(stage, sum(one["rows"] for one in records.values()))
         if into.mode == PARTITIONS:
             loaded = by_partitions(conn, goal, staged, into, rejects, compare=compare)
@@ -216,7 +216,7 @@ def rejects_for(into: LoadRequest, plan: Plan, earlier: Sequence[TableRow] = ())
     return Rejects(into.rejects, into.rejects_most, chunks, earlier=tuple(earlier))
 
 
-def _placed(conn: psycopg.Connection[Any], plan: Plan, goal: TargetTable, table: int) -> sql.Identifier:
+def _copy_with_places(conn: psycopg.Connection[Any], plan: Plan, goal: TargetTable, table: int) -> sql.Identifier:
     """Return a copy of the staged rows with each row's position, by which bad rows are found; needs a transaction."""
     parent, children = stage_names(plan, goal, table)
     places = {chunk.number: place for place, chunk in enumerate(plan.chunks)}

@@ -49,7 +49,7 @@ def resume(
     plan = Plan.from_json(ledger.plan)
     refuse_ended(ledger)
     done = len(ledger.records())
-    snapshot = _held(target, ledger, plan) if done and not restart and not as_of_now else None
+    snapshot = _held_snapshot(target, ledger, plan) if done and not restart and not as_of_now else None
     if snapshot is not None:
         say(f"the snapshot of {ledger.manifest['snapshots'][-1]['at']} is still held: the job goes on as of then")
         _finish(target, ledger, plan, snapshot, how, say, make, restarted, restart=False)
@@ -83,7 +83,7 @@ def refuse_ended(ledger: Ledger) -> None:
         )
 
 
-def _held(target: Postgres, ledger: Ledger, plan: Plan) -> Snapshot | None:
+def _held_snapshot(target: Postgres, ledger: Ledger, plan: Plan) -> Snapshot | None:
     """Return the job's original snapshot if a process still holds it, else None."""
     name = ledger.manifest["snapshots"][-1].get("held")
     if not name:

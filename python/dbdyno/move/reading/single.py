@@ -145,8 +145,8 @@ def _as_text(plan: Plan, failed: MoveFailed, path: Path | None, say: Say) -> Pla
 
 def _head(plan: Plan) -> str:
     """Return the header line of a CSV, quoted as the server quotes."""
-    return ",".join(_quoted(one.name) for one in plan.tables[0].columns) + "\n"
+    return ",".join(_quote(one.name) for one in plan.tables[0].columns) + "\n"
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',"\r\n') or name == "\\." else name

@@ -39,7 +39,7 @@ class Hadoop:
         self._gateway = _machine()
         jvm = self._gateway.jvm
         self._path, self._options = jvm.org.apache.hadoop.fs.Path, getattr(jvm, "org.apache.hadoop.fs.Options$Rename")
-        with self._said():
+        with self._java_errors():
             conf = jvm.org.apache.hadoop.conf.Configuration()
             for name, value in (settings or {}).items():
                 conf.set(name, value)
@@ -53,7 +53,7 @@ class Hadoop:
         aside, there = self._path(f"{folder}/.{last}.{secrets.token_hex(8)}.tmp"), self._path(f"{folder}/{last}")
         over = self._gateway.new_array(self._options, 1)
         over[0] = self._options.OVERWRITE
-        with self._said():
+        with self._java_errors():
             self._files.mkdirs(self._path(folder))
             try:
                 self._files.copyFromLocalFile(False, True, _local(self._path, local), aside)
@@ -64,14 +64,14 @@ class Hadoop:
 
     def get(self, name: str, local: Path) -> None:
         """Copy a file from there to a local path."""
-        with self._said():
+        with self._java_errors():
             there = self._path(f"{self.place}/{name}")
             self._files.copyToLocalFile(False, there, _local(self._path, local), True)
 
     def sizes(self) -> dict[str, int]:
         """Return the sizes in bytes of all files there, temporary ones included, by their path in the folder."""
         found: dict[str, int] = {}
-        with self._said():
+        with self._java_errors():
             root = self._path(self.place)
             if not self._files.exists(root):
                 return found
@@ -84,11 +84,11 @@ class Hadoop:
 
     def delete(self, name: str) -> None:
         """Delete a file, if it exists."""
-        with self._said():
+        with self._java_errors():
             self._files.delete(self._path(f"{self.place}/{name}"), False)
 
     @contextlib.contextmanager
-    def _said(self) -> Iterator[None]:
+    def _java_errors(self) -> Iterator[None]:
         """Turn errors of Hadoop and of the JVM into `MoveError`."""
         from py4j.protocol import Py4JError, Py4JJavaError
 

@@ -108,7 +108,7 @@ def text_of(column: Column) -> Column:
 
 def _column(row: Mapping[str, Any]) -> Column:
     name, kind, declared = row["column_name"], row["data_type"].lower(), row["column_type"].lower()
-    made = _known(kind, declared, row)
+    made = _known_column(kind, declared, row)
     return replace(
         made,
         name=name,
@@ -117,7 +117,7 @@ def _column(row: Mapping[str, Any]) -> Column:
     )
 
 
-def _known(kind: str, declared: str, row: Mapping[str, Any]) -> Column:
+def _known_column(kind: str, declared: str, row: Mapping[str, Any]) -> Column:
     if kind in WHOLE:
         held, pg_type = WHOLE[kind][2:] if "unsigned" in declared else WHOLE[kind][:2]
         return Column("", held, pg_type, precision=20 if held == "decimal" else 0)

@@ -130,7 +130,7 @@ def started(target: MariaDB, plan: Plan, given: Mapping[str, Any], how: JobOptio
     workers = max(min(how.workers, len(given["chunks"])), 1)
     with contextlib.closing(connect(target, plan.id)) as conn:
         try:
-            if workers > 1 and not _locked(conn, target, say):
+            if workers > 1 and not _lock_tables(conn, target, say):
                 workers = 1
             at, place = row(conn, "select utc_timestamp(6), coalesce(nullif(@@gtid_binlog_pos, ''), 'no GTID')")
             job = _core.MoveJob(
@@ -156,7 +156,7 @@ def started(target: MariaDB, plan: Plan, given: Mapping[str, Any], how: JobOptio
             job.stop()
 
 
-def _locked(conn: Any, target: MariaDB, say: Say) -> bool:
+def _lock_tables(conn: Any, target: MariaDB, say: Say) -> bool:
     try:
         rows(conn, "flush tables with read lock")
     except driver().Error as error:

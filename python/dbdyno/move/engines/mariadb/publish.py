@@ -74,7 +74,7 @@ def publish(
     part = parts[0]
     conn.begin()
     try:
-        order = _in_order(conn, parts)
+        order = _publish_order(conn, parts)
         for place in reversed(order):
             if parts[place].into.mode == "replace":
                 rows(conn, f"delete from {parts[place].goal.table}")
@@ -95,7 +95,7 @@ def publish(
     return [found[place] for place in range(len(parts))]
 
 
-def _in_order(conn: Any, parts: Sequence[Part]) -> list[int]:
+def _publish_order(conn: Any, parts: Sequence[Part]) -> list[int]:
     """Return the indexes of the parts, those first that foreign keys of others reference."""
     refers: dict[int, set[int]] = {place: set() for place in range(len(parts))}
     if len(parts) > 1:
@@ -110,14 +110,14 @@ def _in_order(conn: Any, parts: Sequence[Part]) -> list[int]:
 def _publish(conn: Any, job: str, part: Part, rejects: Rejects | None, *, compare: bool) -> Published:
     """Publish one table inside the open transaction."""
     run: Run = whole(conn) if rejects is None else Halves(conn, rejects)
-    goal, into, before = part.goal, part.into, _rejected(rejects)
+    goal, into, before = part.goal, part.into, _count_rejects(rejects)
     stages = [goal.stage(job, number) for number in part.numbers]
     write = _merge if into.mode in ("update", "merge") else _insert
     merged = write(conn, goal, stages, into, part.staged, run, rejects)
-    differs = _rounded(conn, goal, stages)
+    differs = _rounded_columns(conn, goal, stages)
     if compare:
         refuse_other(conn, goal, stages, into, of_new=merged.new, adds=into.mode == "merge")
-    return Published(merged, differs, _rejected(rejects) - before)
+    return Published(merged, differs, _count_rejects(rejects) - before)
 
 
 def _refuse_nulls_of_a_trigger(conn: Any, goal: TargetTable, stages: Sequence[str], said: str) -> None:
@@ -145,7 +145,7 @@ def _insert(
     run: Run,
     rejects: Rejects | None,
 ) -> Merged:
-    before = _rejected(rejects)
+    before = _count_rejects(rejects)
     given = goal.given()
     names = ", ".join(quoted(one.name) for one in given)
     values = ", ".join(one.value() for one in given)
@@ -153,7 +153,7 @@ def _insert(
     for stage in stages:
         text = f"insert into {goal.table} ({names}) select {values} from {stage} s where "
         added += run(stage, text.__add__)
-    if added + _rejected(rejects) - before != staged:
+    if added + _count_rejects(rejects) - before != staged:
         raise MoveError(
             f"{staged:,} rows were staged and {added:,} were added; nothing was changed",
             where=into.table,
@@ -162,7 +162,7 @@ def _insert(
     return Merged(new=added)
 
 
-def _rejected(rejects: Rejects | None) -> int:
+def _count_rejects(rejects: Rejects | None) -> int:
     return 0 if rejects is None else len(rejects.rows)
 
 
@@ -190,7 +190,7 @@ def _merge(
     first = quoted(keys[0].name)
     names, values = ", ".join(quoted(one.name) for one in given), ", ".join(one.value() for one in given)
     nulls = changed = new = added = 0
-    since = _rejected(rejects)
+    since = _count_rejects(rejects)
     for stage in stages:
         nulls += int(rows(conn, f"select count(*) from {stage} s where not ({no_nulls})")[0][0])
         joined = f"{stage} s left join {goal.table} t on {on} where {no_nulls} and t.{first} is null"
@@ -199,11 +199,11 @@ def _merge(
             text = f"update {goal.table} t join {stage} s on {on} set {sets} where {no_nulls} and not ({same}) and "
             changed += run(stage, text.__add__)
         if into.mode == "merge":
-            before = _rejected(rejects)
+            before = _count_rejects(rejects)
             text = f"insert into {goal.table} ({names}) select {values} from {joined} and "
             added += run(stage, text.__add__)
-            new -= _rejected(rejects) - before
-    gone = _rejected(rejects) - since
+            new -= _count_rejects(rejects) - before
+    gone = _count_rejects(rejects) - since
     if into.mode == "merge" and added != new:
         raise MoveError(
             f"{new:,} rows are new and {added:,} were added; nothing was changed",
@@ -226,7 +226,7 @@ def _refuse_doubles(conn: Any, stages: Sequence[str], keys: Sequence[Field], no_
         )
 
 
-def _rounded(conn: Any, goal: TargetTable, stages: Sequence[str]) -> list[Rounded]:
+def _rounded_columns(conn: Any, goal: TargetTable, stages: Sequence[str]) -> list[Rounded]:
     """Return, per column, how many values the table stores differently from the staged ones, with an example."""
     found = []
     for one in goal.given():

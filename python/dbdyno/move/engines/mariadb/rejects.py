@@ -102,10 +102,10 @@ class Halves:
             names = [one[0] for one in cursor.description]
         if row is None:
             return None
-        return {name: _shown(value) for name, value in zip(names, row, strict=True) if name not in (FILE, ROW)}
+        return {name: _printable(value) for name, value in zip(names, row, strict=True) if name not in (FILE, ROW)}
 
 
-def _shown(value: Any) -> Any:
+def _printable(value: Any) -> Any:
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).hex()
     return value if isinstance(value, (int, float, str, type(None))) else json.loads(json.dumps(value, default=str))

@@ -76,12 +76,12 @@ def look(target: MariaDB, conn: Any, request: Request) -> tuple[Table, ...]:
     try:
         if request.query is not None:
             return (_query(conn, request),)
-        return tuple(_table(conn, schema, name, request) for schema, name in _named(target, conn, request))
+        return tuple(_table(conn, schema, name, request) for schema, name in _table_names(target, conn, request))
     except driver().Error as error:
         raise failure(error, target.safe_dsn) from None
 
 
-def _named(target: MariaDB, conn: Any, request: Request) -> list[tuple[str, str]]:
+def _table_names(target: MariaDB, conn: Any, request: Request) -> list[tuple[str, str]]:
     database = str(target.parameters.get("database") or "")
     found = [split_name(name, database) for name in request.tables]
     known = rows(conn, LIST_SQL) if request.patterns else []
@@ -112,7 +112,7 @@ def _table(conn: Any, schema: str, name: str, request: Request) -> Table:
             where=place,
             next_step="run `alter table ... engine = InnoDB`, or stop its writers and move the table with --query",
         )
-    columns = _chosen(columns_of(conn, schema, name, request.as_text), request.columns, place)
+    columns = _choose_columns(columns_of(conn, schema, name, request.as_text), request.columns, place)
     where = whole(request.where, "--where") if request.where is not None else None
     key = "" if is_view else _key(conn, schema, name)
     relation = Relation(schema, name, bytes=int(size), stream=not key, key=key)
@@ -139,7 +139,7 @@ def _key(conn: Any, schema: str, name: str) -> str:
     return str(found[0][0]) if found and found[0][1].lower() in INTEGERS else ""
 
 
-def _chosen(columns: Sequence[Column], names: Sequence[str], where: str) -> tuple[Column, ...]:
+def _choose_columns(columns: Sequence[Column], names: Sequence[str], where: str) -> tuple[Column, ...]:
     known = {one.name: one for one in columns}
     missing = [name for name in names if name not in known]
     if missing:
@@ -154,7 +154,7 @@ def _query(conn: Any, request: Request) -> Table:
     with conn.cursor() as cursor:
         cursor.execute(f"select * from (\n{query}\n) as q limit 0")
         described = [shown(one) for one in cursor._result.fields]
-    columns = _chosen(typed(described, request.as_text), request.columns, "--query")
+    columns = _choose_columns(typed(described, request.as_text), request.columns, "--query")
     return Table("", "query", "query", columns, (Relation("", "query", stream=True),), query=query)
 
 

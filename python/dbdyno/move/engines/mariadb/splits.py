@@ -54,10 +54,10 @@ def cut(first: int, last: int, pieces: int, estimate: Estimate) -> list[Range]:
             part = Range(start, before, estimate(start, before))
             heapq.heappush(heap, (-part.rows, start, part))
     done += [one for _, _, one in heap]
-    return _joined(sorted(done, key=lambda one: one.start), wanted)
+    return _join_ranges(sorted(done, key=lambda one: one.start), wanted)
 
 
-def _joined(ranges: Sequence[Range], wanted: float) -> list[Range]:
+def _join_ranges(ranges: Sequence[Range], wanted: float) -> list[Range]:
     """Join neighbouring ranges that together hold at most the wanted number of rows."""
     joined: list[Range] = []
     for one in ranges:

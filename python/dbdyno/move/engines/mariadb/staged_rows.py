@@ -133,7 +133,7 @@ def publish_staged(
         MoveError: A check failed, or the server refused the rows.
     """
     say(PUBLISHING.format(counted(sum(one["rows"] for one in ledger.records().values()), "row")))
-    with ledger.phase("publishing"), _refused(ledger, into.table):
+    with ledger.phase("publishing"), _server_errors(ledger, into.table):
         plan = Plan.from_json(ledger.plan)
         # A column may have become text meanwhile.
         there = [
@@ -149,7 +149,7 @@ def publish_staged(
 
 
 @contextlib.contextmanager
-def _refused(ledger: Ledger, where: str) -> Iterator[None]:
+def _server_errors(ledger: Ledger, where: str) -> Iterator[None]:
     """Turn errors of the server into a `MoveError` that tells how the job can be resumed."""
     try:
         yield
@@ -176,7 +176,7 @@ class _Arriving:
         parts = [self._part(place, how) for place in range(len(self.goals))]
         compare = self.level == "target"
         done = publish(self.conn, self.plan.id, parts, rejects=rejects, compare=compare)
-        loaded = [self._loaded(place, one) for place, one in enumerate(done)]
+        loaded = [self._loaded_of(place, one) for place, one in enumerate(done)]
         if len(loaded) == 1:
             return loaded[0]
         names = [f"{one.schema}.{one.name}" for one in self.goals]
@@ -213,7 +213,7 @@ class _Arriving:
             read_staged(self.target, goal, self.plan.id, numbers, how, int(total(records), 16))
         return Part(goal, numbers, intos_of(self.plan, self.into)[place], here)
 
-    def _loaded(self, place: int, one: Published) -> Loaded:
+    def _loaded_of(self, place: int, one: Published) -> Loaded:
         records, into = self._records(place), self.into
         refused_before = sum(len(record["refused"]) for record in records.values())
         return Loaded(

@@ -239,7 +239,7 @@ def make_stages(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int], 
         numbers: Numbers of the staging tables.
         placed: Add columns for each row's file number and row number.
     """
-    columns = [f"{quoted(one.name)} {_staged(one)} null" for one in goal.fields]
+    columns = [f"{quoted(one.name)} {_staged_type(one)} null" for one in goal.fields]
     if placed:
         key = f"primary key ({quoted(FILE)}, {quoted(ROW)})"
         columns = [f"{quoted(FILE)} int not null", f"{quoted(ROW)} bigint not null", *columns, key]
@@ -251,7 +251,7 @@ def make_stages(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int], 
     rows(conn, f"create table if not exists {goal.mark(job)} (published int) engine = InnoDB")
 
 
-def _staged(one: Field) -> str:
+def _staged_type(one: Field) -> str:
     return f"{one.staged} character set utf8mb4 collate utf8mb4_bin" if one.staged == "longtext" else one.staged
 
 

@@ -84,7 +84,7 @@ def move(
             stack.enter_context(snapshot)
         try:
             plan = Plan.from_json(ledger.plan)
-            goals = _made(stack, conn, target, plan, intos_of(plan, into))
+            goals = _make_targets(stack, conn, target, plan, intos_of(plan, into))
         except BaseException:
             ledger.discard()
             raise
@@ -96,7 +96,7 @@ def move(
         return publish_staged(target, conn, ledger, goals, into, how, level, say)
 
 
-def _made(
+def _make_targets(
     stack: contextlib.ExitStack, conn: Any, target: MariaDB, plan: Plan, intos: Sequence[LoadRequest]
 ) -> list[TargetTable]:
     """Find or create the target tables; those created here are dropped if the job fails."""
@@ -184,7 +184,7 @@ def taken_up(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tuple[Any,
         conn = stack.enter_context(reached(target, plan.id))
         transfer.refuse_other_server(target, conn, plan)
         each = [replace(one, create=one.create and not is_there(conn, database, one)) for one in intos_of(plan, into)]
-        goals = _made(stack, conn, target, plan, each)
+        goals = _make_targets(stack, conn, target, plan, each)
         if is_published(conn, goals[0], plan.id):
             complete(ledger)
             drop_all(conn, plan, goals)

@@ -70,7 +70,7 @@ def publish(
     names = {} if apart else {one.oid: _prepare(conn, shadow, one) for one in filled}
     with conn.transaction():
         conn.execute(sql.SQL("lock table {} in access exclusive mode").format(shadow.nodes[0].table))
-        reason = _altered(conn, shadow, [] if apart else filled, columns)
+        reason = _changes_of(conn, shadow, [] if apart else filled, columns)
         if reason is not None:
             raise partitions.refuse(into.table, reason)
         for one in shadow.leaves():
@@ -120,7 +120,7 @@ def _prepare(conn: psycopg.Connection[Any], shadow: Shadow, old: Node) -> Names:
     return names
 
 
-def _altered(
+def _changes_of(
     conn: psycopg.Connection[Any], shadow: Shadow, filled: Sequence[Node], columns: Sequence[str]
 ) -> str | None:
     """Return what changed in the table since it was copied, or None; the caller holds its exclusive lock."""

@@ -28,7 +28,7 @@ def create(conn: psycopg.Connection[Any], named: str, columns: Sequence[FileColu
     Raises:
         MoveError: The table exists, its name is not valid, or a type does not exist.
     """
-    name = _parsed(conn, named)
+    name = _parse_name(conn, named)
     parts = [sql.SQL("{} {}").format(sql.Identifier(one["name"]), _type(conn, one)) for one in columns]
     try:
         with conn.transaction():
@@ -37,7 +37,7 @@ def create(conn: psycopg.Connection[Any], named: str, columns: Sequence[FileColu
         raise MoveError("already exists", where=named, next_step="leave --create out, or name another table") from None
 
 
-def _parsed(conn: psycopg.Connection[Any], named: str) -> sql.Identifier:
+def _parse_name(conn: psycopg.Connection[Any], named: str) -> sql.Identifier:
     try:
         row = conn.execute("select parse_ident(%s)", [named]).fetchone()
     except psycopg.Error:

@@ -136,7 +136,7 @@ def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], 
     begun, sent = time.monotonic(), 0
     with conn.cursor() as cursor:
         with cursor.copy(text) as copy:
-            while (piece := _next(source, files)) is not None:
+            while (piece := _next_bytes(source, files)) is not None:
                 copy.write(piece)
                 sent += len(piece)
                 _wait(how, begun, sent)
@@ -153,7 +153,7 @@ def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], 
     return [{"number": number, "rows": rows, "hash": found} for number, (rows, found) in enumerate(each)]
 
 
-def _next(source: _core.MoveBytes, files: Sequence[Path]) -> bytes | None:
+def _next_bytes(source: _core.MoveBytes, files: Sequence[Path]) -> bytes | None:
     try:
         return source.next()
     except MoveError as error:

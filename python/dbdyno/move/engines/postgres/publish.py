@@ -127,7 +127,7 @@ def _write(
     if into.mode in ("update", "merge"):
         return merge(
             conn,
-            _typed(conn, staged, columns, run) if rejects is not None else None,
+            _cast_rows(conn, staged, columns, run) if rejects is not None else None,
             staged.stage,
             staged.table,
             columns,
@@ -154,7 +154,7 @@ def _write(
     return Merged(new=added)
 
 
-def _typed(conn: psycopg.Connection[Any], staged: Staged, columns: Sequence[Column], run: Run) -> sql.Composable:
+def _cast_rows(conn: psycopg.Connection[Any], staged: Staged, columns: Sequence[Column], run: Run) -> sql.Composable:
     """Return a temporary table with the staged rows in the table's types, rejecting rows that cannot be converted."""
     typed = sql.Identifier("dbdyno_typed")
     parts: list[sql.Composable] = [sql.SQL("dbdyno_file integer, dbdyno_row bigint")]

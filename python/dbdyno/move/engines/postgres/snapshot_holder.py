@@ -97,14 +97,14 @@ def hold(given: Mapping[str, Any]) -> None:
         row = conn.execute("select pg_export_snapshot()").fetchone()
         sys.stdout.write(f"{row[0] if row else ''}\n")
         sys.stdout.flush()
-        if _ended(sys.stdin.fileno()):
+        if _wait_for_end(sys.stdin.fileno()):
             return
         until = time.monotonic() + given["seconds"]
-        while time.monotonic() < until and _running(Path(given["manifest"])):
+        while time.monotonic() < until and _is_running(Path(given["manifest"])):
             time.sleep(LOOK_S)
 
 
-def _ended(stdin: int) -> bool:
+def _wait_for_end(stdin: int) -> bool:
     """Wait for the end of stdin; return True if the job reported its end itself."""
     while True:
         if select.select([stdin], [], [], LOOK_S)[0]:
@@ -122,7 +122,7 @@ def _first_line() -> bytes:
     return line
 
 
-def _running(manifest: Path) -> bool:
+def _is_running(manifest: Path) -> bool:
     try:
         return bool(json.loads(manifest.read_bytes())["status"] == "running")
     except (OSError, ValueError, KeyError):

@@ -214,7 +214,7 @@ def begun(target: Postgres, job: str, held: str | None, begin: Callable[[Snapsho
 
 
 def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], request: Request, held: str | None) -> None:
-    named = _named(conn, request)
+    named = _table_names(conn, request)
     conn.execute("begin isolation level repeatable read read only")
     if held is not None:
         conn.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(held)))
@@ -233,7 +233,7 @@ def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], request: Request, 
     else:
         snapshot.tables = [_table(conn, oid, name, kind, request) for oid, name, kind in named]
     if request.partition is not None:
-        snapshot.tables = [_partitioned(table, request.partition) for table in snapshot.tables]
+        snapshot.tables = [_check_partition_column(table, request.partition) for table in snapshot.tables]
 
 
 def session_settings(conn: psycopg.Connection[Any] | None, *, idle_only: bool = False, lasting: bool = False) -> str:
@@ -255,7 +255,7 @@ def session_sql(conn: psycopg.Connection[Any], snapshot_id: str) -> list[str]:
     return ["begin isolation level repeatable read read only", take_it, session_settings(conn)]
 
 
-def _named(conn: psycopg.Connection[Any], request: Request) -> list[tuple[int, tuple[str, str], str]]:
+def _table_names(conn: psycopg.Connection[Any], request: Request) -> list[tuple[int, tuple[str, str], str]]:
     names = list(request.tables)
     if request.patterns:
         known = [tuple(row) for row in conn.execute(LIST_SQL)]
@@ -304,12 +304,12 @@ def resolve(conn: psycopg.Connection[Any], name: str) -> tuple[int, tuple[str, s
 def _table(conn: psycopg.Connection[Any], oid: int, name: tuple[str, str], kind: str, request: Request) -> Table:
     described = [Described(*row) for row in conn.execute(COLUMNS_SQL, [oid])]
     if request.columns:
-        described = _chosen(described, request.columns, ".".join(name))
+        described = _choose_columns(described, request.columns, ".".join(name))
     if not described:
         raise MoveError("has no columns", where=".".join(name), next_step="choose a table with columns")
     relations = tuple(Relation(*row) for row in conn.execute(RELATIONS_SQL, [oid]))
     where = whole(request.where, "--where") if request.where is not None else None
-    table = Table(*name, KINDS[kind], _typed(conn, described, request.as_text), relations, where)
+    table = Table(*name, KINDS[kind], _columns_of(conn, described, request.as_text), relations, where)
     # LOCK TABLE does not accept a materialized view, also not below a view; reading zero rows locks it.
     if relations and (where is not None or kind in ("m", "v")):
         trial = select_sql(conn, table, relations[0], None, None)
@@ -317,7 +317,7 @@ def _table(conn: psycopg.Connection[Any], oid: int, name: tuple[str, str], kind:
     return table
 
 
-def _partitioned(table: Table, column: str) -> Table:
+def _check_partition_column(table: Table, column: str) -> Table:
     if column not in {one.name for one in table.columns}:
         raise MoveError(
             f"{table.schema}.{table.name} has no column {column!r}".lstrip("."),
@@ -327,7 +327,7 @@ def _partitioned(table: Table, column: str) -> Table:
     return replace(table, partition=column)
 
 
-def _chosen(described: Sequence[Described], columns: Sequence[str], where: str) -> list[Described]:
+def _choose_columns(described: Sequence[Described], columns: Sequence[str], where: str) -> list[Described]:
     known = {one.name: one for one in described}
     missing = [name for name in columns if name not in known]
     if missing:
@@ -359,12 +359,14 @@ def _query(conn: psycopg.Connection[Any], request: Request) -> Table:
     types = [row[0] for row in conn.execute(told, [[d.oid for d in described], [d.typmod for d in described]])]
     described = [Described(d.name, d.oid, d.typmod, said) for d, said in zip(described, types, strict=True)]
     if request.columns:
-        described = _chosen(described, request.columns, "--query")
+        described = _choose_columns(described, request.columns, "--query")
     relation = Relation("", "query", stream=True)
-    return Table("", "query", "query", _typed(conn, described, request.as_text), (relation,), query=query)
+    return Table("", "query", "query", _columns_of(conn, described, request.as_text), (relation,), query=query)
 
 
-def _typed(conn: psycopg.Connection[Any], described: Sequence[Described], texts: Iterable[str]) -> tuple[Column, ...]:
+def _columns_of(
+    conn: psycopg.Connection[Any], described: Sequence[Described], texts: Iterable[str]
+) -> tuple[Column, ...]:
     types = conn.execute(TYPES_SQL, [[one.oid for one in described]]).fetchall()
     return tuple(typed(described, types, texts))
 
@@ -382,7 +384,7 @@ def select_sql(
     """Return the SELECT statement that reads the blocks `start` (included) to `before` (excluded) of a table."""
     alias = sql.Identifier(table.name)
     chosen = sql.SQL(", ").join(
-        _masked(sql.SQL("{}.{}").format(alias, sql.Identifier(one.name)), one)
+        _mask(sql.SQL("{}.{}").format(alias, sql.Identifier(one.name)), one)
         + sql.SQL("::pg_catalog.text" if one.cast else "")
         for one in table.columns
     )
@@ -407,7 +409,7 @@ def select_sql(
     return text.format(chosen, only, place, alias, where).as_string(conn)
 
 
-def _masked(value: sql.Composable, column: Column) -> sql.Composable:
+def _mask(value: sql.Composable, column: Column) -> sql.Composable:
     if not column.mask:
         return value
     # The type of an extension has no form that all servers share; of those that can be masked there is one.
