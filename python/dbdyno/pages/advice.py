@@ -30,7 +30,7 @@ def page(model: Analysis) -> Page:
     findings = reading.entries(model, "findings")
     facts = reading.dig(model, "facts") or {}
     worst = str(findings[0].get("level")) if findings else ""
-    told = ", ".join(_counted(findings, level) for level in _TONES if _any(findings, level))
+    told = ", ".join(_count_words(findings, level) for level in _TONES if _has_level(findings, level))
     engine = f"{facts.get('engine') or ''} {facts.get('version') or ''}".strip()
     chips = (engine, str(facts.get("service") or ""), str(facts.get("window") or ""))
     head = Head(
@@ -56,11 +56,11 @@ def page(model: Analysis) -> Page:
     return Page(head, sections, data=lambda: common.data(_FLAT, list(_flat(findings))))
 
 
-def _any(findings: list[dict[str, object]], level: str) -> bool:
+def _has_level(findings: list[dict[str, object]], level: str) -> bool:
     return any(one.get("level") == level for one in findings)
 
 
-def _counted(findings: list[dict[str, object]], level: str) -> str:
+def _count_words(findings: list[dict[str, object]], level: str) -> str:
     """Return the number of findings of a level in words: `1 critical`, `2 warnings`."""
     number = sum(one.get("level") == level for one in findings)
     return f"{number} critical" if level == "critical" else counted(number, level)
@@ -81,7 +81,7 @@ def _summary(findings: list[dict[str, object]], whose: str) -> Section:
                 {
                     "level": Cell(level, tone=_TONES.get(level, "")),
                     "finding": Cell(
-                        f"{one.get('number')}. {fmt.line(one.get('sentence') or '')}{_said(one)}",
+                        f"{one.get('number')}. {fmt.line(one.get('sentence') or '')}{_result_text(one)}",
                         href=f"advice-{one.get('number')}",
                     ),
                     "stake": one.get("stake"),
@@ -115,7 +115,12 @@ def _devices(model: Analysis) -> Section:
     lead = "Busy with: requests under way or waiting, on average while the device was busy since the boot."
     shown = common.table("", columns(_DEVICES), rows, look="loose")
     values = [
-        Row({"what": fmt.line(one.get("what") or ""), "value": Cell(_shown(one), unit=str(one.get("unit") or ""))})
+        Row(
+            {
+                "what": fmt.line(one.get("what") or ""),
+                "value": Cell(_display_value(one), unit=str(one.get("unit") or "")),
+            }
+        )
         for one in reading.entries(model, "host")
     ]
     kernel = common.table("", columns("what:text value:text"), values, look="loose")
@@ -123,19 +128,19 @@ def _devices(model: Analysis) -> Section:
     return Section("advice_devices", "The host", lead if rows else "", tables=tables)
 
 
-def _shown(one: dict[str, object]) -> Any:
+def _display_value(one: dict[str, object]) -> Any:
     """Return a value for display; text is put on one line."""
     value = one.get("value")
     return fmt.line(value, 100) if isinstance(value, str) else value
 
 
-def _said(one: dict[str, object]) -> str:
+def _result_text(one: dict[str, object]) -> str:
     """Return the result of an experiment on this finding, to be appended to its sentence."""
     words = fmt.line(reading.dig(one, "proof", "words") or "")
     return f" — {words}" if words else ""
 
 
-def _tested(one: dict[str, object]) -> str:
+def _experiment_text(one: dict[str, object]) -> str:
     """Return what an experiment would vary, or has varied and found."""
     setting, found, proposed = (
         fmt.line(reading.dig(one, "test", key) or "") for key in ("setting", "found", "proposed")
@@ -173,7 +178,7 @@ def _finding(one: dict[str, object]) -> Section:
             fmt.line(one.get("sentence") or ""),
             *(f"{label}: {fmt.line(one[key])}" for label, key in told if one.get(key)),
             *_by_the_model(predicted, str(one.get("expected") or "")),
-            *((f"to test: {_tested(one)}",) if _tested(one) else ()),
+            *((f"to test: {_experiment_text(one)}",) if _experiment_text(one) else ()),
         ),
         tables=(
             common.table("", columns(_EVIDENCE), rows, look="loose"),

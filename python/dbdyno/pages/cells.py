@@ -141,7 +141,7 @@ def _diff(model: Analysis) -> Iterator[Section]:
     yield from _by_family(made, [row for row in reading.entries(model, "rows") if row["delta"]])
     without = reading.entries(model, "without")
     if without:
-        yield Section("s-without", "Without a difference", tables=(_without(without),))
+        yield Section("s-without", "Without a difference", tables=(_missing_table(without),))
 
 
 def _places(rows: Sequence[Entry]) -> tuple[Column, ...]:
@@ -176,7 +176,7 @@ def _log_value(value: Any, *, is_share: bool) -> str:
     return f"{100 * value:.2f}{fmt.THIN}%" if is_share else fmt.digits(value)
 
 
-def _without(entries: Sequence[Entry]) -> Table:
+def _missing_table(entries: Sequence[Entry]) -> Table:
     counts: dict[tuple[str, str], int] = {}
     for entry in entries:
         key = str(entry.get("cell")), str(entry.get("verdict"))

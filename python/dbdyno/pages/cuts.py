@@ -60,7 +60,7 @@ def _sums(model: Analysis) -> Section:
             f"{fmt.count(sums.get('cuts') or 0)}, {fmt.count(sums.get('in_recovery') or 0)} once more in recovery",
         ),
         ("acknowledged commits", fmt.count(sums.get("acknowledged") or 0)),
-        ("lost", _lost(sums)),
+        ("lost", _loss_text(sums)),
         ("databases corrupt", fmt.count(sums.get("corrupt") or 0)),
         ("recovery", f"median {_seconds(sums.get('recovery_p50_s'))}, longest {_seconds(sums.get('recovery_max_s'))}"),
         *((("repaired before a start", fmt.count(sums["repaired"])),) if sums.get("repaired") else ()),
@@ -78,7 +78,7 @@ def _sums(model: Analysis) -> Section:
     return Section("cuts_sums", "In all", facts=facts)
 
 
-def _lost(sums: JsonObject) -> str:
+def _loss_text(sums: JsonObject) -> str:
     if not sums.get("lost"):
         return "none"
     age = fmt.count(round(sums.get("oldest_lost_ms") or 0))

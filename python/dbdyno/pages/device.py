@@ -16,7 +16,7 @@ COMPARED = ("operation", "figure", "modelled_us", "measured_us", "error")
 def fit(model: Analysis) -> Page:
     """Return the page about a fitted device: the errors of the fit, and the device as TOML."""
     jobs, rows = reading.entries(model, "jobs"), reading.entries(model, "rows")
-    tables = (_jobs(jobs), _compared(rows, "The second half of the trace, on the device and as measured"))
+    tables = (_jobs(jobs), _comparison_table(rows, "The second half of the trace, on the device and as measured"))
     return Page(
         Head("Device", fmt.line(model.get("title") or "a device", 200), "device_fit", section="Device"),
         (
@@ -44,7 +44,7 @@ def replay(model: Analysis) -> Page:
             Section(
                 "times",
                 "Times of requests",
-                tables=(_compared(rows, "On the device, and in the trace"),),
+                tables=(_comparison_table(rows, "On the device, and in the trace"),),
                 sentences=_sentences(model),
             ),
             Section("trace", "What was replayed", tables=(table("", columns("what:text value:words"), facts),)),
@@ -78,7 +78,7 @@ def _jobs(jobs: list[TableRow]) -> Table:
     return table("Measured jobs beside the device", shown, rows)
 
 
-def _compared(rows: list[TableRow], title: str) -> Table:
+def _comparison_table(rows: list[TableRow], title: str) -> Table:
     shown = columns("operation:text figure:text modelled:ns:device measured:ns:trace error:words:difference")
     made = [
         {

@@ -28,7 +28,7 @@ def page(model: Analysis) -> Page:
         alerts=((alerts, "warnings"),) if alerts else (),
         section="Verdict",
     )
-    sections = (_phases(model), common.warnings(model, "Warnings", "warnings"), _about(model))
+    sections = (_phases(model), common.warnings(model, "Warnings", "warnings"), _about_section(model))
     return Page(head, sections, data=lambda: common.flat(reading.entries(model, "phases")))
 
 
@@ -71,7 +71,7 @@ def _phases(model: Analysis) -> Section:
     return Section("flash_phases", "Phases", about, tables=(common.table("", shown, rows),), figures=drawn)
 
 
-def _about(model: Analysis) -> Section:
+def _about_section(model: Analysis) -> Section:
     run, host = reading.dig(model, "run") or {}, reading.dig(model, "host") or {}
     path = str(reading.dig(model, "flash", "path") or "")
     under = host.get(path)

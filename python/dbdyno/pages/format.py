@@ -58,7 +58,7 @@ def significant(value: object, digits: int = 3) -> str:
     given = number(value)
     if given is None:
         return NONE
-    return _signed(given, _grouped(f"{abs(given):.{_places(given, digits)}f}"))
+    return _with_sign(given, _group_digits(f"{abs(given):.{_places(given, digits)}f}"))
 
 
 def digits(value: object) -> str:
@@ -67,14 +67,14 @@ def digits(value: object) -> str:
     if given is None:
         return NONE
     if given == int(given) and abs(given) < 2**53:
-        return _signed(given, _grouped(f"{abs(given):.0f}"))
+        return _with_sign(given, _group_digits(f"{abs(given):.0f}"))
     plain = f"{abs(given):.12g}"
-    return _signed(given, plain if "e" in plain else _grouped(plain))
+    return _with_sign(given, plain if "e" in plain else _group_digits(plain))
 
 
 def duration(ns: object, digits: int = 3) -> str:
     """Return a time in nanoseconds as text in ns, µs, ms or s."""
-    return _scaled(ns, _TIME_UNITS, digits)
+    return _scale(ns, _TIME_UNITS, digits)
 
 
 def difference(ns: object) -> str:
@@ -88,7 +88,7 @@ def difference(ns: object) -> str:
 
 def size(value: object, digits: int = 3) -> str:
     """Return a size in bytes as text in B, KiB, MiB, GiB, TiB or PiB (IEC 80000-13)."""
-    return _scaled(value, _SIZE_UNITS, digits)
+    return _scale(value, _SIZE_UNITS, digits)
 
 
 def quantity(value: object, unit: str | None, digits: int = 3) -> str:
@@ -106,7 +106,7 @@ def quantity(value: object, unit: str | None, digits: int = 3) -> str:
 def count(value: object) -> str:
     """Return a whole number; with five or more digits, thousands are separated by a thin space."""
     given = number(value)
-    return NONE if given is None else _signed(given, _grouped(f"{abs(given):.0f}"))
+    return NONE if given is None else _with_sign(given, _group_digits(f"{abs(given):.0f}"))
 
 
 def rate(per_s: object, digits: int = 4) -> str:
@@ -196,7 +196,7 @@ def span(seconds: object) -> str:
     minutes, rest = divmod(round(abs(given)), 60)
     hours, minutes_left = divmod(minutes, 60)
     pair = ((hours, "h"), (minutes_left, "min")) if hours else ((minutes, "min"), (rest, "s"))
-    return _signed(given, " ".join(f"{n}{THIN}{unit}" for n, unit in pair))
+    return _with_sign(given, " ".join(f"{n}{THIN}{unit}" for n, unit in pair))
 
 
 def moment(iso: object) -> str:
@@ -254,7 +254,7 @@ def _places(value: float, digits: int) -> int:
     return max(0, digits - 1 - exponent)
 
 
-def _scaled(value: object, units: tuple[tuple[float, str], ...], digits: int) -> str:
+def _scale(value: object, units: tuple[tuple[float, str], ...], digits: int) -> str:
     given = number(value)
     if given is None:
         return NONE
@@ -268,12 +268,12 @@ def _scaled(value: object, units: tuple[tuple[float, str], ...], digits: int) ->
     return f"{shown}{THIN}{smallest_name}"
 
 
-def _grouped(plain: str) -> str:
+def _group_digits(plain: str) -> str:
     whole, dot, rest = plain.partition(".")
     return (f"{int(whole):,}".replace(",", THIN) if len(whole) > 4 else whole) + dot + rest
 
 
-def _signed(value: float, shown: str) -> str:
+def _with_sign(value: float, shown: str) -> str:
     is_zero = not shown.strip("0." + THIN)
     return shown if value >= 0 or is_zero else MINUS + shown
 

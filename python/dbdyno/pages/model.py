@@ -185,7 +185,7 @@ def _band(low: Any, high: Any) -> str:
 def _calibration(model: Analysis) -> Page:
     """Return the page about a fit: quantiles, distances, noise floor, autocorrelation, regimes, the device as TOML."""
     quantiles = _quantiles(model)
-    tables = (_quality(model), _fitted(quantiles), _lags(model), _regimes(model))
+    tables = (_quality(model), _fit_table(quantiles), _lags(model), _regimes(model))
     return Page(
         Head("Calibration", _title(model, "a fit"), "model_calibration", section="Calibration"),
         (
@@ -229,7 +229,7 @@ def _quality(model: Analysis) -> Table:
     return table("Fit to the first half, held to the second", shown, rows)
 
 
-def _fitted(quantiles: list[TableRow]) -> Table:
+def _fit_table(quantiles: list[TableRow]) -> Table:
     rows = [
         {
             "name": f"p{(row['p'] or 0) * 100:g}",

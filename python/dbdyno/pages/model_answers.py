@@ -79,7 +79,9 @@ def sensitivity(model: Analysis) -> Page:
                 "Parameters",
                 "Mean absolute effect (Morris) of a parameter over its range, others at random places of theirs."
                 + (_SOBOL if model.get("samples") else ""),
-                tables=(table("", shown, map(_moved, rows), left_out=int(fmt.number(model.get("left_out")) or 0)),),
+                tables=(
+                    table("", shown, map(_change_row, rows), left_out=int(fmt.number(model.get("left_out")) or 0)),
+                ),
             ),
         ),
         data=lambda: flat(rows),
@@ -93,7 +95,7 @@ _SOBOL = (
 _INDICES = ("throughput_first", "throughput_total", "p99_first", "p99_total")
 
 
-def _moved(row: Mapping[str, Any]) -> TableRow:
+def _change_row(row: Mapping[str, Any]) -> TableRow:
     def over(key: str) -> float:
         return math.expm1(min(fmt.number(row.get(key)) or 0.0, 50.0))
 

@@ -52,7 +52,14 @@ def page(model: Analysis) -> Page:
         alerts=((common.counted(rejected, "rejected row"), "rejects"),) if rejected else (),
         section="Verdict",
     )
-    sections = (_proved(model), _cost(model), _over_time(model), _tables(tables), _rejects(model), _about(job))
+    sections = (
+        _proof_section(model),
+        _cost(model),
+        _over_time(model),
+        _tables(tables),
+        _rejects(model),
+        _about_section(job),
+    )
     return Page(head, sections, data=lambda: common.flat(reading.entries(model, "chunks")))
 
 
@@ -78,7 +85,7 @@ def _chips(model: Analysis, job: Entry) -> Iterator[str]:
         yield f"{len(attempts)} attempts"
 
 
-def _proved(model: Analysis) -> Section:
+def _proof_section(model: Analysis) -> Section:
     found = []
     for line in reading.strings(model, "proved"):
         bad = line.startswith(("DIFFERS", "NOT "))
@@ -102,7 +109,7 @@ def _cost(model: Analysis) -> Section:
     if len(rows) > 1:
         rows.append(Row({"name": "all", **whole, "waits": ""}, style="sum"))
     waits = [
-        Row({"event": fmt.line(one.get("event")), "bar": Cell(one.get("share")), **_picked(one)})
+        Row({"event": fmt.line(one.get("event")), "bar": Cell(one.get("share")), **_wait_row(one)})
         for one in reading.entries(model, "waits")
     ]
     looked = columns("event:text class:text bar:bar:_ share:share looks")
@@ -117,7 +124,7 @@ def _cost(model: Analysis) -> Section:
     return Section("cost", "Cost to the source", tables=tuple(tables), notes=notes)
 
 
-def _picked(one: Entry) -> TableRow:
+def _wait_row(one: Entry) -> TableRow:
     return {"class": fmt.line(one.get("class") or ""), "share": one.get("share"), "looks": one.get("looks")}
 
 
@@ -197,7 +204,7 @@ def _rejects(model: Analysis) -> Section:
     return Section("rejects", "Rejected rows", f"All of them, with their values: {path}", tables=(table,))
 
 
-def _about(job: Entry) -> Section:
+def _about_section(job: Entry) -> Section:
     """Return where the job's files are, and how the job is stopped from the database's side."""
     facts = [("job", job.get("id")), ("ledger", job.get("folder")), ("source", job.get("source"))]
     facts += [("target", job.get("target")), ("mode", job.get("mode"))]

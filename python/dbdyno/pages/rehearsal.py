@@ -46,10 +46,10 @@ def page(model: Analysis) -> Page:
     )
     sections = (
         _budget(model, statements),
-        *(_moved(model, statements, word) for word in ("slower", "fails", "differs", "faster")),
+        *(_changed_section(model, statements, word) for word in ("slower", "fails", "differs", "faster")),
         replay_section(model),
         _first_executions(statements),
-        _uncompared(statements),
+        _uncompared_section(statements),
         _settings(model),
         _extensions(model),
         _left_out(model),
@@ -138,7 +138,7 @@ def _reach(statements: Sequence[Entry]) -> float:
     return min(max([0.2, *ends]), 3.0)
 
 
-def _moved(model: Analysis, statements: Sequence[Entry], word: str) -> Section | None:
+def _changed_section(model: Analysis, statements: Sequence[Entry], word: str) -> Section | None:
     rows = [row for row in statements if row.get("decision") == word]
     if not rows:
         return None
@@ -249,7 +249,7 @@ def _first_executions(statements: Sequence[Entry]) -> Section | None:
     return Section("first", f"First executions that differ from later ones ({len(rows)})", about, tables=(table,))
 
 
-def _uncompared(statements: Sequence[Entry]) -> Section | None:
+def _uncompared_section(statements: Sequence[Entry]) -> Section | None:
     """Return the section of statements whose answers were not compared because they are not determined."""
     rows = [row for row in statements if row.get("answers")]
     if not rows:

@@ -80,7 +80,7 @@ def _sections(model: Analysis) -> Iterator[Section]:
     yield from _pictures(model)
     yield from run_about.correlation(model)
     yield from run_metrics.sections(model)
-    yield from _drawn(model)
+    yield from _terminal_sections(model)
     yield from run_modelled.sections(model)
     yield from run_traces.compared(model)
     yield from run_about.classical(model)
@@ -164,7 +164,7 @@ def _pictures(model: Analysis) -> Iterator[Section]:
     yield from run_metrics.shapes(model)
 
 
-def _drawn(model: Analysis) -> Iterator[Section]:
+def _terminal_sections(model: Analysis) -> Iterator[Section]:
     """Yield what a terminal draws: curves as bars, blocks and points as lines."""
     if reading.curves(model):
         yield Section("curve", "Median commit time by redo size", figures=(Figure("curve", model),), where="text")

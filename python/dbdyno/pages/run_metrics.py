@@ -37,10 +37,10 @@ def sections(model: Analysis) -> Iterator[Section]:
     notes = (MEANS, *([OF_MANY] if any(map(_one_of_many, rows)) else []))
     # A plan with factors reports its levels instead; a terminal would show pages of arms against the first one.
     where: Where = "page" if model.get("factors") else "both"
-    yield Section("metrics", "Metrics", _about(model, rows), tables=tables, notes=notes, where=where)
+    yield Section("metrics", "Metrics", _level_text(model, rows), tables=tables, notes=notes, where=where)
 
 
-def _about(model: Analysis, rows: Sequence[Entry]) -> str:
+def _level_text(model: Analysis, rows: Sequence[Entry]) -> str:
     levels = {fmt.percent(row.get("level"), 3, trim=True) for row in rows if row.get("level") is not None}
     within = f", with its {levels.pop()} interval over blocks" if len(levels) == 1 else ""
     matters = reading.threshold(model)
@@ -76,7 +76,7 @@ def _table(model: Analysis, pair: tuple[Any, Any], rows: list[dict[str, object]]
 def _row(row: TableRow, reach: float, matters: float | None) -> TableRow:
     known = decisions.answer(row.get("decision"))
     boot = fmt.interval(row.get("boot_low"), row.get("boot_high"))
-    words, needed = fmt.line(row.get("words") or ""), _needed(row)
+    words, needed = fmt.line(row.get("words") or ""), _blocks_needed(row)
     ratio, low, high = (fmt.number(row.get(key)) for key in ("ratio", "low", "high"))
     strip = Strip(ratio, low, high, reach, matters, known.tone) if ratio and ratio > 0 else None
     q = fmt.probability(row.get("q"))
@@ -107,7 +107,7 @@ def _one_of_many(row: dict[str, object]) -> bool:
     return row.get("decision") == "unclear" and low is not None and high is not None and (low - 1) * (high - 1) > 0
 
 
-def _needed(row: dict[str, object]) -> str:
+def _blocks_needed(row: dict[str, object]) -> str:
     """Return the number of blocks needed for a decision as an interval; "" if the row has a decision."""
     low, high = row.get("tell_low"), row.get("tell_high")
     if row.get("decision") not in ("unclear", "provisional") or low is None:

@@ -74,22 +74,22 @@ def account(model: Analysis) -> Iterator[Section]:
     if not given:
         return
     per = "" if reading.basis(model) == "in all" else f", {reading.basis(model)}"
-    rows = [_compared(f"database time{per}", given.get("database_ns"), "ns")]
+    rows = [_pair_row(f"database time{per}", given.get("database_ns"), "ns")]
     if given.get("has_response"):
-        rows.insert(0, _compared(f"response time{per}", given.get("response_ns"), "ns"))
+        rows.insert(0, _pair_row(f"response time{per}", given.get("response_ns"), "ns"))
     sides = given.get("sides") or [{}, {}]
     if any(fmt.number(side.get("think_ns")) for side in sides):
-        rows.append(_compared("left out: the client's thinking", [side.get("think_ns") for side in sides], "ns"))
+        rows.append(_pair_row("left out: the client's thinking", [side.get("think_ns") for side in sides], "ns"))
     for name, label in _COUNTS:
         counts = [side.get(name) for side in sides]
         if any(counts):
-            rows.append(_compared(label, counts, "count"))
+            rows.append(_pair_row(label, counts, "count"))
     shown = (Column("name", "figure", narrowest=22), *_sides(model, "count"), Column("change", "change", "change"))
     about = "Response time has the round trips, without the client's thinking; database time is without round trips."
     yield Section("account", "In two numbers", about, tables=(common.table("", shown, rows, look="slim"),))
 
 
-def _compared(name: str, values: Any, unit: str) -> dict[str, object]:
+def _pair_row(name: str, values: Any, unit: str) -> dict[str, object]:
     one, two = values or [None, None]
     return {"name": name, "a": Cell(one, unit), "b": Cell(two, unit), "change": _ratio(values)}
 
@@ -200,8 +200,8 @@ def _line(row: Mapping[str, Any], model: Analysis) -> TableRow:
     metrics = {metric.get("metric"): metric for metric in row.get("metrics") or []}
     only = row.get("only_in")
     alone = f"only in {_names(model)[only]}" if isinstance(only, int) else ""
-    each, each_decision = _judged(metrics.get("mean"), is_length=True)
-    cost, cost_decision = _judged(metrics.get("per_execution"), is_length=False)
+    each, each_decision = _change_cells(metrics.get("mean"), is_length=True)
+    cost, cost_decision = _change_cells(metrics.get("per_execution"), is_length=False)
     return {
         "name": Cell(
             fmt.line(row.get("name") or "no statement"),
@@ -221,7 +221,7 @@ def _line(row: Mapping[str, Any], model: Analysis) -> TableRow:
     }
 
 
-def _judged(metric: dict[str, object] | None, *, is_length: bool) -> tuple[Cell, Cell]:
+def _change_cells(metric: dict[str, object] | None, *, is_length: bool) -> tuple[Cell, Cell]:
     """Return a metric's change with its interval, and its decision; for amounts the words are `more` and `less`."""
     if metric is None:
         return Cell("", "words"), Cell("")
@@ -241,7 +241,7 @@ def changes(model: Analysis) -> Iterator[Section]:
         return
     changed = {name for row in given for name in row.get("what") or []}
     figures = [pair for pair in _FIGURES if pair[0] not in _SELDOM or _SELDOM[pair[0]] in changed]
-    parts = tuple(_changed(row, model, figures, at) for at, row in enumerate(given))
+    parts = tuple(_statement_section(row, model, figures, at) for at, row in enumerate(given))
     about = (
         "Figures are per execution of the statement, without the statements below it; the difference is "
         f"{reading.basis(model)}."
@@ -249,7 +249,7 @@ def changes(model: Analysis) -> Iterator[Section]:
     yield Section("changes", "Statements that changed, figures per execution of each", about, parts=parts)
 
 
-def _changed(row: Mapping[str, Any], model: Analysis, figures: list[tuple[str, str]], at: int) -> Section:
+def _statement_section(row: Mapping[str, Any], model: Analysis, figures: list[tuple[str, str]], at: int) -> Section:
     sides, names = row.get("sides") or [None, None], _names(model)
     only = next((names[side] for side in (0, 1) if sides[1 - side] is None), "")
     what = [_WORDS.get(name, fmt.line(name)) for name in row.get("what") or []]
@@ -280,14 +280,14 @@ def _changed(row: Mapping[str, Any], model: Analysis, figures: list[tuple[str, s
         f"change-{at}",
         f"{title}  {words}",
         text=fmt.line(row.get("text") or "", 200),
-        sentences=_each(row.get("time")),
+        sentences=_execution_sentence(row.get("time")),
         tables=(common.table("", shown, rows, look="slim"), *(plan for plan in plans if plan is not None)),
         tone="doubt" if is_plan else "",
         where="both" if at < CHANGES_PRINTED else "page",
     )
 
 
-def _each(metric: dict[str, object] | None) -> tuple[str, ...]:
+def _execution_sentence(metric: dict[str, object] | None) -> tuple[str, ...]:
     """Return a sentence with the change in the time of one execution and its decision."""
     if not metric or fmt.number(metric.get("ratio")) is None:
         return ()
@@ -322,7 +322,7 @@ def tails(model: Analysis) -> Iterator[Section]:
     ]
     first = Column("name", "quantile, all together", narrowest=10)
     shown = (first, *_sides(model, "ns", 14), Column("change", "change", "change"))
-    told = tuple(sentence for sentence in (_exceed(given, names), _longest(given, names)) if sentence)
+    told = tuple(sentence for sentence in (_exceedance_text(given, names), _longest(given, names)) if sentence)
     table = common.table("", shown, rows, look="slim")
     yield Section("tails", "The slow tail, compared apart", sentences=told, tables=(table,))
 
@@ -332,7 +332,7 @@ def _quantile(values: list[Any]) -> TableRow:
     return {"a": one, "b": two, "change": two / one if one and two else None}
 
 
-def _exceed(given: Mapping[str, Any], names: tuple[str, str]) -> str:
+def _exceedance_text(given: Mapping[str, Any], names: tuple[str, str]) -> str:
     found = reading.dig(given, "exceed") or {}
     shares = found.get("shares") or []
     if len(shares) != 2:

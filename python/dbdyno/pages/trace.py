@@ -149,8 +149,8 @@ _SECTIONS: dict[str, Callable[[Analysis], Iterable[Section]]] = {
 _ROWS: dict[str, Callable[[Analysis], list[dict[str, object]]]] = {
     "profile": trace_profile.rows,
     "sql": trace_statements.rows,
-    "events": lambda model: _picked(model, "events", trace_waits.EVENTS),
-    "waits": lambda model: _picked(model, "longest", trace_waits.WAITS),
+    "events": lambda model: _pick(model, "events", trace_waits.EVENTS),
+    "waits": lambda model: _pick(model, "longest", trace_waits.WAITS),
     "tree": trace_tree.rows,
     "timeline": _timeline_rows,
     "check": trace_check.rows,
@@ -159,5 +159,5 @@ _ROWS: dict[str, Callable[[Analysis], list[dict[str, object]]]] = {
 }
 
 
-def _picked(model: Analysis, key: str, names: Iterable[str]) -> list[dict[str, object]]:
+def _pick(model: Analysis, key: str, names: Iterable[str]) -> list[dict[str, object]]:
     return [{name: row.get(name) for name in names} for row in reading.entries(model, key)]

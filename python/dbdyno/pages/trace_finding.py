@@ -23,10 +23,10 @@ def finding(model: Analysis, page: str) -> str:
 def _report(model: Analysis) -> str:
     why = next(iter(reading.entries(model, "why")), {})
     first = next(iter(reading.entries(why, "causes")), {})
-    return _most(first.get("about"), fmt.number(first.get("amount")), fmt.number(why.get("amount")))
+    return _most_text(first.get("about"), fmt.number(first.get("amount")), fmt.number(why.get("amount")))
 
 
-def _most(name: object, part_ns: float | None, whole_ns: float | None) -> str:
+def _most_text(name: object, part_ns: float | None, whole_ns: float | None) -> str:
     if not name or not part_ns or not whole_ns or part_ns < 0:
         return ""
     whole = fmt.span(whole_ns / 1e9)

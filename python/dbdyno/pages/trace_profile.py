@@ -36,7 +36,7 @@ def profile(model: Analysis, *, skew: bool = False) -> Section:
     lines = reading.entries(given, "rows")
     decades = _decades(lines)
     by = ", ".join(fmt.line(name) for name in given.get("by") or [])
-    begins = f", from {_from(decades[0])} on" if decades else ""
+    begins = f", from {_bucket_label(decades[0])} on" if decades else ""
     about = (
         f"By {by}. The lines add up to the sessions' time. Skew: one bar per decade of a wait's length{begins},"
         " as high as the time spent in such waits."
@@ -51,7 +51,7 @@ def profile(model: Analysis, *, skew: bool = False) -> Section:
 def _table(model: Analysis, given: Entry, lines: list[TableRow], decades: list[int]) -> Table:
     mixed = any(line.get("mean_ns") is None for line in lines)
     sums = [fmt.line(name) for name in next(iter([line["sums"] for line in lines if line.get("sums")]), {})]
-    mostly = _mostly(model)
+    mostly = _main_statements(model)
     rows = [_row(line, decades, model, mostly) for line in lines]
     left = _left_out(given)
     whole = Row({"name": "total", "total": given.get("elapsed_ns"), "share": 1.0}, style="sum")
@@ -67,7 +67,7 @@ def _columns(sums: list[str], decades: list[int], *, mixed: bool, mostly: bool) 
     of one kind of thing, so those columns are not on a terminal.
     """
     few: Any = "page" if len(sums) > 2 else "both"
-    ends = f"{_from(decades[0])}…" if decades else ""
+    ends = f"{_bucket_label(decades[0])}…" if decades else ""
     return (
         Column("name", "line", narrowest=_NAME),
         Column("count", "count", "count"),
@@ -102,7 +102,7 @@ def _row(line: Entry, decades: list[int], model: Analysis, mostly: Entry) -> Row
     return Row(cells, tone=what)
 
 
-def _mostly(model: Analysis) -> dict[str, Cell]:
+def _main_statements(model: Analysis) -> dict[str, Cell]:
     """Return, by event, the statement with most of its time, as a link if the statement is on the page."""
     given = reading.dig(model, "mostly") or {}
     places = anchors(reading.entries(model, "statements")) if given else {}
@@ -171,7 +171,7 @@ def _decades(lines: list[TableRow]) -> list[int]:
     return [10**at for at in range(min(used), max(used) + 1)] if used else []
 
 
-def _from(decade: int) -> str:
+def _bucket_label(decade: int) -> str:
     return fmt.duration(decade, 1) if decade >= _LEAST else "<1 µs"
 
 

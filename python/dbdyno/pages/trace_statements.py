@@ -91,7 +91,7 @@ def _statement(at: int, entry: Entry, places: Places) -> Section:
         " · ".join(_facts(entry)),
         text=text[:_LONGEST] + ("…" if len(text) > _LONGEST else "") or "text not in the trace",
         tables=tuple(_tables(entry, places)),
-        notes=tuple(_bound(values) for values in entry.get("binds") or []),
+        notes=tuple(_bind_values(values) for values in entry.get("binds") or []),
         parts=_tree(entry, places),
         share=part(entry.get("share")),
     )
@@ -113,7 +113,7 @@ def _tables(entry: Entry, places: Places) -> Iterator[Table]:
             yield _relatives(title, entry[name], places)
 
 
-def _bound(given: Entry) -> str:
+def _bind_values(given: Entry) -> str:
     """Return the bind values of one execution: `Bind#0 = 17`."""
     pairs = zip(given.get("numbers") or [], given.get("values") or [], strict=False)
     values = [f"Bind#{number} = {'NULL' if value is None else fmt.line(value, 80)}" for number, value in pairs]
@@ -273,12 +273,12 @@ def overview(model: Analysis) -> Iterator[Section]:
         "Exclusive time: what recursive statements did counts for them. Each name leads to the statement's calls, "
         "plan, waits and tree."
     )
-    rows = [_ranked(at, entry) for at, entry in enumerate(given, 1)]
+    rows = [_rank_row(at, entry) for at, entry in enumerate(given, 1)]
     table = common.table("", shown, rows, look="loose")
     yield Section("trace_overview", "Statements by time", about, tables=(table,), where="page")
 
 
-def _ranked(at: int, entry: Entry) -> dict[str, object]:
+def _rank_row(at: int, entry: Entry) -> dict[str, object]:
     total = entry.get("total") or {}
     executions = total.get("executions") or 0
     return {

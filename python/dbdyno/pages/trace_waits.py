@@ -145,7 +145,7 @@ def _histogram(model: Analysis) -> Table | None:
             "bar": Cell(bucket["count"] / most),
             "time": bucket["total_ns"] / whole if bucket["total_ns"] else Cell("", "words"),
         }
-        for bucket in _joined(buckets)
+        for bucket in _merge_buckets(buckets)
     ]
     shown = (
         Column("low", "from", "ns2"),
@@ -156,7 +156,7 @@ def _histogram(model: Analysis) -> Table | None:
     return common.table("", shown, rows)
 
 
-def _joined(buckets: list[TableRow]) -> list[TableRow]:
+def _merge_buckets(buckets: list[TableRow]) -> list[TableRow]:
     """Return the buckets merged with their neighbours until they fit on a terminal page."""
     step = -(-len(buckets) // _BUCKETS_MOST) if buckets else 1
     return [
@@ -181,12 +181,12 @@ def _series(model: Analysis) -> Iterator[Section]:
     shown = columns("at:text:from count:count total_ns:seconds:seconds mean_ns:ns:mean p99_ns:ns:p99 max_ns:ns:max")
     folded = f"Every {fmt.duration(every)}, {len(rows)} intervals with waits"
     table = common.table("", shown, rows, look="slim", folded=folded, where="page" if many else "both")
-    tables = (table, _drawn(found)) if many else (table,)
+    tables = (table, _bar_table(found)) if many else (table,)
     ends = f", {rows[0]['at']} to {rows[-1]['at']}" if many else ""
     yield Section("trace_series", f"Over time, every {fmt.duration(every)}{ends}", tables=tables)
 
 
-def _drawn(found: Sequence[Entry]) -> Table:
+def _bar_table(found: Sequence[Entry]) -> Table:
     rows = []
     for name, key, unit in (("count", "count", "count"), ("mean", "mean_ns", "ns"), ("longest", "max_ns", "ns")):
         values = [float(row.get(key) or 0) for row in found]

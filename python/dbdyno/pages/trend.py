@@ -43,7 +43,7 @@ def page(model: Analysis) -> Page:
         tone=answer.tone,
         headline=fmt.line(reading.dig(model, "verdict", "headline") or ""),
         sentences=tuple(reading.strings(model, "verdict", "sentences")),
-        chips=(counted(len(runs), "run"), fmt.line(model.get("label") or ""), _followed(model)),
+        chips=(counted(len(runs), "run"), fmt.line(model.get("label") or ""), _followed_value(model)),
         alerts=((alerts, "warnings"),) if alerts else (),
         section="Verdict",
     )
@@ -138,7 +138,7 @@ def _drift(given: Entry | None) -> str:
     )
 
 
-def _followed(model: Analysis) -> str:
+def _followed_value(model: Analysis) -> str:
     return "ratio to the base arm" if model.get("follows") == "ratio" else "level of each arm"
 
 
