@@ -136,7 +136,7 @@ def test_causes_end_with_the_time_the_heaviest_statement_first(monkeypatch: pyte
     now[0] = 99.0
     decisions = [slower(statement(number), 1e6, 2e6 * number) for number in (1, 2, 3)]
     new = Told("new", "[3]", time_ns)
-    found = job._explained(decisions, *sides(Told("old", "[1]"), new), (OLD, NEW), budget)
+    found = job._explain_changes(decisions, *sides(Told("old", "[1]"), new), (OLD, NEW), budget)
     assert found == {1: NO_TIME, 2: NO_TIME, 3: NO_TIME}
     assert [one.item.trials[0].plans for one in decisions] == [("[1]", "[2]"), ("[1]", "[2]"), ("[1]", "[3]")]
     assert now[0] < 160

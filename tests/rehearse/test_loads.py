@@ -29,7 +29,7 @@ from dbdyno.rehearse.load.logged import LoggedValues, logged_values
 from dbdyno.rehearse.load.server import with_made_values
 from dbdyno.rehearse.load.snapshot import load_of_snapshot
 from dbdyno.rehearse.masked import effect_of
-from dbdyno.rehearse.new_server import _moved, copied_server
+from dbdyno.rehearse.new_server import _move_database, copied_server
 from dbdyno.rehearse.privacy import hidden, hidden_message, hidden_plan
 from dbdyno.rehearse.sql_tree import parsed
 from dbdyno.snapshot.reading.statement_names import names_of
@@ -430,5 +430,5 @@ def test_a_copy_that_fails_does_not_advise_to_resume_a_job_that_is_gone(monkeypa
     monkeypatch.setattr("dbdyno.rehearse.new_server.move_database", refused)
     nowhere: Any = None
     with pytest.raises(MoveError) as failed:
-        _moved(nowhere, nowhere, lambda _: None, (), "")
+        _move_database(nowhere, nowhere, lambda _: None, (), "")
     assert failed.value.next_step == "install x, then rehearse again"

@@ -56,12 +56,12 @@ class Allocation:
             if self._looks % _NEW_PRIOR == 0:
                 self._prior = prior_of(self.items)
             self._looks += 1
-            known = (count, *_looked(item, self.threshold, self._prior))
+            known = (count, *_probabilities(item, self.threshold, self._prior))
             self._known[item.statement.number] = known
         return known[1], known[2]
 
 
-def _looked(item: Rehearsed, threshold: float, prior: Prior) -> tuple[float, float]:
+def _probabilities(item: Rehearsed, threshold: float, prior: Prior) -> tuple[float, float]:
     blocks = item.deciding
     count = len(blocks.old_ns)
     if item.reason or not 2 <= count < BLOCKS_MOST:

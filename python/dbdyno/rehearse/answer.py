@@ -127,17 +127,17 @@ def _same_determined(old: Answer, new: Answer, by: Determined, *, is_ordered: bo
 def _same_keys(old: Answer, new: Answer, keys: Sequence[int]) -> bool:
     """Return True if both answers have the same keys in any order."""
     usable = _usable(old, keys)
-    return Counter(_picked(old, usable)) == Counter(_picked(new, usable))
+    return Counter(_pick(old, usable)) == Counter(_pick(new, usable))
 
 
 def _same_inside(old: Answer, new: Answer, by: Determined) -> bool:
     """Return True if the rows are equal whose keys are neither the first row's nor the last row's."""
     usable = _usable(old, by.keys)
-    keys = _picked(old, usable)
+    keys = _pick(old, usable)
     cut = {keys[0]} if by.cuts_begin else set()
     cut |= {keys[-1]} if by.cuts_end else set()
     inside = [
-        replace(one, kept=tuple(row for row, key in zip(one.kept, _picked(one, usable), strict=True) if key not in cut))
+        replace(one, kept=tuple(row for row, key in zip(one.kept, _pick(one, usable), strict=True) if key not in cut))
         for one in (old, new)
     ]
     a, b = (Counter(one.kept) for one in inside)
@@ -150,7 +150,7 @@ def _usable(answer: Answer, keys: Sequence[int]) -> list[int]:
     return list(itertools.takewhile(lambda at: answer.types[at] not in _FLOATS, known))
 
 
-def _picked(answer: Answer, places: Sequence[int]) -> list[Values]:
+def _pick(answer: Answer, places: Sequence[int]) -> list[Values]:
     return [tuple(row[at] for at in places) for row in answer.kept]
 
 
@@ -162,7 +162,7 @@ def _alike(old: Answer, new: Answer) -> bool:
         return old.exact == new.exact and all(_same_sum(a, b, old.types[at]) for at, a, b in pairs)
     if not floats or not old.kept or not new.kept:
         return False
-    rows = zip(_sorted(old.kept, floats), _sorted(new.kept, floats), strict=True)
+    rows = zip(_sort_rows(old.kept, floats), _sort_rows(new.kept, floats), strict=True)
     return all(_equal(a, b, old.types) for a, b in rows)
 
 
@@ -171,16 +171,16 @@ def _same_sum(old: tuple[float, float], new: tuple[float, float], kind: int) -> 
     return abs(old[0] - new[0]) <= tolerance * max(old[1], new[1])
 
 
-def _sorted(rows: Sequence[Values], floats: Sequence[int]) -> list[Values]:
+def _sort_rows(rows: Sequence[Values], floats: Sequence[int]) -> list[Values]:
     def key(row: Values) -> tuple[object, ...]:
         exact = tuple((value is None, value or b"") for at, value in enumerate(row) if at not in floats)
-        rounded = tuple(_rounded(row[at]) for at in floats)
+        rounded = tuple(_sort_number(row[at]) for at in floats)
         return (exact, rounded)
 
     return sorted(rows, key=key)
 
 
-def _rounded(value: bytes | None) -> float:
+def _sort_number(value: bytes | None) -> float:
     number = float(value) if value is not None else -math.inf
     return math.inf if math.isnan(number) else float(f"{number:.6g}")
 
@@ -199,4 +199,4 @@ def _equal(a: Values, b: Values, types: Sequence[int]) -> bool:
 
 def _same_order(old: Answer, new: Answer, keys: Sequence[int]) -> bool:
     usable = _usable(old, keys)
-    return _picked(old, usable) == _picked(new, usable)
+    return _pick(old, usable) == _pick(new, usable)

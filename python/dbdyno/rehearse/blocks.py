@@ -55,7 +55,7 @@ def run_block(item: Rehearsed, old: Side, new: Side, dice: random.Random, proces
     try:
         with old.transaction(item.statement), new.transaction(item.statement):
             begun = {side.name: _warm_up(item, side, is_first=is_first) for side in places}
-            spent = _timed(item, places)
+            spent = _block_times(item, places)
     except FailedError as error:
         item.reason = f"it failed while it was timed: {error}"
         return
@@ -98,7 +98,7 @@ def _execute(item: Rehearsed, side: Side, executions: list[Parameters]) -> float
     return float(side.execute_together(executions))
 
 
-def _timed(item: Rehearsed, places: list[Side]) -> dict[str, float]:
+def _block_times(item: Rehearsed, places: list[Side]) -> dict[str, float]:
     """Return, for each side, the lower quartile over the block's turns of the time of all sets of values [ns].
 
     A turn lasts a millisecond at least, because the first execution after a change of sides is slow.

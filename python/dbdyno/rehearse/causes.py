@@ -55,7 +55,7 @@ def worst(item: Rehearsed) -> int:
 def cause_of_failure(text: str, trial: Trial, grounds: Grounds) -> Cause:
     """Return why a statement fails on the new side."""
     state, message = trial.new.sqlstate, trial.new.message
-    if state == "42601" and (word := _reserved(text, message, grounds)):
+    if state == "42601" and (word := _reserved_word(text, message, grounds)):
         return Cause(
             "keyword",
             f"{word} is a reserved word on {grounds.new.major}: {message}",
@@ -63,7 +63,7 @@ def cause_of_failure(text: str, trial: Trial, grounds: Grounds) -> Cause:
         )
     if state == "23505" and (behind := _sequence_behind(text, grounds)):
         return Cause("sequence", f"a sequence is behind its column: {behind}", "set it with setval after the copy")
-    if function := _differing(text, grounds, "functions"):
+    if function := _differing_object(text, grounds, "functions"):
         return Cause(
             "function",
             f"function {function} has another definition on the new side: {message}",
@@ -162,7 +162,7 @@ def _direct(text: str, grounds: Grounds) -> Iterator[Cause]:
 
 def _definitions(text: str, grounds: Grounds) -> Iterator[Cause]:
     for kind in ("view", "function"):
-        if name := _differing(text, grounds, f"{kind}s"):
+        if name := _differing_object(text, grounds, f"{kind}s"):
             yield Cause(kind, f"{kind} {name} has another definition on the new side", "compare both definitions")
 
 
@@ -209,7 +209,7 @@ def _are_others(old: float, new: float) -> bool:
     return old >= 0 and new >= 0 and max(old, new) > _OTHER_ROWS * max(min(old, new), 1)
 
 
-def _differing(text: str, grounds: Grounds, kind: str) -> str:
+def _differing_object(text: str, grounds: Grounds, kind: str) -> str:
     """Return the first view or function in a text whose definition differs between the sides, or ""."""
     old: Mapping[str, str] = getattr(grounds.old, kind)
     new: Mapping[str, str] = getattr(grounds.new, kind)
@@ -233,7 +233,7 @@ def _are_same(old: str, new: str, *, is_same_version: bool) -> bool:
     return bare_text(old) == bare_text(new)
 
 
-def _reserved(text: str, message: str, grounds: Grounds) -> str:
+def _reserved_word(text: str, message: str, grounds: Grounds) -> str:
     near = re.search(r'"([^"]+)"', message)
     added = grounds.new.keywords - grounds.old.keywords
     if near and near[1].lower() in added:
@@ -276,16 +276,16 @@ def _versions(collation: str, grounds: Grounds) -> tuple[str, str] | None:
 
 
 def _indexes(plan: Explained | None) -> Sequence[str]:
-    return list(_below(plan.plan, "")) if plan is not None else []
+    return list(_indexes_below(plan.plan, "")) if plan is not None else []
 
 
-def _below(node: Node, schema: str) -> Iterator[str]:
+def _indexes_below(node: Node, schema: str) -> Iterator[str]:
     """Yield the indexes in a plan with the schema of their table, which a bitmap index scan has in its parent node."""
     schema = node.schema if node.relation else schema
     if node.index:
         yield f"{schema}.{node.index}" if schema else node.index
     for child in node.children:
-        yield from _below(child, schema)
+        yield from _indexes_below(child, schema)
 
 
 def _tables(plan: Explained | None) -> set[str]:

@@ -110,13 +110,13 @@ def prior_of(items: Iterable[Rehearsed]) -> Prior:
 def decide(items: Sequence[Rehearsed], threshold: float) -> list[Decision]:
     """Return the decision on each statement, in the order given."""
     prior = prior_of(items)
-    found = [_measured(item, threshold, prior) for item in items]
+    found = [_decide_by_times(item, threshold, prior) for item in items]
     timed = sorted((one.p, at) for at, one in enumerate(found) if one.is_timed)
     slower: set[int] = set()
     for rank, (p, _) in enumerate(timed, 1):
         if p <= (1 - LEVEL) * rank / len(timed):
             slower = {at for _, at in timed[:rank]}
-    return [_worded(one, at in slower, threshold) for at, one in enumerate(found)]
+    return [_with_words(one, at in slower, threshold) for at, one in enumerate(found)]
 
 
 def total(decisions: Sequence[Decision]) -> Total:
@@ -160,7 +160,7 @@ def _total_half(judged: Sequence[Decision]) -> float:
     return t_quantile(freedom, 0.5 + LEVEL / 2) * error
 
 
-def _measured(item: Rehearsed, threshold: float, prior: Prior) -> Decision:
+def _decide_by_times(item: Rehearsed, threshold: float, prior: Prior) -> Decision:
     if item.reason or len(item.old_ns) < LEAST_BLOCKS:
         return Decision(item, "not rehearsed")
     blocks = item.deciding
@@ -191,7 +191,7 @@ def log_ratios(blocks: Blocks) -> list[float]:
     return [math.log(new / old) for old, new in zip(blocks.old_ns, blocks.new_ns, strict=True)]
 
 
-def _worded(one: Decision, is_slower: bool, threshold: float) -> Decision:
+def _with_words(one: Decision, is_slower: bool, threshold: float) -> Decision:
     from dataclasses import replace
 
     word: Word = one.word

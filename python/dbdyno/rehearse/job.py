@@ -81,7 +81,7 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     try:
         with contextlib.suppress(StopAsked):
             rehearse(items, Bench(old, new, budget, dice, request.threshold))
-            causes = _explained(decide(items, request.threshold), old, new, catalogs, budget)
+            causes = _explain_changes(decide(items, request.threshold), old, new, catalogs, budget)
     except BaseException:
         run.save(status="aborted")
         raise
@@ -141,7 +141,7 @@ def _name(new: Side, catalogs: tuple[Catalog, Catalog], change: Sequence[str]) -
     return "The new side"
 
 
-def _explained(
+def _explain_changes(
     decisions: list[Decision],
     old: Side,
     new: Side,

@@ -76,7 +76,7 @@ def _measure_first(items: Sequence[Rehearsed], bench: Bench, share: float) -> No
     """
     budget = bench.budget
     _size_blocks(items, budget)
-    sharing = _sharing(items, budget)
+    sharing = _statements_per_pair(items, budget)
     first_share = budget.passed + (_LATEST_SHARE - budget.passed) / (2 * LEAST_BLOCKS)
     reached = sorted(items, key=lambda item: -item.statement.total_ns)
     for number in range(FIRST_BLOCKS):
@@ -97,7 +97,7 @@ def _measure_first(items: Sequence[Rehearsed], bench: Bench, share: float) -> No
 def _settle(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
     """Spend time alternately on the uncertainty of the total and on undecided statements."""
     allocation = Allocation([item for item in items if item.old_ns], bench.threshold)
-    sharing = _sharing(items, bench.budget)
+    sharing = _statements_per_pair(items, bench.budget)
     is_for_total = True
     while not bench.budget.is_over(share):
         heaviest = allocation.heaviest() if is_for_total else None
@@ -123,7 +123,7 @@ def _size_blocks(items: Sequence[Rehearsed], budget: Budget) -> None:
         item.round_ns = mean_ns * len(item.timed) / 2
 
 
-def _sharing(items: Sequence[Rehearsed], budget: Budget) -> int:
+def _statements_per_pair(items: Sequence[Rehearsed], budget: Budget) -> int:
     """Return how many statements share a pair of server processes per block; 1 if there is enough time."""
     whole_s = FIRST_BLOCKS * sum(item.block_ns / 1e9 + _BEGIN_S for item in items)
     return 1 if whole_s < _SINGLE_SHARE * budget.seconds else _SHARING

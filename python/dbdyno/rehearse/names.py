@@ -31,12 +31,12 @@ def named(text: str, known: Iterable[str], path: Sequence[str] = USUAL) -> list[
     bare: dict[str, list[str]] = {}
     for key in keys:
         bare.setdefault(key.rpartition(".")[2], []).append(key)
-    return list(dict.fromkeys(_found(text, keys, bare, path)))
+    return list(dict.fromkeys(_find_names(text, keys, bare, path)))
 
 
 def words_of(text: str) -> list[str]:
     """Return the identifiers in a text, each once; unquoted ones in lower case."""
-    return list(dict.fromkeys(_folded(part) for part in _PARTS.findall(text)))
+    return list(dict.fromkeys(_fold_name(part) for part in _PARTS.findall(text)))
 
 
 def search_path(settings: Iterable[str], default: str, user: str = "") -> tuple[str, ...]:
@@ -51,17 +51,17 @@ def search_path(settings: Iterable[str], default: str, user: str = "") -> tuple[
     for setting in settings:
         if found := _PATH.match(setting):
             chosen = found[1].replace("'", '"')
-    names = [user if part in ('"$user"', "$user") else _folded(part) for part in _listed(chosen)]
+    names = [user if part in ('"$user"', "$user") else _fold_name(part) for part in _list_names(chosen)]
     return tuple(name for name in names if name) or USUAL
 
 
-def _listed(text: str) -> list[str]:
+def _list_names(text: str) -> list[str]:
     return [part.strip() for part in text.strip().rstrip(";").split(",")]
 
 
-def _found(text: str, keys: set[str], bare: dict[str, list[str]], path: Sequence[str]) -> Iterator[str]:
+def _find_names(text: str, keys: set[str], bare: dict[str, list[str]], path: Sequence[str]) -> Iterator[str]:
     for match in _NAME.findall(text):
-        first, *rest = (_folded(part) for part in _PARTS.findall(match))
+        first, *rest = (_fold_name(part) for part in _PARTS.findall(match))
         if rest and (key := _key(first, rest[0])) in keys:
             yield key
             continue
@@ -80,5 +80,5 @@ def _key(schema: str, name: str) -> str:
     return name if schema == "public" else f"{schema}.{name}"
 
 
-def _folded(part: str) -> str:
+def _fold_name(part: str) -> str:
     return part[1:-1].replace('""', '"') if part.startswith('"') else part.lower()

@@ -216,12 +216,14 @@ def copied_server(
                         next_step="install the locale on this machine, or make the new server manually",
                     ) from None
         own = server.in_database(name)
-        moved = _moved(old, own, show, masks, mask_key)
+        moved = _move_database(old, own, show, masks, mask_key)
         said = (*(f"The copy differs: {one}" for one in moved.differs), *moved.notes)
         yield own, replace(carried, moved=tuple(f"{one.rstrip('.')}." for one in said))
 
 
-def _moved(old: Postgres, new: Postgres, show: Callable[[str], None], masks: Sequence[Mask], mask_key: str) -> Moved:
+def _move_database(
+    old: Postgres, new: Postgres, show: Callable[[str], None], masks: Sequence[Mask], mask_key: str
+) -> Moved:
     """Move the database by a job that ends with the rehearsal; so no error may advise to resume it."""
     with tempfile.TemporaryDirectory(prefix="dbdyno-rehearse-") as folder:
         try:

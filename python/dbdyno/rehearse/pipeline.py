@@ -38,12 +38,12 @@ def pipelined(connection: Session, sends: Sequence[Send], *, apart: bool = False
         if apart or at == len(sends):
             pgconn.pipeline_sync()
             syncs += 1
-    found: list[list[Any]] = connection.wait(_received(pgconn, len(sends), syncs))
+    found: list[list[Any]] = connection.wait(_receive(pgconn, len(sends), syncs))
     pgconn.exit_pipeline_mode()
     return found
 
 
-def _received(pgconn: Any, count: int, syncs: int) -> Generator[Any, Any, list[list[Any]]]:
+def _receive(pgconn: Any, count: int, syncs: int) -> Generator[Any, Any, list[list[Any]]]:
     """Flush what was sent, and return the results of all commands, without those of the syncs."""
     yield from generators.send(pgconn)
     found = []

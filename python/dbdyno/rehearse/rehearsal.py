@@ -76,10 +76,10 @@ def unsuited(statement: Statement, outside: Outside) -> str:
         return statement.left_out
     if not statement.samples:
         return "none of its executions was captured with all values"
-    return reason_left_out(statement.samples[0].text, outside) or _several(statement)
+    return reason_left_out(statement.samples[0].text, outside) or _several_note(statement)
 
 
-def _several(statement: Statement) -> str:
+def _several_note(statement: Statement) -> str:
     if any(one.is_simple and has_several(one.text) for one in statement.samples):
         return "several statements in one message"
     return ""
@@ -90,7 +90,7 @@ def _take_answers(item: Rehearsed, old: Side, new: Side) -> None:
     try:
         with old.transaction(item.statement), new.transaction(item.statement):
             for parameters in item.statement.samples:
-                trial = _answered(item, old, new, parameters)
+                trial = _collect_answers(item, old, new, parameters)
                 item.trials.append(trial)
                 if _TIMED_OUT in (trial.old.sqlstate, trial.new.sqlstate):
                     break
@@ -103,18 +103,18 @@ def _take_answers(item: Rehearsed, old: Side, new: Side) -> None:
         item.reason = f"{FAILS_ON_OLD if is_both else _FAILS_ON_OLD_ALONE}: {item.trials[0].old.message}"
 
 
-def _answered(item: Rehearsed, old: Side, new: Side, parameters: Parameters) -> Trial:
+def _collect_answers(item: Rehearsed, old: Side, new: Side, parameters: Parameters) -> Trial:
     begun = time.perf_counter_ns()
     was = old.answer(parameters)
     found = new.answer(parameters)
     elapsed = time.perf_counter_ns() - begun
     if not item.undetermined and _differs(item, was, found) not in ("", "error"):
         uncompared = item.statement.uncompared or undetermined(item.statement.text)
-        item.undetermined = uncompared or _changing(item, parameters, ((old, was), (new, found)))
+        item.undetermined = uncompared or _changing_server(item, parameters, ((old, was), (new, found)))
     return Trial(parameters, was, found, _differs(item, was, found), elapsed_ns=elapsed)
 
 
-def _changing(item: Rehearsed, parameters: Parameters, answers: Iterable[tuple[Side, Answer]]) -> str:
+def _changing_server(item: Rehearsed, parameters: Parameters, answers: Iterable[tuple[Side, Answer]]) -> str:
     """Return which server gives a different answer the second time; empty if none does."""
     for side, first in answers:
         if _differs(item, first, side.answer(parameters)):

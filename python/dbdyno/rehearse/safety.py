@@ -39,7 +39,7 @@ def refuse_production(server: Postgres) -> None:
         "it is a standby, on which writes cannot be rehearsed": is_standby,
         f"{counted(replicas, 'replica')} {'follows' if replicas == 1 else 'follow'} it": replicas > 0,
         f"{counted(count, 'session')} of others {'was' if count == 1 else 'were'} at work there in the last 10 s"
-        f" ({_who(user, application)})": count > 0,
+        f" ({_user_and_application(user, application)})": count > 0,
     }
     reason = next((words for words, holds in reasons.items() if holds), None)
     if reason is not None:
@@ -50,5 +50,5 @@ def refuse_production(server: Postgres) -> None:
         )
 
 
-def _who(user: str | None, application: str | None) -> str:
+def _user_and_application(user: str | None, application: str | None) -> str:
     return ", ".join(word for word in (user, application) if word) or "unknown"

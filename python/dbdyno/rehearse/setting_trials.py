@@ -85,7 +85,7 @@ def by_setting(decision: Decision, grounds: Grounds, try_setting: Try) -> Cause 
         if was is None or now is None or was == now:
             continue
         screened = try_setting(name, settable(was), _SCREENED)
-        if screened is not None and (restored := _restored(decision, screened)) >= _SCREENED_SHARE:
+        if screened is not None and (restored := _restored_share(decision, screened)) >= _SCREENED_SHARE:
             candidates.append((restored, name, was, now))
     for _, name, was, now in sorted(candidates, reverse=True)[:_CANDIDATES]:
         if (certain := _certainly_restored(decision, try_setting, name, settable(was))) is not None:
@@ -137,14 +137,14 @@ def _is_parallel(plan: Explained) -> bool:
 def _certainly_restored(decision: Decision, try_setting: Try, name: str, value: str) -> float | None:
     """Return the share of the difference that a setting restores; None if it is too small or not certain."""
     tried = try_setting(name, value, _CONFIRMED)
-    if tried is None or (restored := _restored(decision, tried)) < _RESTORED:
+    if tried is None or (restored := _restored_share(decision, tried)) < _RESTORED:
         return None
     unchanged, changed_times = tried
     _, _, high = interval(unchanged, changed_times, _LEVEL)
     return restored if high < 1 else None
 
 
-def _restored(decision: Decision, tried: Tried) -> float:
+def _restored_share(decision: Decision, tried: Tried) -> float:
     """Return the share of a statement's difference that a setting restores, from the ratio of its times."""
     excess = 1 - decision.old_ns / decision.new_ns
     if excess <= 0:

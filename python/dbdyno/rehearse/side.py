@@ -165,7 +165,7 @@ class Side:
             FailedError: The server refused it.
         """
         pgconn = self._connection.pgconn
-        send = _sending(parameters, self._prepare(parameters) if parameters.is_prepared else None)
+        send = _send_execution(parameters, self._prepare(parameters) if parameters.is_prepared else None)
         self._watch.start()
         send(pgconn)
         results = self._connection.wait(generators.execute(pgconn))
@@ -183,7 +183,7 @@ class Side:
             FailedError: The server refused one.
         """
         names = [self._prepare(one) if one.is_prepared else None for one in executions]
-        sends = [_sending(one, name) for one, name in zip(executions, names, strict=True)]
+        sends = [_send_execution(one, name) for one, name in zip(executions, names, strict=True)]
         self._watch.start()
         results = pipelined(self._connection, sends)
         elapsed = max(self._watch.stop() - self.farther_ns, _LEAST_NS)
@@ -194,7 +194,7 @@ class Side:
 
     def answer(self, parameters: Parameters) -> Answer:
         """Execute a statement once, undo its changes, and return its answer or error."""
-        found, undone = pipelined(self._connection, [_sending(parameters), _commanding(_UNDO)], apart=True)
+        found, undone = pipelined(self._connection, [_send_execution(parameters), _send_command(_UNDO)], apart=True)
         self._refuse_ended_transaction()
         self._refuse(undone, _UNDO)
         try:
@@ -205,7 +205,7 @@ class Side:
 
     def has_written(self) -> bool:
         """Return True if the transaction has changed or locked rows, even if that was undone."""
-        (results,) = pipelined(self._connection, [_commanding(_HAS_WRITTEN)])
+        (results,) = pipelined(self._connection, [_send_command(_HAS_WRITTEN)])
         self._refuse(results, _HAS_WRITTEN)
         return bool(results[-1].get_value(0, 0) == b"t")
 
@@ -216,7 +216,7 @@ class Side:
             FailedError: The server refused it.
         """
         text = f"{self._explain(run=run)} {parameters.text.rstrip().rstrip(';')}"
-        return self._asked(replace(parameters, text=text))
+        return self._query_value(replace(parameters, text=text))
 
     def explain_prepared(self, parameters: Parameters, *, run: bool = False) -> str:
         """Return the current plan of a prepared statement in this session as JSON: generic if it contains `$1`.
@@ -227,7 +227,7 @@ class Side:
         name = self._prepare(parameters)
         values = self._literals(name, parameters)
         text = b"%s execute %s%s" % (self._explain(run=run).encode(), name, values)
-        return self._asked(Parameters(text.decode("utf-8", "surrogateescape"), is_simple=True))
+        return self._query_value(Parameters(text.decode("utf-8", "surrogateescape"), is_simple=True))
 
     def pass_custom_plans(self, executions: Sequence[Parameters]) -> None:
         """Let the server plan a prepared statement for values; execute it only if it cannot be explained.
@@ -245,9 +245,9 @@ class Side:
     def _explain(self, *, run: bool) -> str:
         return explain_command(self._connection.info.server_version, run=run)
 
-    def _asked(self, question: Parameters) -> str:
+    def _query_value(self, question: Parameters) -> str:
         pgconn = self._connection.pgconn
-        _sending(question)(pgconn)
+        _send_execution(question)(pgconn)
         results = self._connection.wait(generators.execute(pgconn))
         self._refuse_ended_transaction()
         self._undo()
@@ -260,7 +260,7 @@ class Side:
         key = (parameters.text, parameters.types)
         if key not in self._prepared:
             pgconn, name = self._connection.pgconn, b"dbdyno_%d" % len(self._prepared)
-            types = _padded(parameters.types, len(parameters.values))
+            types = _pad_types(parameters.types, len(parameters.values))
             pgconn.send_prepare(name, parameters.text.encode("utf-8", "surrogateescape"), param_types=types)
             self._refuse(self._connection.wait(generators.execute(pgconn)), parameters.text)
             self._prepared[key] = name
@@ -275,7 +275,7 @@ class Side:
         types = [described.param_type(at) for at in range(described.nparams)]
         written = ", ".join(f"${at + 1}::text" for at in range(len(types)))
         asked = Parameters(f"select {written}", parameters.values, parameters.binary, tuple(types))
-        _sending(asked)(pgconn)
+        _send_execution(asked)(pgconn)
         results = self._connection.wait(generators.execute(pgconn))
         self._refuse(results, parameters.text)
         values = [results[-1].get_value(0, at) for at in range(len(types))]
@@ -310,7 +310,7 @@ class Side:
 
     def _command(self, text: str) -> None:
         pgconn = self._connection.pgconn
-        _commanding(text)(pgconn)
+        _send_command(text)(pgconn)
         self._refuse(self._connection.wait(generators.execute(pgconn)), text)
 
     def _commands(self, *texts: str) -> None:
@@ -319,7 +319,7 @@ class Side:
         Raises:
             FailedError: The server refused one; it has executed those before it.
         """
-        for text, results in zip(texts, pipelined(self._connection, [*map(_commanding, texts)]), strict=True):
+        for text, results in zip(texts, pipelined(self._connection, [*map(_send_command, texts)]), strict=True):
             self._refuse(results, text)
 
     def _refuse(self, results: Sequence[Any], sent: str) -> None:
@@ -363,7 +363,7 @@ def explain_command(version: int, *, run: bool) -> str:
     return f"explain ({', '.join(options)})"
 
 
-def _sending(parameters: Parameters, name: bytes | None = None) -> Send:
+def _send_execution(parameters: Parameters, name: bytes | None = None) -> Send:
     """Return the function that sends an execution, as a prepared statement if it has a name."""
     if name is not None:
         return methodcaller("send_query_prepared", name, list(parameters.values), param_formats=_formats(parameters))
@@ -371,12 +371,12 @@ def _sending(parameters: Parameters, name: bytes | None = None) -> Send:
         "send_query_params",
         parameters.text.encode("utf-8", "surrogateescape"),
         list(parameters.values),
-        param_types=_padded(parameters.types, len(parameters.values)),
+        param_types=_pad_types(parameters.types, len(parameters.values)),
         param_formats=_formats(parameters),
     )
 
 
-def _commanding(text: str) -> Send:
+def _send_command(text: str) -> Send:
     return methodcaller("send_query_params", text.encode("utf-8", "surrogateescape"), None)
 
 
@@ -384,7 +384,7 @@ def _formats(parameters: Parameters) -> list[int] | None:
     return [int(pq.Format.BINARY if binary else pq.Format.TEXT) for binary in parameters.binary] or None
 
 
-def _padded(types: Sequence[int], count: int) -> list[int] | None:
+def _pad_types(types: Sequence[int], count: int) -> list[int] | None:
     return [*types, *[0] * (count - len(types))] if types else None
 
 

@@ -53,7 +53,7 @@ def two_servers(old: str, new: str) -> Iterator[tuple[Side, Side]]:
     servers = [Postgres.open(dsn) for dsn in (old, new)]
     for server in servers:
         refuse_production(server)
-    with _closing(Side("old", servers[0]), Side("new", servers[1])) as sides:
+    with _close_at_end(Side("old", servers[0]), Side("new", servers[1])) as sides:
         yield sides
 
 
@@ -81,7 +81,7 @@ def with_new_server(
     refuse_production(server)
     with (
         copied_server(server, binaries, show, masks, mask_key) as (copy, carried),
-        _closing(Side("old", server, notes=_notes(carried)), Side("new", copy, notes=carried.moved)) as sides,
+        _close_at_end(Side("old", server, notes=_notes(carried)), Side("new", copy, notes=carried.moved)) as sides,
     ):
         yield sides
 
@@ -107,7 +107,7 @@ def with_upgrade(dsn: str, new: str, upgrade: str, show: Show) -> Iterator[tuple
     refuse_production(server)
     with upgraded_server(server, binaries, folder, show) as (made, carried, said):
         notes = (*said, *_notes(carried))
-        with _closing(Side("old", server), Side("new", made, notes=notes)) as sides:
+        with _close_at_end(Side("old", server), Side("new", made, notes=notes)) as sides:
             yield sides
 
 
@@ -141,7 +141,7 @@ def with_change(dsn: str, changes: Sequence[str], show: Show, stop: Callable[[],
     refuse_production(server)
     if len(settings) == len(changes):
         _try_settings(server, settings, stop)
-        with _closing(Side("old", server), Side("new", server, settings=settings)) as sides:
+        with _close_at_end(Side("old", server), Side("new", server, settings=settings)) as sides:
             yield sides
         return
     name = f"dbdyno_rehearse_{secrets.token_hex(4)}"
@@ -157,12 +157,12 @@ def with_change(dsn: str, changes: Sequence[str], show: Show, stop: Callable[[],
                 _command(copy, change, stop)
         settings = (*database_settings(server), *settings)
         _try_settings(copy, settings, stop)
-        with _closing(Side("old", server), Side("new", copy, settings=settings)) as sides:
+        with _close_at_end(Side("old", server), Side("new", copy, settings=settings)) as sides:
             yield sides
 
 
 @contextlib.contextmanager
-def _closing(old: Side, new: Side) -> Iterator[tuple[Side, Side]]:
+def _close_at_end(old: Side, new: Side) -> Iterator[tuple[Side, Side]]:
     try:
         yield old, new
     finally:

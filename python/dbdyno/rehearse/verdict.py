@@ -40,7 +40,9 @@ def judge(
 ) -> Verdict:
     """Return the verdict; `new` names the new side, such as `17`, and `shortage` what there was no time for."""
     count = len([one for one in decisions if one.word != "not rehearsed"])
-    fails, differs, slower, unclear = (_of(decisions, word) for word in ("fails", "differs", "slower", "unclear"))
+    fails, differs, slower, unclear = (
+        _decisions_of(decisions, word) for word in ("fails", "differs", "slower", "unclear")
+    )
     failing = [one for one in decisions if one.item.reason.startswith(FAILS_ON_OLD)]
     if failing and len(failing) == len([one for one in decisions if one.item.statement.samples]):
         return Verdict("no verdict", *_WORDS["no verdict"], _all_fail(failing), (), _ALL_FAIL_NEXT)
@@ -59,7 +61,7 @@ def judge(
     decision = "fails" if fails else "differs" if differs else "slower" if slower else ""
     decision = decision or _by_total(whole, _share(unclear, decisions), threshold)
     word, tone = _WORDS[decision]
-    step = _next([*fails, *differs, *slower], causes)
+    step = _next_step([*fails, *differs, *slower], causes)
     if decision == "no verdict" and not step:
         step = shortage.next if shortage is not None else _UNCLEAR_NEXT if unclear else ""
     return Verdict(decision, word, tone, "; ".join(parts), tuple(_grounds(whole, decisions, shortage)), step)
@@ -137,7 +139,9 @@ def _total(whole: Total, new: str, shortage: Shortage | None) -> str:
     if whole.judged < LEAST_JUDGED:
         return f"Only {100 * whole.judged:.0f} % of the database time could be judged"
     if whole.low <= 1 <= whole.high:
-        return f"No change of database time is certain ({_signed(whole.low)} to {_signed(whole.high)} %)"
+        return (
+            f"No change of database time is certain ({_signed_percent(whole.low)} to {_signed_percent(whole.high)} %)"
+        )
     if whole.ratio >= 2:
         return f"{new} takes {_times(whole.ratio)} the database time ({whole.low:.1f} to {whole.high:.1f})"
     word = "more" if whole.ratio > 1 else "less"
@@ -145,7 +149,7 @@ def _total(whole: Total, new: str, shortage: Shortage | None) -> str:
     return f"{new} takes {100 * abs(whole.ratio - 1):.0f} % {word} database time ({low:.0f} to {high:.0f} %)"
 
 
-def _signed(ratio: float) -> str:
+def _signed_percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.0f}".replace("-", "\N{MINUS SIGN}")
 
 
@@ -164,7 +168,7 @@ def _times(ratio: float) -> str:
     return f"{ratio:.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
 
 
-def _of(decisions: Sequence[Decision], word: str) -> list[Decision]:
+def _decisions_of(decisions: Sequence[Decision], word: str) -> list[Decision]:
     found = [one for one in decisions if one.word == word]
     return sorted(found, key=lambda one: (-one.added_ns, one.item.statement.number))
 
@@ -188,6 +192,6 @@ def _grounds(whole: Total, decisions: Sequence[Decision], shortage: Shortage | N
     return said
 
 
-def _next(first: Sequence[Decision], causes: Mapping[int, Cause]) -> str:
+def _next_step(first: Sequence[Decision], causes: Mapping[int, Cause]) -> str:
     found = ((one.item.statement.number, causes.get(one.item.statement.number)) for one in first)
     return next((f"statement {at}: {one.next}" for at, one in found if one is not None and one.next), "")

@@ -65,7 +65,7 @@ class LoggedValues:
 
     def of(self, text: str, count: int) -> tuple[Parameters, ...]:
         """Return at most `count` executions of a statement, chosen by quantiles of their time."""
-        kept = sorted(self.found.get(fingerprint(text), ()), key=_elapsed)
+        kept = sorted(self.found.get(fingerprint(text), ()), key=_elapsed_or_zero)
         chosen = min(count, len(kept))
         return tuple(kept[(2 * at + 1) * len(kept) // (2 * chosen)] for at in range(chosen))
 
@@ -85,7 +85,7 @@ def logged_values(paths: Sequence[Path], prefix: str | None = None) -> LoggedVal
             found = DURATION.match(entry.message[:4096])
             if found is None or found[2] != "plan:":
                 continue
-            for text, given in _asked(entry.message[found.end() :].lstrip("\n")):
+            for text, given in _logged_queries(entry.message[found.end() :].lstrip("\n")):
                 values.add(text, given, round(float(found[1]) * 1e6))
     return values
 
@@ -107,7 +107,7 @@ def values_of(given: str) -> tuple[bytes | None, ...] | None:
     return tuple(values)
 
 
-def _asked(said: str) -> Iterator[tuple[str, str]]:
+def _logged_queries(said: str) -> Iterator[tuple[str, str]]:
     """Yield the text and the parameters from a logged plan in any auto_explain.log_format."""
     if said.startswith("{"):
         try:
@@ -124,5 +124,5 @@ def _asked(said: str) -> Iterator[tuple[str, str]]:
         yield text, given
 
 
-def _elapsed(one: Parameters) -> int:
+def _elapsed_or_zero(one: Parameters) -> int:
     return one.elapsed_ns or 0

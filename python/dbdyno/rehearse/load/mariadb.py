@@ -41,7 +41,7 @@ def load_of_mariadb(dsn: str, samples: int) -> Load:
         if not one.state:
             remembered.setdefault((one.database, one.digest), []).append(one)
     statements = [
-        _statement(at, one, _chosen(remembered.get((one.database, one.digest), ()), samples))
+        _statement(at, one, _choose_executions(remembered.get((one.database, one.digest), ()), samples))
         for at, one in enumerate(counted, 1)
     ]
     return Load(history.server, "statements", statements, tuple(_notes(history, statements)))
@@ -53,7 +53,7 @@ def _schema(dsn: str) -> str:
     return address(dsn).parameters.get("database", "")
 
 
-def _chosen(executed: Sequence[Executed], count: int) -> list[Executed]:
+def _choose_executions(executed: Sequence[Executed], count: int) -> list[Executed]:
     """Return at most so many executions, by the quantiles of their time."""
     order = sorted(executed, key=lambda one: one.elapsed_ns)
     chosen = min(count, len(order))

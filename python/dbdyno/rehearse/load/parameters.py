@@ -81,7 +81,7 @@ def compared_columns(text: str, columns: Columns) -> dict[int, tuple[str, str]]:
     found: dict[int, tuple[str, str]] = {}
     for one in parameters(tree):
         number = number_of(one)
-        place = _inserted(one) or _compared(one)
+        place = _inserted_column(one) or _compared_column(one)
         if place is None or number in found:
             continue
         table, column = place
@@ -161,7 +161,7 @@ def _number(text: str) -> Decimal:
         return Decimal("nan")
 
 
-def _compared(one: Any) -> tuple[str, str] | None:
+def _compared_column(one: Any) -> tuple[str, str] | None:
     """Return the qualifier and name of the column on the other side of a comparison or an assignment."""
     from sqlglot import expressions as exp
 
@@ -177,7 +177,7 @@ def _compared(one: Any) -> tuple[str, str] | None:
     return (other.table, other.name) if isinstance(other, exp.Column) else None
 
 
-def _inserted(one: Any) -> tuple[str, str] | None:
+def _inserted_column(one: Any) -> tuple[str, str] | None:
     """Return the table and column into which an INSERT puts a value."""
     from sqlglot import expressions as exp
 

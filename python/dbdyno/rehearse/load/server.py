@@ -56,7 +56,7 @@ def load_of_server(server: Postgres, samples: int = SAMPLES, logged: LoggedValue
         TargetError: pg_stat_statements is missing, or nothing was counted.
     """
     with contextlib.closing(server.connect(statement_timeout_ms=60_000)) as conn:
-        statements, note = with_made_values(conn, _counted(conn, server), samples, logged)
+        statements, note = with_made_values(conn, _counted_statements(conn, server), samples, logged)
     return Load(server.safe_dsn, "statements", statements, (note,))
 
 
@@ -121,7 +121,7 @@ def column_statistics(conn: Any) -> Columns:
     return found
 
 
-def _counted(conn: Any, server: Postgres) -> list[Counted]:
+def _counted_statements(conn: Any, server: Postgres) -> list[Counted]:
     time = "s.total_exec_time" if conn.info.server_version >= 130000 else "s.total_time"
     try:
         rows = conn.execute(_COUNTED.format(time=time).encode()).fetchall()
@@ -152,7 +152,7 @@ def _samples(conn: Any, text: str, columns: Columns, count: int) -> list[Paramet
     values: list[list[bytes | None]] = [[] for _ in range(count)]
     origins = set()
     for number, kind in enumerate(types, 1):
-        statistics = _known(columns, places.get(number))
+        statistics = _statistics_of(columns, places.get(number))
         for at, share in enumerate(shares(count, number)):
             value, found = value_of(kind, share, statistics, is_new=is_insert)
             if number in fixed:
@@ -163,7 +163,7 @@ def _samples(conn: Any, text: str, columns: Columns, count: int) -> list[Paramet
     return [Parameters(text, tuple(row), (), tuple(types), None, origin) for row in values]
 
 
-def _known(columns: Columns, place: tuple[str, str] | None) -> ColumnStatistics | None:
+def _statistics_of(columns: Columns, place: tuple[str, str] | None) -> ColumnStatistics | None:
     return columns.get(place[0], {}).get(place[1]) if place is not None else None
 
 

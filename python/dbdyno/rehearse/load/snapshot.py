@@ -60,17 +60,17 @@ def _counters(store: Store, name: str) -> tuple[Snapshot, Counters]:
     """Return the last snapshot that a name refers to, and the counters up to it."""
     is_period = ".." in name or (store.folder / "baselines" / f"{name}.json").is_file()
     if not is_period:
-        last = _checked(find(store, name))
+        last = _check_snapshot(find(store, name))
         return last, _query(last, _sql(last, str(last.relation(_VIEW)), "true"))
     part = period(store, name)
-    last = _checked(part.chain[-1])
+    last = _check_snapshot(part.chain[-1])
     with Interval(store, part.chain[0], last, part.chain) as interval:
         table = interval.table(_VIEW)
         rows = interval.query(_sql(last, table, "verdict in ('ok', 'evicted')"))
     return last, [(row["userid"], row["dbid"], row["queryid"], row["calls"], row["time"]) for row in rows]
 
 
-def _checked(last: Snapshot) -> Snapshot:
+def _check_snapshot(last: Snapshot) -> Snapshot:
     problem = last.problem(_VIEW)
     if last.engine != "postgres" or problem is not None or last.relation(_VIEW) is None:
         why = problem[0] if problem else "is not there"

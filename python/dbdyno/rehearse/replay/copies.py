@@ -68,10 +68,10 @@ def session_options(server: Postgres) -> str:
     """Return a side's database and role settings as connection options for sessions in its copies."""
     with contextlib.closing(server.connect()) as conn:
         rows = conn.execute(_OWN).fetchall()
-    return " ".join(f"-c {name}={_escaped(str(value))}" for name, value in rows)
+    return " ".join(f"-c {name}={_escape(str(value))}" for name, value in rows)
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     """Return a value for connection options, with blanks and backslashes escaped.
 
     >>> _escaped('"$user", public')
