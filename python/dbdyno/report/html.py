@@ -47,10 +47,10 @@ def render_html(given: Page | Mapping[str, Any]) -> str:
         .get_template("page.html")
         .render(
             **view_of(page),
-            style=_trusted(style),
-            script=_trusted(script),
+            style=_markup(style),
+            script=_markup(script),
             policy=_policy(style, script),
-            source=_trusted(embedded_json(page.source)),
+            source=_markup(embedded_json(page.source)),
         )
     )
 
@@ -105,7 +105,7 @@ def _section(section: Section, colours: list[str]) -> View | None:
         "folded": section.folded,
         "tone": section.tone,
         "word": section.word,
-        "mark": _trusted(marks.svg("bar", section.share, "")) if section.share is not None else "",
+        "mark": _markup(marks.svg("bar", section.share, "")) if section.share is not None else "",
     }
     shows = ("facts", "sentences", "checks", "findings", "figures", "text", "tables", "parts", "notes")
     return made if any(made[name] for name in shows) else None
@@ -120,7 +120,7 @@ def _figure(figure: Any) -> View | None:
     from dbdyno.report import figures
 
     found = figures.drawn(figure.kind, figure.data)
-    return None if found is None else {**found, **{look: _trusted(found[look]) for look in ("wide", "narrow")}}
+    return None if found is None else {**found, **{look: _markup(found[look]) for look in ("wide", "narrow")}}
 
 
 def _tables(section: Section, colours: list[str]) -> list[View]:
@@ -181,7 +181,7 @@ def _cell(row: Row, column: Column, colours: list[str]) -> View:
         css.append(cell.tone)
     return {
         "text": text,
-        "mark": _trusted(mark) if mark else "",
+        "mark": _markup(mark) if mark else "",
         "pill": column.kind == "verdict" and text,
         "tone": cell.tone,
         "colour": colours[cell.series] if cell.series is not None and cell.series < len(colours) else "",
@@ -220,7 +220,7 @@ def coded(text: str) -> Any:
     """Return a sentence as escaped HTML in which `words in backticks` are set as code; a single backtick stays."""
     from markupsafe import escape
 
-    return _trusted(_CODE.sub(r"<code>\1</code>", str(escape(text))))
+    return _markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
 def template_text(name: str) -> str:
@@ -228,7 +228,7 @@ def template_text(name: str) -> str:
     return resources.files("dbdyno.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _trusted(own: str) -> Any:
+def _markup(own: str) -> Any:
     from markupsafe import Markup
 
     return Markup(own)  # noqa: S704 - only our own style sheet, script, marks, drawings, escaped JSON and sentences

@@ -40,7 +40,7 @@ def render_junit(analysis: Mapping[str, Any]) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _rehearsed(model: reading.Analysis) -> Iterator[ET.Element]:
+def _rehearsal_cases(model: reading.Analysis) -> Iterator[ET.Element]:
     """Yield one case per statement of a rehearsal; statements that were left out are skipped cases."""
     for row in reading.entries(model, "statements"):
         cause = reading.dig(row, "cause") or {}
@@ -67,7 +67,7 @@ def _rehearsed(model: reading.Analysis) -> Iterator[ET.Element]:
 
 def _cases(model: reading.Analysis) -> Iterator[ET.Element]:
     if model["kind"] == "rehearsal":
-        yield from _rehearsed(model)
+        yield from _rehearsal_cases(model)
         return
     verdict = reading.dig(model, "verdict") or {}
     headline = fmt.line(verdict.get("headline") or "", 1000)

@@ -32,7 +32,7 @@ def signs(kind: str, value: Any, room: int, wide: int = 0) -> str:
         most = min(wide, room + 20) if wide else _BAR_SIGNS
         return characters.bar(float(value), most)
     if kind == "side":
-        return _sided(float(value))
+        return _sided_bar(float(value))
     if kind == "heights":
         return characters.heights(characters.squeezed(value, max(room, 12)))
     if kind == "spark":
@@ -41,7 +41,7 @@ def signs(kind: str, value: Any, room: int, wide: int = 0) -> str:
     return characters.interval(strip.ratio, strip.low, strip.high, strip.reach, _STRIP_SIGNS)
 
 
-def _sided(part: float) -> str:
+def _sided_bar(part: float) -> str:
     """Return a bar to the right of the centre line for more, to the left for less."""
     filled = min(round(abs(part) * _HALF), _HALF)
     if part >= 0:

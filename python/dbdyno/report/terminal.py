@@ -85,7 +85,7 @@ def _section(section: Section, out: Console, capitals: bool, *, is_part: bool = 
     if section.title:
         out.print()
         title = section.title.upper() if capitals else section.title
-        out.print(_titled(fmt.line(title), section))
+        out.print(_title_line(fmt.line(title), section))
     _words(section, out)
     if section.lead and is_part:
         console.item(out, " ", console.plain(section.lead, "dim"))
@@ -105,7 +105,7 @@ def _section(section: Section, out: Console, capitals: bool, *, is_part: bool = 
         console.item(out, " ", console.plain(section.lead, "dim"))
 
 
-def _titled(title: str, section: Section) -> Any:
+def _title_line(title: str, section: Section) -> Any:
     made = console.plain(title, "bold" if not section.tone or section.word else STYLES[section.tone])
     if section.word:
         made.append(f"  {section.word}", STYLES.get(section.tone, ""))
@@ -179,7 +179,7 @@ def _table(table: Table, out: Console) -> None:
     read = partial(_read, columns=columns, width=out.width)
     body = [read(row) for row in kept_rows]
     _put_under_branches(kept_rows, columns, body, out.width, headed=table.headed)
-    kept, dropped = _fitting(columns, body, out.width - (10 if judged else 0), headed=table.headed)
+    kept, dropped = _fitting_columns(columns, body, out.width - (10 if judged else 0), headed=table.headed)
     if not _put_lines(
         table, [columns[at] for at in kept], kept_rows, [[line[at] for at in kept] for line in body], out
     ):
@@ -192,7 +192,7 @@ def _table(table: Table, out: Console) -> None:
         for row, line in zip(kept_rows, body, strict=True):
             style = {"sum": "bold", "dim": "dim"}.get(row.style, "")
             marked = [console.plain(row.verdict, "yellow")] if judged else []
-            cells = [_styled(line[at], row, columns[at], style, first=at == kept[0]) for at in kept]
+            cells = [_styled_cell(line[at], row, columns[at], style, first=at == kept[0]) for at in kept]
             made.add_row(*cells, *marked)
         out.print(made)
     if table.note:
@@ -253,7 +253,7 @@ def _add_column(made: Any, column: Column, at: int, body: list[list[str]], *, he
         # the first column names the row, so it folds last
         whole = _width(body, column, at, headed)
         least = (
-            _least(body, column, at, headed)
+            _least_width(body, column, at, headed)
             if at
             else min(max(column.narrowest or _NAME_LEAST, _longest_number(body, at)), whole)
         )
@@ -280,7 +280,7 @@ def _word(row: Row, column: Column, width: int, *, first: bool) -> str:
     return "\n  ".join([text, *notes])
 
 
-def _styled(text: str, row: Row, column: Column, style: str, *, first: bool) -> Any:
+def _styled_cell(text: str, row: Row, column: Column, style: str, *, first: bool) -> Any:
     cell = cell_text.cell_of(row, column)
     tone = STYLES.get(cell.tone, "")
     if column.kind == "side":
@@ -290,13 +290,15 @@ def _styled(text: str, row: Row, column: Column, style: str, *, first: bool) -> 
     return console.plain(text, " ".join(part for part in (style, tone) if part))
 
 
-def _fitting(columns: list[Column], body: list[list[str]], width: int, *, headed: bool) -> tuple[list[int], list[str]]:
+def _fitting_columns(
+    columns: list[Column], body: list[list[str]], width: int, *, headed: bool
+) -> tuple[list[int], list[str]]:
     """Return the indexes of the columns that fit, from the left, and the labels of the others."""
     kept: list[int] = []
     used = 0
     dropped = []
     for at, column in enumerate(columns):
-        need = _least(body, column, at, headed) + 2
+        need = _least_width(body, column, at, headed) + 2
         if kept and used + need > width + 2:
             if column.label and column.kind == "value":
                 dropped.append(fmt.line(column.label))
@@ -306,7 +308,7 @@ def _fitting(columns: list[Column], body: list[list[str]], width: int, *, headed
     return kept, dropped
 
 
-def _least(body: list[list[str]], column: Column, at: int, headed: bool) -> int:
+def _least_width(body: list[list[str]], column: Column, at: int, headed: bool) -> int:
     """Return the minimum width of a column: words may fold, numbers may not."""
     whole = _width(body, column, at, headed)
     if not cell_text.is_left(column) or column.kind != "value" or column.unit == "left":

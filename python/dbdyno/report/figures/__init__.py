@@ -147,7 +147,7 @@ def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | Non
     Raises:
         ReportError: no figure has this name, or the analysis is damaged.
     """
-    every = _every(analysis)
+    every = _all_figures(analysis)
     for figure in every:
         if figure.name == name:
             return figure.draw(reading.read(analysis), look)
@@ -155,7 +155,7 @@ def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | Non
     raise ReportError(f"expected one of {known}, found {name!r}", where="figure")
 
 
-def _every(model: Mapping[str, Any]) -> tuple[Figure, ...]:
+def _all_figures(model: Mapping[str, Any]) -> tuple[Figure, ...]:
     return (
         *ORDER,
         *TRACE,
@@ -172,7 +172,7 @@ def _every(model: Mapping[str, Any]) -> tuple[Figure, ...]:
 
 def named(kind: str, data: Mapping[str, Any]) -> Figure | None:
     """Return the figure of this kind, or None; figures about cells depend on the families of metrics in the data."""
-    return next((one for one in _every(data) if one.name == kind), None)
+    return next((one for one in _all_figures(data) if one.name == kind), None)
 
 
 def drawn(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:
@@ -252,7 +252,7 @@ def write_figures(analysis: Mapping[str, Any], directory: Path | str, formats: I
         spec = _paper(chart)
         for name in wanted:
             path = folder / f"{figure.name}.{name}"
-            write_whole(path, _encoded(spec, name))
+            write_whole(path, _encode(spec, name))
             written.append(path)
     return written
 
@@ -277,7 +277,7 @@ def encoded_figure(analysis: Mapping[str, Any], name: str, where: str = "figure"
     if name not in FORMATS:
         raise ReportError(f"expected one of {', '.join(FORMATS)}, found {name!r}", where=where)
     for _, chart in draw_all(analysis):
-        return _encoded(_paper(chart), name)
+        return _encode(_paper(chart), name)
     raise ReportError("this output does not have a figure", where=where, next_step="write to .html, .csv or .json")
 
 
@@ -287,7 +287,7 @@ def _paper(chart: Any) -> dict[str, object]:
     return fitted(spec) | ({"title": head} if head else {})
 
 
-def _encoded(spec: dict[str, object], name: str) -> bytes:
+def _encode(spec: dict[str, object], name: str) -> bytes:
     import vl_convert
 
     from dbdyno.report.svg import vega_lite_version

@@ -94,7 +94,7 @@ def _title(panel: dict[str, object], look: theme.Look) -> dict[str, object]:
     }
 
 
-def _below(ends: tuple[float, float], look: theme.Look) -> dict[str, object]:
+def _time_axis(ends: tuple[float, float], look: theme.Look) -> dict[str, object]:
     ticks = axes.seconds_ticks(*ends, 5 if look.narrow else 10)
     return {"title": "time since the recording began", **axes.labelled(ticks, axes.seconds_label)}
 
@@ -115,7 +115,7 @@ def _lines(panel: TableRow, ends: tuple[float, float], look: theme.Look, is_last
         legend={"columns": look.columns(names, 6)} if len(names) > 1 else None,
     )
     x = alt.X(
-        "at:Q", scale={"domain": ends, "nice": False, "zero": False}, axis=_below(ends, look) if is_last else None
+        "at:Q", scale={"domain": ends, "nice": False, "zero": False}, axis=_time_axis(ends, look) if is_last else None
     )
     y = alt.Y("value:Q", scale={"domain": [low, high], "nice": False, "zero": False}, axis=y_axis)
     lines = alt.Chart(base.data(corners(steps))).mark_line(
@@ -175,7 +175,7 @@ def _raster(panel: TableRow, ends: tuple[float, float], look: theme.Look, is_las
             x=alt.X(
                 "from:Q",
                 scale={"domain": ends, "nice": False, "zero": False},
-                axis=_below(ends, look) if is_last else None,
+                axis=_time_axis(ends, look) if is_last else None,
             ),
             x2=alt.X2("to"),
             y=alt.Y(

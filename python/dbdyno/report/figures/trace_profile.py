@@ -119,11 +119,11 @@ def _labels(bars: list[_Bar]) -> str:
     """Return a Vega lookup from the bars' identifiers to their names; names are inserted as JSON text."""
     import json
 
-    looked = "".join(f"datum.value === {json.dumps(b['id'])} ? {_quoted(b['name'])} : " for b in bars)
+    looked = "".join(f"datum.value === {json.dumps(b['id'])} ? {_quote(b['name'])} : " for b in bars)
     return looked + "''"
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     """Return a name as a string of Vega's expression language, with all but plain characters escaped."""
     return (
         '"'

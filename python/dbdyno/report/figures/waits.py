@@ -62,7 +62,9 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     bars = chart.mark_bar(stroke=theme.PAPER, strokeWidth=1, aria=True).encode(
         x=x, x2=alt.X2("end"), y=y, color=colour, description=alt.Description("tip:N")
     )
-    fitting = [{**part, "words": _fitting(part, (part["end"] - part["start"]) / end * look.plot)} for part in parts]
+    fitting = [
+        {**part, "words": _fitting_text(part, (part["end"] - part["start"]) / end * look.plot)} for part in parts
+    ]
     inside = (
         alt.Chart(base.data([part for part in fitting if part["words"]]))
         .mark_text(align="left", dx=5, color=theme.PAPER, fontSize=11)
@@ -105,7 +107,7 @@ def _parts(analysis: Analysis) -> list[_Part]:
     return parts
 
 
-def _fitting(part: _Part, pixels: float) -> str:
+def _fitting_text(part: _Part, pixels: float) -> str:
     """Return the text that fits into a part of the bar: class and share, the share alone, or ""."""
     share = fmt.percent(part["share"])
     for words in (f"{part['class']} {share}", share):
