@@ -94,7 +94,10 @@ class Bisection:
     def next(self) -> int | None:
         """Return the version to test: the one nearest to the middle that is not skipped; None at the end."""
         middle = (self.good + self.bad) // 2
-        return next((one for one in self._from(middle) if self.good < one < self.bad and one not in self.skipped), None)
+        return next(
+            (one for one in self._positions_from(middle) if self.good < one < self.bad and one not in self.skipped),
+            None,
+        )
 
     def see(self, version: int, *, is_bad: bool) -> None:
         """Record whether a version is good or bad."""
@@ -112,6 +115,6 @@ class Bisection:
         """Return the versions that may be the first bad one; only one if the search found it."""
         return range(self.good + 1, self.bad + 1)
 
-    def _from(self, middle: int) -> Iterator[int]:
+    def _positions_from(self, middle: int) -> Iterator[int]:
         for step in range(self.count):
             yield from (middle + step, middle - step) if step else (middle,)

@@ -154,7 +154,7 @@ def compare_blocks(
     a, b, missing = _usable(base, other)
     log_ratios = np.log(b) - np.log(a)
     e = _estimate(log_ratios, level, randomised)
-    boot = _studentised(log_ratios, e.mean, e.error, level=level, resamples=resamples, seed=seed)
+    boot = _bootstrap_t(log_ratios, e.mean, e.error, level=level, resamples=resamples, seed=seed)
     f = e.depends.inflation
     tell = power.blocks_to_tell(e.sd, e.effective, threshold, level=level, inflation=f)
     comparison = BlockComparison(
@@ -263,7 +263,7 @@ def _p(mean: float, error: float, df: float) -> float:
     return min(2.0 * t_cdf(df, -abs(mean) / error), 1.0)
 
 
-def _studentised(
+def _bootstrap_t(
     log_ratios: Floats, mean: float, error: float, *, level: float, resamples: int, seed: int
 ) -> tuple[float, float]:
     """Return the bootstrap-t interval of the mean log ratio (Efron and Tibshirani 1993, section 12.5), or NaN.

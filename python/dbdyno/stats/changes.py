@@ -105,7 +105,7 @@ def level_moves(values: ArrayLike, *, level: float, seed: int = 0) -> Moves:
     if float(np.ptp(logs)) == 0:
         return Moves([], None)
     found, slow = _search(logs, 0, logs.size, 1 - level)
-    places = _settled(logs, sorted(found))
+    places = _settle_positions(logs, sorted(found))
     borders = [0, *places, logs.size]
     sides = _clean_sides(logs, borders)
     rho, rng = _likeness(sides, borders), np.random.default_rng(seed)
@@ -199,7 +199,7 @@ def _search(
     return found, None
 
 
-def _settled(logs: Floats, places: list[int]) -> list[int]:
+def _settle_positions(logs: Floats, places: list[int]) -> list[int]:
     """Move each position to where the cleaned values between its neighbours are divided best."""
     cleaned, borders = clean(logs[None, :])[0], [0, *places, logs.size]
     for number in range(1, len(borders) - 1):
@@ -250,7 +250,7 @@ def _split_t(rows: Floats) -> Floats:
     return np.asarray(np.sqrt(gain / within * (n - 2)), dtype=np.float64)
 
 
-def _begun(part: Floats, at: int, level: float, rho: float, rng: np.random.Generator) -> tuple[int, int]:
+def _begin_range(part: Floats, at: int, level: float, rho: float, rng: np.random.Generator) -> tuple[int, int]:
     """Return the first and the last position within a part at which its change may have begun."""
     here, found = [at], float(_split_t(part[None, :]).max()) * (1 - 1e-9)
     for place in range(SIDE_LEAST, part.size - SIDE_LEAST + 1):
@@ -269,7 +269,7 @@ def _change(
     a, b = (fewer * float(side.var(ddof=1)) / side.size for side in (one, two))
     df = (a + b) ** 2 / (a**2 / (one.size - 1) + b**2 / (two.size - 1)) if a + b > 0 else 1.0
     half = t_quantile(max(df / fewer, 1.0), 0.5 + level / 2) * math.sqrt(a + b)
-    first, last = _begun(logs[before:after], at - before, level, rho, rng)
+    first, last = _begin_range(logs[before:after], at - before, level, rho, rng)
     return Change(at, math.exp(mean), math.exp(mean - half), math.exp(mean + half), p, before + first, before + last)
 
 

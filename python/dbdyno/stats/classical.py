@@ -103,7 +103,7 @@ def welch(base: Moments | NDArray[Any], other: Moments | NDArray[Any], *, level:
     )
 
 
-def _together(base: Counts, other: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _union_counts(base: Counts, other: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the counts of both samples for each value of the union of their values."""
     values = np.union1d(base.values, other.values)
     counts = []
@@ -126,7 +126,7 @@ def mann_whitney(base: Sample, other: Sample, *, continuity: bool = True) -> Cla
         StatsError: A sample is empty or not sorted.
     """
     a, b = counts_of(base), counts_of(other)
-    in_a, in_b = _together(a, b)
+    in_a, in_b = _union_counts(a, b)
     n, m = a.total, b.total
     # U is doubled so that it stays a whole number. Python integers are used if a product could exceed 2^63.
     pairs = 2 * (np.cumsum(in_a) - in_a) + in_a
@@ -200,7 +200,7 @@ def kolmogorov_smirnov(base: Sample, other: Sample) -> ClassicalTest:
         StatsError: A sample is empty or not sorted.
     """
     a, b = counts_of(base), counts_of(other)
-    in_a, in_b = _together(a, b)
+    in_a, in_b = _union_counts(a, b)
     n, m = a.total, b.total
     if n * m < 2**62:
         apart: Any = np.cumsum(in_a) * m - np.cumsum(in_b) * n

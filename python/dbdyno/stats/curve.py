@@ -163,10 +163,10 @@ def fit_curve(
     saw = min(toothed, key=bics.__getitem__, default=plain)
     p = 1.0
     if toothed:
-        p = _permuted(searches, fits[plain], y, permutations=permutations, seed=seed)
+        p = _permutation_p(searches, fits[plain], y, permutations=permutations, seed=seed)
     refined = _refine(fits[saw], binned.x, weights, y)
     gains = _Gains(bics[plain] - bics[saw], p, errors[plain] - errors[saw])
-    reasons = _against(gains, refined, binned.x, y) if toothed else [TOO_NARROW]
+    reasons = _reasons_against(gains, refined, binned.x, y) if toothed else [TOO_NARROW]
     found = not reasons
     chosen = saw if found else plain
     line = refined if found else fits[chosen]
@@ -289,7 +289,7 @@ def _cross_validated(binned: _Binned, searches: list[Search], weights: Floats, y
     return [float(error) / folds for error in errors]
 
 
-def _permuted(searches: list[Search], plain: Fit, y: Floats, *, permutations: int, seed: int) -> float:
+def _permutation_p(searches: list[Search], plain: Fit, y: Floats, *, permutations: int, seed: int) -> float:
     """Return the share of data sets without teeth in which the search for a sawtooth gains as much.
 
     The data sets are the curve of the best shape without teeth plus its weighted residuals in random order. The gain is
@@ -339,7 +339,7 @@ def _falls(fit: Fit, x: Floats, y: Floats) -> tuple[int, int]:
     return inside, seen
 
 
-def _against(gains: _Gains, saw: Fit, x: Floats, y: Floats) -> list[str]:
+def _reasons_against(gains: _Gains, saw: Fit, x: Floats, y: Floats) -> list[str]:
     """Return the reasons against a sawtooth, by the rules in the module docstring in their order."""
     if saw.height <= 0.0:
         return ["no period rises and falls"]

@@ -111,7 +111,7 @@ def decide(
     verdicts = tuple(
         _arm(arm, comparisons, leads[arm], lead_q[arm], (bases or {}).get(arm, baseline))
         if arm in judged
-        else _without(arm, comparisons, leads[arm], (withheld or {})[arm])
+        else _withheld_verdict(arm, comparisons, leads[arm], (withheld or {})[arm])
         for arm, comparisons in arms.items()
     )
     speaker = _speaker(verdicts)
@@ -139,7 +139,9 @@ def _arm(
     return ArmVerdict(arm, headline.decision, headline, decided, sentence)
 
 
-def _without(arm: str, comparisons: Sequence[BlockComparison], lead: BlockComparison, withheld: Withheld) -> ArmVerdict:
+def _withheld_verdict(
+    arm: str, comparisons: Sequence[BlockComparison], lead: BlockComparison, withheld: Withheld
+) -> ArmVerdict:
     """Return the verdict on an arm whose verdict is withheld: its estimates without a decision."""
     words = "no verdict" if withheld.decision == "no verdict" else "every transaction failed"
     bare = {id(c): replace(c, decision=withheld.decision, words=words) for c in comparisons}

@@ -22,7 +22,7 @@ def hosts_alike(blocks: Sequence[Means]) -> Gate:
     """Return the gate that compares the mean times of hosts within blocks and arms."""
     ratios: dict[str, list[float]] = {}
     for block in blocks:
-        for host, own in _beside(block).items():
+        for host, own in _relative_times(block).items():
             ratios.setdefault(host, []).append(own)
     late = {host: statistics.median(own) for host, own in ratios.items() if _is_late(own)}
     name, count = "all hosts get their answers alike", len(ratios)
@@ -51,7 +51,7 @@ def together(cut: int, transactions: int) -> Gate:
     )
 
 
-def _beside(block: Means) -> dict[str, float]:
+def _relative_times(block: Means) -> dict[str, float]:
     """Return each host's mean time relative to the median of all hosts, averaged over the arms."""
     found: dict[str, list[float]] = {}
     for arm in dict.fromkeys(arm for own in block.values() for arm in own):

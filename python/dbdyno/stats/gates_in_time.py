@@ -106,7 +106,7 @@ def drift(label: str, values: ArrayLike, at_s: ArrayLike, *, is_level: bool = Fa
     if found is None:
         known = int(np.sum(np.isfinite(y) & (y > 0)))
         return Gate(name, None, f"{known} blocks are too few to see a drift of {label}", code="drift")
-    said = _signed(found.change)
+    said = _signed_change(found.change)
     if abs(found.change) >= _LARGE and found.certain and is_level:
         because = f"{label} drifted {said} during the run, so it measured two states of the machine"
         return Gate(name, False, f"{label} drifted {said} over the run", _ADVICE, code="level", because=because)
@@ -168,7 +168,7 @@ def moved(arm: str, base: str, found: Trend, threshold: float, *, tests: int = 1
     least = max(abs(found.mean) / 2, _MOVES_MIN, math.log1p(threshold))
     if found.p > (1 - _LEVEL) / tests or abs(found.change) <= least:
         return ""
-    begin, end = (_signed(found.mean + way * found.change / 2) for way in (-1, 1))
+    begin, end = (_signed_change(found.mean + way * found.change / 2) for way in (-1, 1))
     return f"{arm} against {base} moved with it ({begin} at the beginning, {end} at the end)"
 
 
@@ -185,7 +185,7 @@ def steady_difference(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLik
     if found is None:
         return Gate(name, None, "too few blocks to see the difference move", code="difference", arm=arm)
     begin, end = (found.mean + way * found.change / 2 for way in (-1, 1))
-    text = f"{arm} against {base}: {_signed(begin)} at the beginning, {_signed(end)} at the end"
+    text = f"{arm} against {base}: {_signed_change(begin)} at the beginning, {_signed_change(end)} at the end"
     if found.certain and abs(found.change) / 2 > max(abs(found.mean), math.log1p(threshold)):
         return Gate(
             name,
@@ -195,7 +195,7 @@ def steady_difference(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLik
             code="difference",
             arm=arm,
             because=f"the difference between {arm} and {base} changed its sign during the run "
-            f"({_signed(begin)} at the beginning, {_signed(end)} at the end)",
+            f"({_signed_change(begin)} at the beginning, {_signed_change(end)} at the end)",
         )
     if moved(arm, base, found, threshold):
         step = f"a longer run would say otherwise: look for what grows with {arm} or {base}, or judge the end by itself"
@@ -291,6 +291,6 @@ def processors_free(share: float, count: int) -> Gate:
     )
 
 
-def _signed(log_change: float) -> str:
+def _signed_change(log_change: float) -> str:
     change = math.expm1(log_change)
     return f"{'+' if change >= 0 else '-'}{percent(change)} %"

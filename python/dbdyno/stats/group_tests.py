@@ -255,7 +255,7 @@ def compare_in_blocks(described: Described, *, randomised: bool = False) -> list
     for value in described.blocks:
         by_group[value.group][value.block] = value
     names = [group.name for group in described.groups]
-    metrics = [("mean", None), *((f"p{q * 100:.10g}", q) for q in _supported(described))]
+    metrics = [("mean", None), *((f"p{q * 100:.10g}", q) for q in _supported_quantiles(described))]
     answers = []
     for metric, q in metrics:
         a, b = ({k: v.mean if q is None else v.quantiles[q] for k, v in g.items()} for g in by_group)
@@ -264,7 +264,7 @@ def compare_in_blocks(described: Described, *, randomised: bool = False) -> list
     return answers
 
 
-def _supported(described: Described) -> list[float]:
+def _supported_quantiles(described: Described) -> list[float]:
     """Return the quantiles from the median on beyond which every block has ten values."""
     if not described.blocks:
         return []

@@ -92,7 +92,7 @@ def _linear(x: Floats, y: Floats) -> dict[str, float]:
     return {"a": float(a), "b": float(b)}
 
 
-def _saturating(x: Floats, y: Floats) -> dict[str, float]:
+def _fit_saturation(x: Floats, y: Floats) -> dict[str, float]:
     from scipy import optimize
 
     m, h = float(y.max()) * 1.1, float(x[np.argmin(np.abs(y - y.max() / 2))])
@@ -122,7 +122,7 @@ def _usl_without_bounds(x: Floats, y: Floats) -> dict[str, float]:
 _LAWS: tuple[tuple[str, int, _Fit], ...] = (
     ("constant", 1, _constant),
     ("linear", 2, _linear),
-    ("saturating", 2, _saturating),
+    ("saturating", 2, _fit_saturation),
     ("usl", 3, _usl),
 )
 
@@ -164,7 +164,7 @@ def fit_law(x: ArrayLike, values: ArrayLike, *, is_load: bool, level: float) -> 
     return _law_of_fit(law, fit, at, logs, level)
 
 
-def _jackknifed(fit: _Fit, x: Floats, logs: Floats, reach: float) -> dict[str, Estimate]:
+def _jackknife(fit: _Fit, x: Floats, logs: Floats, reach: float) -> dict[str, Estimate]:
     """Return the parameters of a fit, with intervals of `reach` standard errors."""
     n, without = logs.shape[0], []
     for block in range(n):
@@ -185,10 +185,10 @@ def _jackknifed(fit: _Fit, x: Floats, logs: Floats, reach: float) -> dict[str, E
 def _law_of_fit(law: str, fit: _Fit, x: Floats, logs: Floats, level: float) -> Law:
     n = logs.shape[0]
     reach = t_quantile(n - 1, 0.5 + level / 2)
-    parameters = _jackknifed(fit, x, logs, reach)
+    parameters = _jackknife(fit, x, logs, reach)
     on_bound = [name for name in ("s", "k") if law == "usl" and parameters[name].value == 0]
     if on_bound:
-        free = _jackknifed(_usl_without_bounds, x, logs, reach)
+        free = _jackknife(_usl_without_bounds, x, logs, reach)
         parameters |= {name: Estimate(0.0, 0.0, max(free[name].high, 0.0)) for name in on_bound}
     found = {name: one.value for name, one in parameters.items()}
     at = _AT[law](found, x)

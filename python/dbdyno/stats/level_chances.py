@@ -101,25 +101,25 @@ def chances_steady(given: Evidence, n: int) -> Floats:
 
 def chances_drifting(given: Evidence, n: int) -> Floats:
     """Return, for each row, the chance that a drifting series favours a step over a drift at least as strongly."""
-    table = _drifting(n)
-    return _near(given.step - given.drift, given.drift_size, table.step - table.drift, table.drift_size)
+    table = _drifting_series(n)
+    return _share_of_similar(given.step - given.drift, given.drift_size, table.step - table.drift, table.drift_size)
 
 
 def chances_stepping(given: Evidence, n: int) -> Floats:
     """Return, for each row, the chance that a stepping series favours a drift over a step at least as strongly."""
-    table = _stepping(n)
-    return _near(given.drift - given.step, given.step_size, table.drift - table.step, table.step_size)
+    table = _stepping_series(n)
+    return _share_of_similar(given.drift - given.step, given.step_size, table.drift - table.step, table.step_size)
 
 
 def chances_not_two(given: Evidence, n: int) -> Floats:
     """Return, for each row, the chance that a drift or a single step favours two steps at least as strongly."""
-    clearer, drifting, stepping = _beyond(given), _drifting(n), _stepping(n)
-    one = _near(clearer, given.drift_size, _beyond(drifting), drifting.drift_size)
-    other = _near(clearer, given.step_size, _beyond(stepping), stepping.step_size)
+    clearer, drifting, stepping = _step_excess(given), _drifting_series(n), _stepping_series(n)
+    one = _share_of_similar(clearer, given.drift_size, _step_excess(drifting), drifting.drift_size)
+    other = _share_of_similar(clearer, given.step_size, _step_excess(stepping), stepping.step_size)
     return np.maximum(one, other)
 
 
-def _beyond(one: Evidence) -> Floats:
+def _step_excess(one: Evidence) -> Floats:
     return one.two - np.maximum(one.step, one.drift)
 
 
@@ -130,16 +130,16 @@ def _steady(n: int) -> tuple[Floats, ...]:
 
 
 @lru_cache(maxsize=32)
-def _drifting(n: int) -> Evidence:
+def _drifting_series(n: int) -> Evidence:
     rng, line = np.random.default_rng(SEED + 1), np.arange(n) - (n - 1) / 2
-    sizes = rng.uniform(0, 2.5 * np.sqrt(n), _moving(n))
+    sizes = rng.uniform(0, 2.5 * np.sqrt(n), _series_count(n))
     return evidence(rng.normal(size=(sizes.size, n)) + sizes[:, None] * line / np.linalg.norm(line))
 
 
 @lru_cache(maxsize=32)
-def _stepping(n: int) -> Evidence:
+def _stepping_series(n: int) -> Evidence:
     rng = np.random.default_rng(SEED + 2)
-    begin = rng.integers(SIDE_LEAST, n - SIDE_LEAST + 1, _moving(n))
+    begin = rng.integers(SIDE_LEAST, n - SIDE_LEAST + 1, _series_count(n))
     steps = (np.arange(n) >= begin[:, None]) - (n - begin[:, None]) / n
     sizes = rng.uniform(0, 2.5 * np.sqrt(n), begin.size)
     return evidence(
@@ -147,7 +147,7 @@ def _stepping(n: int) -> Evidence:
     )
 
 
-def _moving(n: int) -> int:
+def _series_count(n: int) -> int:
     return min(max(MOVING_VALUES // n, MOVING_LEAST), MOVING)
 
 
@@ -156,7 +156,7 @@ def _tail(table: Floats, values: Floats) -> Floats:
     return (1 + table.size - np.searchsorted(table, values * (1 - 1e-12))) / (table.size + 1)
 
 
-def _near(values: Floats, sizes: Floats, table: Floats, of_size: Floats) -> Floats:
+def _share_of_similar(values: Floats, sizes: Floats, table: Floats, of_size: Floats) -> Floats:
     """Return, for each value, the share of the simulated series of most similar size with a value at least as large."""
     order, alike = np.argsort(of_size), table.size // ALIKE
     begin = np.clip(np.searchsorted(of_size[order], sizes) - alike // 2, 0, table.size - alike)

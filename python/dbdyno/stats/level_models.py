@@ -137,10 +137,10 @@ def evidence(rows: Floats) -> Evidence:
     centred = centred - centred.mean(axis=1, keepdims=True)
     centred /= np.sqrt(np.maximum((centred**2).mean(axis=1), 1e-30))[:, None]
     n, df = rows.shape[1], rows.shape[1] - 1
-    noises = [_without(centred, rho) for rho in RHOS]
+    noises = [_noise_without_steps(centred, rho) for rho in RHOS]
     steady = np.stack([one.factor - df / 2 * np.log(one.rest) for one in noises])
     drift = np.stack([one.factor - (df - 1) / 2 * _log_left(one.rest, one.drift) for one in noises])
-    steps = np.stack([_likely(one) - (df - 1) / 2 * _log_left(one.rest[:, None], one.steps) for one in noises])
+    steps = np.stack([_log_factor(one) - (df - 1) / 2 * _log_left(one.rest[:, None], one.steps) for one in noises])
     two, pair = _two(noises, n)
     odds = min(MODES_ODDS * (n / MODES_AT) ** 3, MODES_ODDS_MOST)
     modes = _modes(centred) + np.log(odds / (1 + odds))
@@ -156,12 +156,12 @@ def evidence(rows: Floats) -> Evidence:
     )
 
 
-def _likely(noise: _Noise) -> float:
+def _log_factor(noise: _Noise) -> float:
     """Return the log factor in front of the likelihood of a step, including the prior of its noise."""
     return noise.factor - noise.rho / STEP_RHO - math.log(sum(math.exp(-rho / STEP_RHO) for rho in RHOS))
 
 
-def _without(rows: Floats, rho: float) -> _Noise:
+def _noise_without_steps(rows: Floats, rho: float) -> _Noise:
     n = rows.shape[1]
     white = rows.copy()
     white[:, 1:] -= rho * rows[:, :-1]
@@ -225,7 +225,7 @@ def _two(noises: list[_Noise], n: int) -> tuple[Floats, Places]:
         one, other = ones[rows, best], others[rows, best]
     logs = np.stack(
         [
-            _likely(of) - (n - 3) / 2 * _log_left(of.rest, of.pairs(rows, one, other))
+            _log_factor(of) - (n - 3) / 2 * _log_left(of.rest, of.pairs(rows, one, other))
             for of in noises
             if of.rho in PAIR_RHOS
         ]

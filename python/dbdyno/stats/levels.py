@@ -116,11 +116,11 @@ def compare_levels(values: ArrayLike, *, threshold: float, level: float, at_s: A
     mean, low, high = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     alpha, fewest = (1.0 - level) / (count * (count - 1) / 2), logs.shape[0]
     for j, k in itertools.combinations(range(count), 2):
-        middle, least, most = _apart(logs[:, k] - logs[:, j], alpha, at_s)
+        middle, least, most = _mean_difference(logs[:, k] - logs[:, j], alpha, at_s)
         mean[k, j], low[k, j], high[k, j] = middle, least, most
         mean[j, k], low[j, k], high[j, k] = -middle, -most, -least
         fewest = min(fewest, int(np.isfinite(logs[:, k] - logs[:, j]).sum()))
-    means = _centred(mean)
+    means = _level_means(mean)
     limit = math.log1p(threshold)
     best = int(np.argmax(means))
     may_be = np.flatnonzero(low.max(axis=0) <= limit)
@@ -131,9 +131,9 @@ def compare_levels(values: ArrayLike, *, threshold: float, level: float, at_s: A
         low=low,
         high=high,
         best=best,
-        knee=_first(mean.max(axis=0) <= limit, best),
+        knee=_first_true(mean.max(axis=0) <= limit, best),
         knee_low=int(may_be[0]),
-        knee_high=_first(high.max(axis=0) <= limit, int(may_be[-1])),
+        knee_high=_first_true(high.max(axis=0) <= limit, int(may_be[-1])),
         course=_course(low, high, limit),
         blocks=fewest,
         threshold=threshold,
@@ -141,7 +141,7 @@ def compare_levels(values: ArrayLike, *, threshold: float, level: float, at_s: A
     )
 
 
-def _apart(differences: Floats, alpha: float, at_s: ArrayLike | None) -> tuple[float, float, float]:
+def _mean_difference(differences: Floats, alpha: float, at_s: ArrayLike | None) -> tuple[float, float, float]:
     """Return the mean of differences of logs over blocks, and its interval at 1 - `alpha`.
 
     With `at_s` the interval holds from the start to the end of the run.
@@ -161,13 +161,13 @@ def _apart(differences: Floats, alpha: float, at_s: ArrayLike | None) -> tuple[f
     return mean, min(low, least), max(high, most)
 
 
-def _centred(mean: Floats) -> Floats:
+def _level_means(mean: Floats) -> Floats:
     """Return the mean log of each level from its mean differences, so that blocks with gaps count where possible."""
     centred: Floats = mean.mean(axis=1)
     return centred
 
 
-def _first(good: NDArray[np.bool_], otherwise: int) -> int:
+def _first_true(good: NDArray[np.bool_], otherwise: int) -> int:
     return int(np.argmax(good)) if good.any() else otherwise
 
 
@@ -255,7 +255,7 @@ def interaction(values: ArrayLike, *, threshold: float, level: float, at_s: Arra
     alpha = (1.0 - level) / (count * (count - 1) / 2)
     widest = (-1.0, math.nan, math.nan, 0, 1)
     for i, j in itertools.combinations(range(count), 2):
-        middle, low, high = _apart(effects[:, j] - effects[:, i], alpha, at_s)
+        middle, low, high = _mean_difference(effects[:, j] - effects[:, i], alpha, at_s)
         own = (middle, low, high, i, j) if middle >= 0 else (-middle, -high, -low, j, i)
         widest = max(widest, own, key=lambda one: one[0])
     middle, low, high, least, most = widest

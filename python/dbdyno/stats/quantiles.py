@@ -58,11 +58,11 @@ def quantile(sample: Sample, q: float) -> float:
             raise StatsError("a quantile needs values, found none", next_step="check that the arm ran")
     h = (total - 1) * q
     below = min(math.floor(h), total - 1)
-    low, high = _at(sample, below), _at(sample, min(below + 1, total - 1))
+    low, high = _value_at(sample, below), _value_at(sample, min(below + 1, total - 1))
     return low + (h - below) * (high - low)
 
 
-def _at(sample: Sample, rank: int) -> float:
+def _value_at(sample: Sample, rank: int) -> float:
     """Return the value at a 0-based rank."""
     if isinstance(sample, Counts):
         place = int(np.searchsorted(np.cumsum(sample.counts), rank, side="right"))
@@ -94,8 +94,8 @@ def quantile_interval(sample: Sample, q: float, level: float = 0.95) -> Quantile
     return QuantileInterval(
         q=q,
         value=value,
-        low=_at(sample, low - 1) if has_low else math.nan,
-        high=_at(sample, high - 1) if has_high else math.nan,
+        low=_value_at(sample, low - 1) if has_low else math.nan,
+        high=_value_at(sample, high - 1) if has_high else math.nan,
         level=level,
         coverage=1.0 - missed,
         count=count,

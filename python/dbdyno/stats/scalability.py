@@ -113,7 +113,7 @@ def usl(load: Any, throughput: Any, *, level: float = 0.95) -> UslFit:
         gtol=1e-15,
         max_nfev=10_000,
     )
-    at: Floats = _polished(found.x, n, x)
+    at: Floats = _polish(found.x, n, x)
     residuals = x - _model(at, n)
     df = n.size - 3
     rss = float(residuals @ residuals)
@@ -143,7 +143,7 @@ def usl(load: Any, throughput: Any, *, level: float = 0.95) -> UslFit:
     )
 
 
-def _polished(at: Floats, n: Floats, x: Floats) -> Floats:
+def _polish(at: Floats, n: Floats, x: Floats) -> Floats:
     """Refine the fit by Gauss-Newton steps.
 
     A parameter that the search left slightly above its bound is first set to the bound, unless that fits worse.

@@ -220,7 +220,7 @@ def finish(
         for (g, _), part in counts.items():
             for bucket, n in part.items() if g == name else ():
                 whole[bucket] = whole.get(bucket, 0) + n
-        merged = _merged(cells[name])
+        merged = _merge_moments(cells[name])
         groups.append(_group(name, merged, whole, level))
         samples.append(_sample(whole))
     blocks = []
@@ -245,7 +245,7 @@ def finish(
     )
 
 
-def _merged(cells: Sequence[Any]) -> dict[str, object]:
+def _merge_moments(cells: Sequence[Any]) -> dict[str, object]:
     """Return the moments of several blocks merged into one (Chan, Golub and LeVeque 1983)."""
     found: JsonObject = {"n": 0, "missing": 0, "mean": 0.0, "m2": 0.0}
     found |= {"low": math.nan, "high": math.nan}

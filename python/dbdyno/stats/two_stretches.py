@@ -53,7 +53,7 @@ def difference(a: Floats, b: Floats, *, level: float = 0.95) -> Difference:
         return Difference(value, value, value, 1.0 if value == 0 else 0.0, 0.0, math.inf)
     welch = error2**2 / sum(square**2 / (side.size - 1) for square, side in zip(squares, (a, b), strict=True))
     count = a.size + b.size
-    widened = _widened(a, b)
+    widened = _variance_factor(a, b)
     lost = (count - 2) / max(count - 2 * widened, 1.0)
     error = math.sqrt(error2 * widened * max(lost, 1.0))
     freedom = max(welch / widened, LEAST_FREEDOM)
@@ -62,7 +62,7 @@ def difference(a: Floats, b: Floats, *, level: float = 0.95) -> Difference:
     return Difference(value, value - half, value + half, p, error, freedom)
 
 
-def _widened(a: Floats, b: Floats) -> float:
+def _variance_factor(a: Floats, b: Floats) -> float:
     """Return the factor, at least 1, by which autocorrelation widens the variance of a mean."""
     apart = [side - side.mean() for side in (a, b)]
     whole = sum(float((side**2).sum()) for side in apart)

@@ -94,7 +94,7 @@ def compare_unpaired(
         lag1=max(a.lag1, b.lag1, key=lambda r: -1.0 if math.isnan(r) else abs(r)),
         inflation=inflation,
         effective_blocks=df + 1,
-        least_p=least_blocks.least_p_unpaired(_known(a.effective), _known(b.effective)),
+        least_p=least_blocks.least_p_unpaired(_zero_if_nan(a.effective), _zero_if_nan(b.effective)),
         blocks_least=math.ceil(least_blocks.least_in_each(level) * inflation - 1e-9),
         smallest_visible=power.smallest_visible(df + 1, error, level=level),
         blocks_needed=power.blocks_needed(spread, threshold, level=level, inflation=inflation),
@@ -164,7 +164,7 @@ def _p(difference: float, error: float, df: float) -> float:
     return min(2.0 * t_cdf(df, -abs(difference) / error), 1.0)
 
 
-def _known(number: float) -> float:
+def _zero_if_nan(number: float) -> float:
     return 0.0 if math.isnan(number) else number
 
 
