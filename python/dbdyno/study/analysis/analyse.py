@@ -93,14 +93,14 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
     kind, judge = run.manifest.kind, run.manifest.plan["judge"]
     latencies = [arm.pooled() for arm in measures.arms]
     failures = failed_calls.of_run(connection, measures)
-    model = _measured(run, measures, latencies, connection, failures)
+    model = _measured_model(run, measures, latencies, connection, failures)
     if run.manifest.volumes:
         model["volumes"] = volumes.of_run(connection, run, measures)
     failed_calls.add_expected(model, measures, failures)
     comparisons = {}
     if measures.compared() and _is_compared(run):
         comparisons = {arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()}
-    found = gates.examine(_examined(run, measures, latencies, connection, failures.codes, model, comparisons))
+    found = gates.examine(_gate_input(run, measures, latencies, connection, failures.codes, model, comparisons))
     if kind == "tune":  # arms that leave early are judged only by the race
         found = [gate for gate in found if not gate.arm]
     without = gates.withheld(found, measures, judge)
@@ -120,7 +120,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
     return model
 
 
-def _measured(
+def _measured_model(
     run: Run, measures: Measures, latencies: pictures.Latencies, connection: Any, failures: Failures
 ) -> Model:
     """Return the model with what was measured, before anything is judged."""
@@ -225,7 +225,7 @@ def _is_compared(run: Run) -> bool:
     return bool(run.manifest.plan.get("factors")) if kind == "sweep" else kind != "tune"
 
 
-def _examined(
+def _gate_input(
     run: Run,
     measures: Measures,
     latencies: pictures.Latencies,

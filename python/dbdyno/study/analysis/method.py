@@ -18,7 +18,7 @@ def method(run: Run) -> MethodRow:
     manifest = run.manifest
     judge, schedule = manifest.plan["judge"], manifest.plan["schedule"]
     level, threshold = judge["level"] * 100, judge["threshold"] * 100
-    sentences = [_switching(manifest)]
+    sentences = [_switch_sentence(manifest)]
     if manifest.reads["virtual"] and schedule.get("warmup_transactions"):
         sentences.append(
             f"The first {schedule['warmup_transactions']} transactions of each session do not "
@@ -56,7 +56,7 @@ def method(run: Run) -> MethodRow:
     return {"sentences": sentences, "overhead": overhead(run)}
 
 
-def _switching(manifest: Manifest) -> str:
+def _switch_sentence(manifest: Manifest) -> str:
     if manifest.reads["virtual"]:
         return (
             "The run passed in virtual time. Each block is a replication: every arm begins alike "

@@ -46,7 +46,7 @@ def analyse_pair(first: Run, second: Run) -> Model:
     runs = (first, second)
     operation = _operation(first, second)
     one, two = measures_of(first, operation), measures_of(second, operation)
-    arms = [_renamed(found.arms[0], run, runs) for found, run in zip((one, two), runs, strict=True)]
+    arms = [_rename_arm(found.arms[0], run, runs) for found, run in zip((one, two), runs, strict=True)]
     if any(reads(run).evidence == SUMS for run in runs):
         return _of_sums(runs, arms)
     measures = Measures(arms, [*one.broken, *two.broken])
@@ -57,7 +57,7 @@ def analyse_pair(first: Run, second: Run) -> Model:
         "kind": "experiment",
         "run": {
             **run_facts(first, measures.arms[0].blocks),
-            **_both(runs),
+            **_pair_row(runs),
         },
         "arms": [
             {
@@ -93,7 +93,7 @@ def analyse_pair(first: Run, second: Run) -> Model:
     return cleaned(model)
 
 
-def _both(runs: tuple[Run, Run]) -> RunRow:
+def _pair_row(runs: tuple[Run, Run]) -> RunRow:
     """Return what the page says of both runs together."""
     titles = [str(run.manifest.title) for run in runs]
     return {
@@ -110,7 +110,7 @@ def _of_sums(runs: tuple[Run, Run], arms: list[ArmMeasures]) -> Model:
         replace(arm, blocks=arm.blocks[:blocks], values={name: own[:blocks] for name, own in arm.values.items()})
         for arm in arms
     ]
-    model = pair_model(runs, Summed(cut, []), _both(runs), [_target(run) for run in runs])
+    model = pair_model(runs, Summed(cut, []), _pair_row(runs), [_target(run) for run in runs])
     model["warnings"] += _warnings(runs)
     return cleaned(model)
 
@@ -170,7 +170,7 @@ def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: p
     for arm, own_codes in zip(model["arms"], codes, strict=True):
         arm["error_codes"] = own_codes
     model["gates"] = gates.rows(found, judge)
-    model["why"] = _why(runs, measures, without, judge["level"])
+    model["why"] = _explain(runs, measures, without, judge["level"])
 
 
 def _of_run(gate: Gate, label: str) -> Gate:
@@ -178,7 +178,7 @@ def _of_run(gate: Gate, label: str) -> Gate:
     return gate if gate.arm or label in gate.text else replace(gate, text=f"{label}: {gate.text}", arm=label)
 
 
-def _why(runs: tuple[Run, Run], measures: Measures, without: Any, level: float) -> list[Any]:
+def _explain(runs: tuple[Run, Run], measures: Measures, without: Any, level: float) -> list[Any]:
     """Explain the difference from the evidence of both runs."""
     from dbdyno.evidence.query import connect
     from dbdyno.study.analysis.why.run import of_pair
@@ -232,7 +232,7 @@ def _curves(model: Model, runs: tuple[Run, Run], arms: list[ArmMeasures]) -> Non
     curve.put(model, found)
 
 
-def _renamed(arm: ArmMeasures, run: Run, runs: tuple[Run, Run]) -> ArmMeasures:
+def _rename_arm(arm: ArmMeasures, run: Run, runs: tuple[Run, Run]) -> ArmMeasures:
     """Return an arm named by its target if the targets differ, else by its own name, with the end of the run's id."""
     targets = [_target(own) for own in runs]
     name = _target(run) if targets[0] != targets[1] else arm.name

@@ -33,7 +33,7 @@ METHOD = (
 def model_of(run: Run) -> tuple[Model, list[str]]:
     """Return the model of one run, and the parts of evidence that could not be read."""
     measures = measure_sums(run)
-    model = _measured(run, measures, [run])
+    model = _measured_model(run, measures, [run])
     if measures.compared():
         _judge(model, run, measures)
     else:
@@ -54,7 +54,7 @@ def pair_model(runs: tuple[Run, Run], measures: Measures, facts: RunRow, descrip
         facts: What the page says of both runs together: id, title and so on.
         descriptions: What each arm is, in words.
     """
-    model = _measured(runs[0], measures, runs)
+    model = _measured_model(runs[0], measures, runs)
     model["run"] = {**model["run"], **facts}
     for arm, words in zip(model["arms"], descriptions, strict=True):
         arm["description"] = words
@@ -62,7 +62,7 @@ def pair_model(runs: tuple[Run, Run], measures: Measures, facts: RunRow, descrip
     return model
 
 
-def _measured(run: Run, measures: Measures, runs: Sequence[Run]) -> Model:
+def _measured_model(run: Run, measures: Measures, runs: Sequence[Run]) -> Model:
     from dbdyno.study.analysis.method import engine
 
     return {

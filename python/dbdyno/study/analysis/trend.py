@@ -65,7 +65,7 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None, *, leve
     warnings: list[Caution] = []
     arms = [_arm(name, bases.get(name), rows, 1 - (1 - level) / len(followed), warnings) for name in followed]
     warnings += _base_moves(sorted(set(bases.values())), rows, level, about.higher_is_better)
-    warnings += _failing(rows, names)
+    warnings += _failure_warnings(rows, names)
     if len(runs) < every:
         text = f"{every - len(runs)} of {every} runs of this plan were on another engine than the last ({engine})"
         warnings.append({"code": "engine", "text": text, "next": "they are left out"})
@@ -153,7 +153,7 @@ def _base_moves(bases: list[str], rows: list[RunRow], level: float, higher: bool
     return warnings
 
 
-def _failing(rows: list[RunRow], names: list[str]) -> list[Caution]:
+def _failure_warnings(rows: list[RunRow], names: list[str]) -> list[Caution]:
     """Return a warning for each arm that failed in a run."""
     from dbdyno.stats.wording import percent
 

@@ -85,9 +85,9 @@ def day(row: RunRow) -> str:
 def _of_change(arm: ArmRow, one: Change, rows: list[RunRow], about: Metric, level: float) -> list[str]:
     by = change_of(one["ratio"], one["low"], one["high"], higher_is_better=about.higher_is_better)
     return [
-        f"{arm['name']} is {by} in {about.label}{_against(arm)} since {day(rows[one['run']])} "
+        f"{arm['name']} is {by} in {about.label}{_base_text(arm)} since {day(rows[one['run']])} "
         f"({rows[one['run']]['run']}).",
-        f"It began with {_begun(one, rows)} ({100 * level:g} %).",
+        f"It began with {_first_runs(one, rows)} ({100 * level:g} %).",
     ]
 
 
@@ -96,23 +96,23 @@ def _of_drift(arm: ArmRow, one: Drift, rows: list[RunRow], about: Metric, level:
     if step is not None:
         by = change_of(step["ratio"], step["low"], step["high"], higher_is_better=about.higher_is_better)
         return [
-            f"{arm['name']} became {by} in {about.label}{_against(arm)}, at once or by a slow drift: these runs cannot "
-            "tell which.",
-            f"If at once, it began with {_begun(step, rows)} ({100 * level:g} %).",
+            f"{arm['name']} became {by} in {about.label}{_base_text(arm)}, at once or by a slow drift: these runs "
+            "cannot tell which.",
+            f"If at once, it began with {_first_runs(step, rows)} ({100 * level:g} %).",
         ]
     by = change_of(one["ratio"], one["low"], one["high"], higher_is_better=about.higher_is_better)
-    told = [f"{arm['name']} drifts: {by} in {about.label}{_against(arm)} from the first run to the last."]
+    told = [f"{arm['name']} drifts: {by} in {about.label}{_base_text(arm)} from the first run to the last."]
     told.append("It changed at no single run: a steady drift fits better than any step.")
     if arm["base"] is None:
         told.append("The machine may drift: with a base arm in the plan its ratio would tell.")
     return told
 
 
-def _against(arm: ArmRow) -> str:
+def _base_text(arm: ArmRow) -> str:
     return f" against {arm['base']}" if arm["base"] else ""
 
 
-def _begun(change: Change, rows: list[RunRow]) -> str:
+def _first_runs(change: Change, rows: list[RunRow]) -> str:
     """Return the runs that may be the first of a change, in words."""
     first, last = change["first"], change["last"]
     if first == last:

@@ -57,15 +57,15 @@ def _mariadb_server(arm: Arm) -> Server:
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
-    return _made(options, quick, ["shared_buffers"], _server, keyed_table)
+    return _make_plan(options, quick, ["shared_buffers"], _server, keyed_table)
 
 
 def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     factors = ["pool", "flush"]
-    return on_target(_made(options, quick, factors, _mariadb_server, mariadb_table), target)
+    return on_target(_make_plan(options, quick, factors, _mariadb_server, mariadb_table), target)
 
 
-def _made(
+def _make_plan(
     options: Mapping[str, str],
     quick: bool,
     memory: Sequence[str],

@@ -90,14 +90,14 @@ def _on_or_off(word: str, where: str) -> None:
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
-    return _made(options, quick, _servers(options), keyed_table)
+    return _make_plan(options, quick, _servers(options), keyed_table)
 
 
 def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
-    return on_target(_made(options, quick, _mariadb_servers(options), mariadb_table), target)
+    return on_target(_make_plan(options, quick, _mariadb_servers(options), mariadb_table), target)
 
 
-def _made(options: Mapping[str, str], quick: bool, servers: list[Level], table: Callable[[int], Made]) -> Plan:
+def _make_plan(options: Mapping[str, str], quick: bool, servers: list[Level], table: Callable[[int], Made]) -> Plan:
     rows = one_number(options["rows"], "rows")
     return Plan(
         title="checksum",

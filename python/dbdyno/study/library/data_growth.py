@@ -37,7 +37,7 @@ def _table(orders: int) -> str:
     return f"dbdyno_orders_{orders}"
 
 
-def _made(orders: int) -> list[str]:
+def _make_tables(orders: int) -> list[str]:
     table = _table(orders)
     return [
         f"create table {table} (id bigint generated always as identity primary key, customer int, product int,"
@@ -82,7 +82,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         factors=["transaction", "times"],
         arms=[_with_script(arm, base) for arm in arms],
         workload=Workload(
-            setup=[sql for n in times for sql in _made(base * n)],
+            setup=[sql for n in times for sql in _make_tables(base * n)],
             teardown=[f"drop table {_table(base * n)}" for n in times],
         ),
         schedule=Schedule(

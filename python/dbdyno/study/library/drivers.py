@@ -29,10 +29,10 @@ _INDEX = "create index driven_id on dbdyno.driven (id)"
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
-    return _made(options, quick, "postgres")
+    return _make_plan(options, quick, "postgres")
 
 
-def _made(options: Mapping[str, str], quick: bool, engine: str) -> Plan:
+def _make_plan(options: Mapping[str, str], quick: bool, engine: str) -> Plan:
     compared = clients(options["client"], engine)
     factors = {"rows": variables_of("rows", options["rows"]), "client": compared}
     gone = left_out(engine) if options["client"] == INSTALLED else ""
@@ -41,7 +41,7 @@ def _made(options: Mapping[str, str], quick: bool, engine: str) -> Plan:
         STUDY.question + gone,
         factors,
         Script("read rows", "select id, part, amount, word from dbdyno.driven where id <= :rows;\n"),
-        ("driven", [_TABLE.format(rows=_most(options)), _INDEX]),
+        ("driven", [_TABLE.format(rows=_most_rows(options)), _INDEX]),
         Schedule(blocks=6, warmup_blocks=1, turn_ns=500_000_000 if quick else 1_000_000_000),
         # More rows are more work, so the clients are compared at each number of rows.
         Judge(headline="mean", accept=["work"], factor="client" if len(compared) > 1 else None),
@@ -49,11 +49,11 @@ def _made(options: Mapping[str, str], quick: bool, engine: str) -> Plan:
 
 
 def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
-    made = [_ON_MARIADB.format(rows=_most(options)), _INDEX]
-    return mariadb_plan(_made(options, quick, "mariadb"), ("driven", made), target)
+    made = [_ON_MARIADB.format(rows=_most_rows(options)), _INDEX]
+    return mariadb_plan(_make_plan(options, quick, "mariadb"), ("driven", made), target)
 
 
-def _most(options: Mapping[str, str]) -> int:
+def _most_rows(options: Mapping[str, str]) -> int:
     return max(numbers(options["rows"], "rows"))
 
 

@@ -36,7 +36,7 @@ MARIADB = {"statistics": "columns", "sample": "1,10,100", "degree": "1,2,4", "ro
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     # A table's name cannot be a parameter: only the session's number is put into the text.
-    return _made(options, quick, keyed_table, "default_statistics_target", f"analyze {NAME}:client_id;\n")
+    return _make_plan(options, quick, keyed_table, "default_statistics_target", f"analyze {NAME}:client_id;\n")
 
 
 def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
@@ -47,10 +47,10 @@ def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
             where="--set statistics",
             next_step="name one or both of them",
         )
-    return on_target(_made(options, quick, mariadb_table, *KINDS[kind]), target)
+    return on_target(_make_plan(options, quick, mariadb_table, *KINDS[kind]), target)
 
 
-def _made(
+def _make_plan(
     options: Mapping[str, str], quick: bool, table: Callable[[int, str], Made], setting: str, script: str
 ) -> Plan:
     rows, degrees = one_number(options["rows"], "rows"), numbers(options["degree"], "degree")

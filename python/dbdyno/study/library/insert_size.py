@@ -106,14 +106,14 @@ def _variables(form: str, batch: int) -> dict[str, str]:
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
-    return _made(options, quick, FORMS)
+    return _make_plan(options, quick, FORMS)
 
 
 def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
-    return on_target(_made(options, quick, FORMS_MARIADB), target)
+    return on_target(_make_plan(options, quick, FORMS_MARIADB), target)
 
 
-def _made(options: Mapping[str, str], quick: bool, forms: Mapping[str, Callable[[int], str]]) -> Plan:
+def _make_plan(options: Mapping[str, str], quick: bool, forms: Mapping[str, Callable[[int], str]]) -> Plan:
     rows = one_number(options["rows"], "rows")
     batches = numbers(options["batch"], "batch")
     for batch in batches:

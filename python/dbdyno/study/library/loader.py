@@ -126,14 +126,14 @@ def binary(numbers: Sequence[int]) -> bytes:
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
-    return _made(options, quick, WAYS)
+    return _make_plan(options, quick, WAYS)
 
 
 def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
-    return on_target(_made(options, quick, WAYS_MARIADB), target)
+    return on_target(_make_plan(options, quick, WAYS_MARIADB), target)
 
 
-def _made(options: Mapping[str, str], quick: bool, known: Mapping[str, Callable[[str, int], str]]) -> Plan:
+def _make_plan(options: Mapping[str, str], quick: bool, known: Mapping[str, Callable[[str, int], str]]) -> Plan:
     rows = one_number(options["rows"], "rows")
     if rows % BATCH:
         raise PlanError(

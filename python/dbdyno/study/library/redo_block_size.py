@@ -23,7 +23,7 @@ from dbdyno.study.plan.targets import on_target
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     places = words(options["redo"], "redo")
-    return _made(options, quick, _arms(places, numbers(options["block_bytes"], "block_bytes")))
+    return _make_plan(options, quick, _arms(places, numbers(options["block_bytes"], "block_bytes")))
 
 
 ON_DEVICE = {"redo": "flash-2011,disk-15000-cache", "page_bytes": "65536,8192", "sessions": "1", "redo_bytes": "512"}
@@ -37,10 +37,10 @@ def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     ]
     against = pages[-1].name if len(pages) > 1 else None
     arms = [*pages, *(Arm(other, device={"wal": other}, against=against) for other in others)]
-    return on_target(timed_commits(_made(options, quick, arms)), target)
+    return on_target(timed_commits(_make_plan(options, quick, arms)), target)
 
 
-def _made(options: Mapping[str, str], quick: bool, arms: list[Arm]) -> Plan:
+def _make_plan(options: Mapping[str, str], quick: bool, arms: list[Arm]) -> Plan:
     parameters: dict[str, Value] = {"redo_bytes": options["redo_bytes"]}
     (sessions,) = numbers(options["sessions"], "sessions")[:1]
     return Plan(

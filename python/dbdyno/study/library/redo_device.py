@@ -24,7 +24,9 @@ from dbdyno.study.plan.targets import on_target
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
-    return _made(options, quick, [Level(place, {"storage.redo": place}) for place in words(options["redo"], "redo")])
+    return _make_plan(
+        options, quick, [Level(place, {"storage.redo": place}) for place in words(options["redo"], "redo")]
+    )
 
 
 ON_DEVICE = {"redo": "disk-15000-cache,flash-2011", "sessions": "1,10", "redo_bytes": "512"}
@@ -32,10 +34,10 @@ ON_DEVICE = {"redo": "disk-15000-cache,flash-2011", "sessions": "1,10", "redo_by
 
 def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     places = [Level(place, device={"wal": place}) for place in words(options["redo"], "redo")]
-    return on_target(timed_commits(_made(options, quick, places)), target)
+    return on_target(timed_commits(_make_plan(options, quick, places)), target)
 
 
-def _made(options: Mapping[str, str], quick: bool, places: list[Level]) -> Plan:
+def _make_plan(options: Mapping[str, str], quick: bool, places: list[Level]) -> Plan:
     parameters: dict[str, Value] = {"redo_bytes": options["redo_bytes"]}
     return Plan(
         title="redo-device",

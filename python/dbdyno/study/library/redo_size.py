@@ -36,7 +36,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         question=STUDY.question,
         study="redo-size",
         kind="curve",
-        arms=[_described(arm, redo_bytes) for arm in arms],
+        arms=[_describe_arm(arm, redo_bytes) for arm in arms],
         workload=Workload(kind="commit-loop", parameters={"redo_bytes": redo_bytes}),
         sessions=arms[0].sessions or 1,
         schedule=Schedule(
@@ -53,7 +53,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     )
 
 
-def _described(arm: Arm, redo_bytes: str) -> Arm:
+def _describe_arm(arm: Arm, redo_bytes: str) -> Arm:
     name = "commit" if arm.name == "base" else arm.name
     return replace(arm, name=name, description=f"redo per commit {redo_bytes}")
 

@@ -52,12 +52,12 @@ def _places(options: Mapping[str, str]) -> list[str]:
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     places = [_place(name) for name in _places(options)]
-    return _made(options, quick, "work_mem", places, keyed_table)
+    return _make_plan(options, quick, "work_mem", places, keyed_table)
 
 
 def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     places = [Level(name, {"tmpdir": name}) for name in _places(options)]
-    return on_target(_made(options, quick, "sort_buffer_size", places, mariadb_table), target)
+    return on_target(_make_plan(options, quick, "sort_buffer_size", places, mariadb_table), target)
 
 
 ON_DEVICE = {"place": "disk-15000-cache,flash-2011", "work_mem": "64kB,1MB,64MB", "rows": "10000", "sessions": "1"}
@@ -67,7 +67,7 @@ def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     server = Server(settings=PLAIN)
     names = words(options["place"], "place")
     places = [Level(name, server=server, device={"data": name, "data.direct_io": "on"}) for name in names]
-    return on_target(_made(options, quick, "work_mem", places, keyed_table), target)
+    return on_target(_make_plan(options, quick, "work_mem", places, keyed_table), target)
 
 
 MODEL = {"place": "log_sas,log_flash", "work_mem": "64kB,1MB,64MB", "rows": "10000", "sessions": "1"}
@@ -77,7 +77,7 @@ def _on_model(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     """Return the plan with sorts of the same bytes, in areas as large as work_mem."""
     places = [Level(name, {"storage.temp": name}) for name in words(options["place"], "place")]
     sorts: dict[str, Value] = {"bytes": one_number(options["rows"], "rows") * ROW_BYTES}
-    plan = _made(options, quick, "work_mem", places, keyed_table)
+    plan = _make_plan(options, quick, "work_mem", places, keyed_table)
     arms = [
         replace(
             arm, settings={"storage.temp": arm.levels["place"]}, parameters={"area_kb": _kb(arm.levels["work_mem"])}
@@ -95,7 +95,7 @@ def _kb(work_mem: str) -> int:
     return max(1, size_bytes(work_mem.replace("B", "iB")) // 1024)
 
 
-def _made(
+def _make_plan(
     options: Mapping[str, str], quick: bool, memory: str, places: list[Level], table: Callable[[int], Made]
 ) -> Plan:
     sizes = [Level(size, {memory: size}) for size in words(options[memory], memory)]

@@ -44,7 +44,7 @@ def plan_of_builds(path: Path, folders: Mapping[str, Path]) -> Plan:
             where=str(path),
             next_step=f'write the folder of the build as {PLACE}, such as command = "{PLACE}/bench"',
         )
-    if any(_shared(plan) != _shared(first) for plan in plans.values()):
+    if any(_shared_plan(plan) != _shared_plan(first) for plan in plans.values()):
         raise PlanError(
             f"has {PLACE} in a value that all arms share",
             where=str(path),
@@ -90,7 +90,7 @@ def _arm(plan: Plan, name: str) -> Arm:
     )
 
 
-def _shared(plan: Plan) -> Plan:
+def _shared_plan(plan: Plan) -> Plan:
     """Return the plan without settings that belong to a single arm."""
     work = replace(plan.workload, scripts=[], command=None, variables={})
     return replace(plan, workload=work, arms=[])

@@ -47,7 +47,7 @@ def flash_log_on_cells(options: Mapping[str, str], quick: bool, target: str) -> 
         arms=_arms(chosen["flash_log"]),
         turn_ns=length_ns(chosen["turn"], "--set turn"),
         patience_s=length_ns(chosen["patience"], "--set patience") / 1e9,
-        held=_held(chosen["held"]),
+        held=_parse_held(chosen["held"]),
         schedule=Schedule(blocks=_BLOCKS_QUICK if quick else _BLOCKS, warmup_blocks=0),
     )
 
@@ -63,7 +63,7 @@ def _arms(text: str) -> tuple[bool, ...]:
     return tuple(level == "on" for level in levels)
 
 
-def _held(text: str) -> bool:
+def _parse_held(text: str) -> bool:
     if text not in ("refuse", "ours"):
         raise PlanError(
             f"{text!r} must be refuse or ours",

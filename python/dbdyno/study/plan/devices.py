@@ -52,7 +52,7 @@ def read(reader: Reading, value: Any, where: str, at: int) -> dict[str, str]:
     if isinstance(value, str):
         value = on_both(value)
     given = {name: _word(one) for name, one in _flat(value).items()}
-    given = {name: _beside(reader.path, one) if name in PARTS else one for name, one in given.items()}
+    given = {name: _device_path(reader.path, one) if name in PARTS else one for name, one in given.items()}
     if any(name in PARTS for name in given):  # else it changes parameters of a device that is named elsewhere
         try:
             check_volumes(given)
@@ -70,7 +70,7 @@ def _flat(value: Mapping[str, Any]) -> JsonObject:
     return found
 
 
-def _beside(plan_file: Path, name: str) -> str:
+def _device_path(plan_file: Path, name: str) -> str:
     """Return the path of a device's file, which is relative to the plan; a built-in name is unchanged."""
     return str(plan_file.parent / name) if name.endswith(".toml") else name
 

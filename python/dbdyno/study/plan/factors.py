@@ -215,8 +215,8 @@ def crossed_levels(plan: Plan, factors: Sequence[Sequence[Level]]) -> Plan:
     for extra in combined(*factors):
         suffix = "" if extra.name == "base" else extra.name
         for arm in plan.arms:
-            against = _named(arm.against or base, suffix, several) if several else None
-            name = _named(arm.name, suffix, several)
+            against = _arm_name(arm.against or base, suffix, several) if several else None
+            name = _arm_name(arm.name, suffix, several)
             settings, device = {**arm.settings, **extra.settings}, {**arm.device, **extra.device}
             arms.append(replace(arm, name=name, against=against, settings=settings, device=device))
     if len(arms) > ARMS_MOST:
@@ -226,16 +226,16 @@ def crossed_levels(plan: Plan, factors: Sequence[Sequence[Level]]) -> Plan:
             next_step=f"name fewer values: at most {ARMS_MOST} arms",
         )
     first = arms[0].name
-    return replace(plan, arms=[_settled(arm, first) for arm in arms])
+    return replace(plan, arms=[_settle_comparison(arm, first) for arm in arms])
 
 
-def _named(arm: str, suffix: str, keep: bool) -> str:
+def _arm_name(arm: str, suffix: str, keep: bool) -> str:
     if not suffix:
         return arm
     name = f"{arm}, {suffix}" if keep else suffix
     return name if len(name) <= _NAME_LONGEST else name[: _NAME_LONGEST - 1] + "…"
 
 
-def _settled(arm: Arm, first: str) -> Arm:
+def _settle_comparison(arm: Arm, first: str) -> Arm:
     """Return the arm without an explicit comparison if it is compared with the first arm, which is the default."""
     return replace(arm, against=None) if arm.against == first else arm

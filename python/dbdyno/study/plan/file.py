@@ -67,15 +67,15 @@ def parse_plan(
         raise PlanError(
             f"is not valid TOML: {error}", where=where, next_step="correct the file at this line"
         ) from error
-    return _Reader(text, path, arms_most).plan(_replaced(tables, words) if words else tables)
+    return _Reader(text, path, arms_most).plan(_replace_words(tables, words) if words else tables)
 
 
-def _replaced(value: Any, words: Mapping[str, str]) -> Any:
+def _replace_words(value: Any, words: Mapping[str, str]) -> Any:
     """Return the values of a plan with words replaced in its texts."""
     if isinstance(value, dict):
-        return {key: _replaced(item, words) for key, item in value.items()}
+        return {key: _replace_words(item, words) for key, item in value.items()}
     if isinstance(value, list):
-        return [_replaced(item, words) for item in value]
+        return [_replace_words(item, words) for item in value]
     if isinstance(value, str):
         for word, text in words.items():
             value = value.replace(word, text)
@@ -284,7 +284,7 @@ class _Reader:
             own |= {"device": {**below, **own.get("device", {})}, "dsn": None if own["dsn"] in EMBEDDED else own["dsn"]}
         client = own.get("client")
         if client is not None and not (client and all(word.strip() for word in client[:1])):
-            self.fail(f"{_dotted(where, 'client')} is empty", where, "client", at)
+            self.fail(f"{_dotted_key(where, 'client')} is empty", where, "client", at)
         if client == keys.OWN_CLIENT:
             own["client"] = None
         if isinstance(client, list) and "/" in client[0]:
@@ -301,11 +301,11 @@ class _Reader:
             values[name] = self.value(by_name[name], value, where, at)
         for key in allowed:
             if key.required and key.name not in values:
-                self.fail(f"{_dotted(where, key.name)} is missing", where, "", at)
+                self.fail(f"{_dotted_key(where, key.name)} is missing", where, "", at)
         return values
 
     def value(self, key: Key, value: Any, where: str, at: int) -> Any:
-        name = _dotted(where, key.name)
+        name = _dotted_key(where, key.name)
         if not keys.matches(key, value):
             found = f"{value!r}"[:60]
             self.fail(f"{name} must be {keys.TYPE_WORDS[key.type]}, found {found}", where, key.name, at)
@@ -326,14 +326,14 @@ class _Reader:
         """Fail for a number outside its limits; NaN is outside any limits."""
         low, high = (-math.inf if key.low is None else key.low), (math.inf if key.high is None else key.high)
         if (limits := keys.limits(key)) and not low <= number <= high:
-            self.fail(f"{_dotted(where, key.name)} must be {limits}, found {shown}", where, key.name, at)
+            self.fail(f"{_dotted_key(where, key.name)} must be {limits}, found {shown}", where, key.name, at)
 
     def duration(self, key: Key, text: str, where: str, at: int) -> int:
         """Return the nanoseconds of a duration that is within its limits."""
         nanoseconds = duration_ns(text)
         if nanoseconds is None:
             words = keys.TYPE_WORDS["duration"]
-            self.fail(f"{_dotted(where, key.name)} must be {words}, found {text!r}", where, key.name, at)
+            self.fail(f"{_dotted_key(where, key.name)} must be {words}, found {text!r}", where, key.name, at)
         self.check_limits(key, nanoseconds / 1e9, text, where, at)
         return nanoseconds
 
@@ -385,7 +385,7 @@ class _Reader:
             self.fail(f"{name!r} is not a key of {here}", where, name, at, f"move it to {' or '.join(homes)}")
         near = difflib.get_close_matches(name, allowed, 1)
         step = f"did you mean {near[0]!r}?" if near else f"allowed here: {', '.join(allowed)}"
-        self.fail(f"unknown key {_dotted(where, name)!r}", where, name, at, step)
+        self.fail(f"unknown key {_dotted_key(where, name)!r}", where, name, at, step)
 
     def fail(self, message: str, table: str, key: str, at: int, step: str | None = None) -> NoReturn:
         line = self.line_of(table, key, at)
@@ -409,7 +409,7 @@ class _Reader:
         return head
 
 
-def _dotted(table: str, key: str) -> str:
+def _dotted_key(table: str, key: str) -> str:
     return f"{table}.{key}" if table else key
 
 

@@ -103,7 +103,7 @@ def plan_reference() -> str:
     parts[0] = parts[0].replace("{factors}", str(ARMS_MOST))
     for table, heading, own, holder in _PLACES:
         meaning = f": {_MEANING[table]}" if table in _MEANING else ""
-        parts.append("\n".join([*_wrapped(f"## {heading}{meaning}"), ""]))
+        parts.append("\n".join([*_wrap_heading(f"## {heading}{meaning}"), ""]))
         parts.append("\n".join(_entry(key, holder) for key in own) + "\n")
     return "\n".join(parts)
 
@@ -133,10 +133,10 @@ def _default(key: Key, holder: type) -> list[str]:
     field = by_name.get(name) or by_name.get(f"{name}_ns")
     if field is None or field.default in (MISSING, None, ""):
         return []
-    return [f"default {_shown(field.default, duration=key.type == 'duration')}"]
+    return [f"default {_value_text(field.default, duration=key.type == 'duration')}"]
 
 
-def _shown(value: Any, *, duration: bool) -> str:
+def _value_text(value: Any, *, duration: bool) -> str:
     if duration:
         unit, size = next((unit, size) for unit, size in _UNITS_NS if value % size == 0)
         return f'`"{value // size}{unit}"`'
@@ -145,7 +145,7 @@ def _shown(value: Any, *, duration: bool) -> str:
     return f'`"{value}"`' if isinstance(value, str) else f"`{value:g}`"
 
 
-def _wrapped(heading: str) -> list[str]:
+def _wrap_heading(heading: str) -> list[str]:
     """Return a heading in one line; if it is too long, its explanation follows as text."""
     if len(heading) <= WIDTH:
         return [heading]

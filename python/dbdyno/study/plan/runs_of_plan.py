@@ -67,18 +67,18 @@ def _essence(plan: Mapping[str, Any]) -> dict[str, object]:
     own = {key: value for key, value in plan.items() if key not in _FREE}
     for table, free in _FREE_KEYS.items():
         own[table] = {key: value for key, value in (plan.get(table) or {}).items() if key not in free}
-    return {key: _said(value) for key, value in own.items() if _said(value) not in _NOTHING}
+    return {key: _without_empty_keys(value) for key, value in own.items() if _without_empty_keys(value) not in _NOTHING}
 
 
 _NOTHING: tuple[object, ...] = (None, "", [], {})
 
 
-def _said(value: object) -> object:
+def _without_empty_keys(value: object) -> object:
     """Return a value without empty keys, because earlier versions did not write the keys of later ones."""
     if isinstance(value, Mapping):
-        return {key: said for key, own in value.items() if (said := _said(own)) not in _NOTHING}
+        return {key: said for key, own in value.items() if (said := _without_empty_keys(own)) not in _NOTHING}
     if isinstance(value, list | tuple):
-        return [_said(own) for own in value]
+        return [_without_empty_keys(own) for own in value]
     return None if value is False else value
 
 

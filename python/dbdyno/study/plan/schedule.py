@@ -86,12 +86,12 @@ class PlannedBlock:
         if self.given is not None:
             return self.given
         if self.kind == "overhead":
-            return _watching(self.how, self._dice(self.number))
+            return _observation_turns(self.how, self._dice(self.number))
         arms = list(range(self.arms) if self.among is None else self.among)
         if self.how.in_order:
             return _turns(arms, self.how)
         if self.how.in_slices:
-            return _sliced(arms, self.how, self._dice(self.number))
+            return _slice_turns(arms, self.how, self._dice(self.number))
         # Neighbouring blocks are mirror images of each other.
         order = self._dice(self.number // 2).sample(arms, len(arms))
         return _turns(order[::-1] if self.number % 2 else order, self.how)
@@ -168,7 +168,7 @@ def blocks(plan: Plan, how: Timing, seed: int) -> list[PlannedBlock]:
     return [PlannedBlock(at, kind, number, len(plan.arms), how, seed) for at, (kind, number) in enumerate(places)]
 
 
-def _sliced(arms: list[int], how: Timing, dice: random.Random) -> list[Turn]:
+def _slice_turns(arms: list[int], how: Timing, dice: random.Random) -> list[Turn]:
     quads = max(1, round((how.turn_ns or SECOND) / (2 * how.slice_ns)))
     order: list[int] = []
     for _ in range(quads):
@@ -186,7 +186,7 @@ def _turns(order: list[int], how: Timing) -> list[Turn]:
     return turns
 
 
-def _watching(how: Timing, dice: random.Random) -> list[Turn]:
+def _observation_turns(how: Timing, dice: random.Random) -> list[Turn]:
     """Return turns of the base arm with and without observation, in ABBA quads.
 
     There are four quads of quarter-second slices, or fewer quads of longer slices.

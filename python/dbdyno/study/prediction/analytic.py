@@ -168,7 +168,7 @@ def analyse(given: Calibrated, levels: Sequence[int]) -> JsonObject:
         "title": f"Queueing theory beside the simulation: {given.machine.title}",
         "rows": rows,
         "laws": laws,
-        "sentences": _said(demands, rows),
+        "sentences": _sentences(demands, rows),
     }
 
 
@@ -185,11 +185,11 @@ def _row(demands: Demands, sessions: int, outcome: Simulated) -> JsonObject:
         "cores": outcome.cores,
         "device": outcome.device,
         "alone_ns": commit_us * 1e3,
-        "why": _why(demands, sessions, rate, outcome),
+        "why": _reasons(demands, sessions, rate, outcome),
     }
 
 
-def _why(demands: Demands, sessions: int, rate: float, outcome: Simulated) -> str:
+def _reasons(demands: Demands, sessions: int, rate: float, outcome: Simulated) -> str:
     """Return the reasons for the difference between the two answers."""
     if not math.isfinite(rate):
         return "no analytic answer for so many sessions"
@@ -235,7 +235,7 @@ def _laws(demands: Demands, sessions: int, outcome: Simulated) -> list[JsonObjec
     ]
 
 
-def _said(demands: Demands, rows: Sequence[JsonObject]) -> list[str]:
+def _sentences(demands: Demands, rows: Sequence[JsonObject]) -> list[str]:
     said = [
         f"A transaction asks for {demands.cpu:.4g} us of CPU and {demands.flush:.4g} us of a flush;"
         f" {demands.delay:.4g} us are delays that pass whoever else is there."

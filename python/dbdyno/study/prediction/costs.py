@@ -81,7 +81,7 @@ def costs_of(seen: Observed) -> Costs:
     """Return the costs of an arm's statements."""
     flush, write = _flush(seen), _write_per_kb(seen)
     whole_us = flush.value
-    flush = _less(flush, write.value * mean_kb(seen))
+    flush = _reduce(flush, write.value * mean_kb(seen))
     server = measured("server_us", _outside_us(seen), "CPU of the server's processes outside of waits, blocks", "us")
     client = measured(
         "client_us", [ns / 1e3 for ns in seen.client_ns], "CPU of the load's threads for a round trip, all arms", "us"
@@ -135,7 +135,7 @@ def _wake_beyond(seen: Observed, modes: list[Modes | None], server: Parameter, c
     return Parameter("wake_us", value, MEASURED, how, low, high, "us")
 
 
-def _each(seen: Observed, name: str) -> list[float]:
+def _values_per_transaction(seen: Observed, name: str) -> list[float]:
     """Return a value of the load's reports per transaction, by block."""
     return [report[name] / report["transactions"] for report in seen.reports if report["transactions"]]
 
@@ -182,7 +182,7 @@ def _write_per_kb(seen: Observed) -> Parameter:
     return Parameter("flush_us_per_kb", found[0], MEASURED, how, found[1], found[2], "us/KB")
 
 
-def _less(flush: Parameter, us: float) -> Parameter:
+def _reduce(flush: Parameter, us: float) -> Parameter:
     """Return a parameter reduced by a time [us], with its interval; nothing falls below 0."""
     if not us:
         return flush
@@ -278,7 +278,7 @@ def _delays(seen: Observed, cpu_us: list[float], client_us: float, modes: list[M
     spent = np.full(len(calls["elapsed_ns"]), np.nan)
     for at, (statement, kind) in enumerate(zip(steps.statements, steps.kinds, strict=True)):
         waits = (at in locked and seen.sessions > 1) or (kind == "transaction" and steps.writes)
-        if kind == "commit" or waits or (steps.changes[at] and kind == "exec" and _sized(seen, at)):
+        if kind == "commit" or waits or (steps.changes[at] and kind == "exec" and _has_wal_bytes(seen, at)):
             continue
         own = calls["kind"] == kind
         if kind != "transaction":
@@ -293,7 +293,7 @@ def _delays(seen: Observed, cpu_us: list[float], client_us: float, modes: list[M
     return found
 
 
-def _sized(seen: Observed, statement: int) -> bool:
+def _has_wal_bytes(seen: Observed, statement: int) -> bool:
     steps = (step for script in seen.steps.scripts for step in script["steps"])
     return any("wal_bytes" in step and step["statement"] == statement for step in steps)
 

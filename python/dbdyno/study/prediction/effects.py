@@ -68,7 +68,7 @@ class Effects:
     ) -> None:
         self.state = state
         self._scripts = scripts
-        self._draws = self._drawn(given, seed)
+        self._draws = self._draw_parameters(given, seed)
         self._before = [self._run(state, draw) for draw in self._draws]
 
     @property
@@ -98,7 +98,7 @@ class Effects:
         )
 
     @staticmethod
-    def _drawn(given: Calibrated, seed: int) -> list[dict[str, str]]:
+    def _draw_parameters(given: Calibrated, seed: int) -> list[dict[str, str]]:
         """Return the parameters of the machine as it is, and of those that are drawn."""
         varied, dice = intervals(given), random.Random(seed)
         return [{}, *(drawn_settings(varied, {}, dice) for _ in range(DRAWS if varied else 0))]

@@ -104,7 +104,7 @@ def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words:
     ]
     title = f"calibrated from {seen.arm.name} of {seen.run.id}"
     machine = Machine(title, parameters, scheduler, device, statements, [*seen.steps.notes, *notes, *device.notes], [])
-    return _fitted(machine, seen, costs, on_progress)
+    return _fit(machine, seen, costs, on_progress)
 
 
 def _device(seen: Observed, costs: Costs) -> LogDevice:
@@ -168,7 +168,7 @@ def table(values: Floats) -> JsonObject:
     return {"kind": "measured", "probability": [round(p, 8) for p in places], "us": [float(us) for us in found]}
 
 
-def _fitted(machine: Machine, seen: Observed, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
+def _fit(machine: Machine, seen: Observed, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
     """Return the machine with the numbers for which it reproduces the arm."""
     found = match(machine.toml(), seen, machine.device.inside_us, on_progress=on_progress)
     undetermined, notes = [], list(machine.notes)

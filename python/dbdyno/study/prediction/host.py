@@ -49,12 +49,12 @@ def calibrate_host(speed: HostSpeed, *, scale: int) -> Machine:
         _client(system),
         *_wake(speed),
         *_flush(speed),
-        Parameter("insert_us_per_kb", REFERENCE.insert_us_per_kb * user, DEFAULT, _scaled(user), unit="us/KB"),
+        Parameter("insert_us_per_kb", REFERENCE.insert_us_per_kb * user, DEFAULT, _scale_source(user), unit="us/KB"),
         measured("others", speed.others, "busy cores while the probe slept, rounds"),
         *_delay(speed),
-        Parameter("cpu_factor", 1.0, DEFAULT, f"assumed interval: {_scaled(user)}", 1 / CARRIES, CARRIES),
+        Parameter("cpu_factor", 1.0, DEFAULT, f"assumed interval: {_scale_source(user)}", 1 / CARRIES, CARRIES),
         Parameter("cpu_sigma", 0.0, DEFAULT, "the spread of statements is in their delays"),
-        Parameter("statements", statements, DEFAULT, f"user {_scaled(user)}; kernel {_scaled(system)}"),
+        Parameter("statements", statements, DEFAULT, f"user {_scale_source(user)}; kernel {_scale_source(system)}"),
         Parameter("scripts", list(steps.scripts), DEFAULT, f"tpcb-like, scale {scale}, drawn"),
         Parameter("calibrated_sessions", 0, DEFAULT, "no run"),
     ]
@@ -65,7 +65,7 @@ def calibrate_host(speed: HostSpeed, *, scale: int) -> Machine:
         scheduler_parameters(speed.cores),
         device,
         statements,
-        [*_said(speed, user, system), *device.notes],
+        [*_sentences(speed, user, system), *device.notes],
         list(UNDETERMINED),
     )
 
@@ -76,7 +76,7 @@ def scales(speed: HostSpeed) -> tuple[float, float]:
     return work / REFERENCE.work_us, message / REFERENCE.message_us
 
 
-def _said(speed: HostSpeed, user: float, system: float) -> list[str]:
+def _sentences(speed: HostSpeed, user: float, system: float) -> list[str]:
     return [
         f"Against the processor of the defaults (AMD EPYC, virtual) work in user mode takes {user:.3g} times as long"
         f" here, and messages through the kernel {system:.3g} times.",
@@ -85,7 +85,7 @@ def _said(speed: HostSpeed, user: float, system: float) -> list[str]:
     ]
 
 
-def _scaled(factor: float) -> str:
+def _scale_source(factor: float) -> str:
     return f"PostgreSQL 15 on an AMD EPYC, times {factor:.3g}"
 
 
@@ -110,7 +110,9 @@ def _statement(text: str, user: float, system: float) -> JsonObject:
 
 def _client(system: float) -> Parameter:
     us = REFERENCE.client_us * system
-    return Parameter("client_us", us, DEFAULT, f"dbdyno's load: {_scaled(system)}", us / CARRIES, us * CARRIES, "us")
+    return Parameter(
+        "client_us", us, DEFAULT, f"dbdyno's load: {_scale_source(system)}", us / CARRIES, us * CARRIES, "us"
+    )
 
 
 def _wake(speed: HostSpeed) -> list[Parameter]:

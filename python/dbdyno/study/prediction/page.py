@@ -19,7 +19,7 @@ _STRUCTURES = ("statements", "scripts")
 
 def page_of(machine: Machine, seen: Observed) -> dict[str, object]:
     """Return the page about a machine that was calibrated from an arm."""
-    return {**_page(machine, _said(machine, seen)), "run": seen.run.id, "arm": seen.arm.name}
+    return {**_page(machine, _sentences(machine, seen)), "run": seen.run.id, "arm": seen.arm.name}
 
 
 def host_page_of(machine: Machine, speed: HostSpeed) -> dict[str, object]:
@@ -42,7 +42,7 @@ def _page(machine: Machine, sentences: list[str]) -> dict[str, object]:
     }
 
 
-def _said(machine: Machine, seen: Observed) -> list[str]:
+def _sentences(machine: Machine, seen: Observed) -> list[str]:
     blocks, waits = len(seen.measures.blocks), len(seen.waits["elapsed_ns"])
     said = [
         f"From {blocks} blocks of arm {seen.arm.name} ({seen.sessions} sessions, {seen.measures.of('transactions')}"

@@ -192,7 +192,7 @@ def sensitivity(
         "samples": samples,
         "rows": rows[:SHOWN],
         "left_out": max(len(rows) - SHOWN, 0),
-        "sentences": _said(rows, sessions),
+        "sentences": _sentences(rows, sessions),
     }
 
 
@@ -215,7 +215,7 @@ def _settings(varied: Sequence[Range], place: Sequence[float]) -> dict[str, str]
     return {own.path: repr(own.low + (own.high - own.low) * x) for own, x in zip(varied, place, strict=True)}
 
 
-def _said(rows: Sequence[JsonObject], sessions: int) -> list[str]:
+def _sentences(rows: Sequence[JsonObject], sessions: int) -> list[str]:
     said = []
     for name in ANSWERS:
         first = max(rows, key=lambda row: row[f"{name}_mu"])

@@ -94,7 +94,7 @@ def _start(
     runner: Callable[..., Runner],
 ) -> Run:
     with contextlib.ExitStack() as stack:
-        around = stack.enter_context(on_plan_hosts(plan, _around(stack, folder, progress, ways)))
+        around = stack.enter_context(on_plan_hosts(plan, _circumstances(stack, folder, progress, ways)))
         bench = stack.enter_context(held(opened(plan, around)))
         around.stopping.on_ask = bench.stop
         ready = bench.prepare(seed)
@@ -153,7 +153,7 @@ def resume(
             "asks first",
         )
     with contextlib.ExitStack() as stack:
-        around = replace(_around(stack, run.path.parent, progress, ways), cut=run, target=target)
+        around = replace(_circumstances(stack, run.path.parent, progress, ways), cut=run, target=target)
         around = stack.enter_context(on_plan_hosts(plan, around))
         bench = stack.enter_context(held(opened(plan, around)))
         around.stopping.on_ask = bench.stop
@@ -358,7 +358,7 @@ def tool_version() -> str:
     return VERSION
 
 
-def _around(
+def _circumstances(
     stack: contextlib.ExitStack, folder: Path, progress: Progress, ways: Mapping[str, Any] | None
 ) -> Circumstances:
     from dbdyno.bench.guardian import Guardian

@@ -130,7 +130,7 @@ class _Work:
         index, self.index = self.index, self.index + 1
         length_ns = max(0, min(length_ns, self.ends - time.monotonic_ns()))
         counts = "warmup" if name == FILL else "measure"
-        block = Recorder(self.run, _planned(index, counts), self.stopping, self.progress.tick, self.progress.note)
+        block = Recorder(self.run, _plan_block(index, counts), self.stopping, self.progress.tick, self.progress.note)
         report = block.wait(self._work(name, index, length_ns), name, self.probe.progress)
         if self.pending is not None:
             self.run.add_block(self.pending)
@@ -149,7 +149,7 @@ class _Work:
             self.pending = None
 
 
-def _planned(index: int, kind: str) -> PlannedBlock:
+def _plan_block(index: int, kind: str) -> PlannedBlock:
     return PlannedBlock(index, kind, index, len(PHASES), Timing("turns", 0, None, None, 0), 0)
 
 

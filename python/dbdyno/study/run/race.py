@@ -52,12 +52,12 @@ class RaceRunner(Runner):
             block = self.ready.blocks[planned.index]
             counts = block.kind == "measure"
             self._block(replace(block, among=tuple(self.race.alive)) if counts else block)
-            if counts and (end := self._seen(block.index)):
+            if counts and (end := self._process_block(block.index)):
                 break
             end = "blocks"
         self.run.save(race={**to_json(self.race, end, self.names), "failed": self.failed})
 
-    def _seen(self, index: int) -> str:
+    def _process_block(self, index: int) -> str:
         """Process the values of a block, and return why the race is over; empty if it goes on."""
         rows = dict(rows_of_block(self.run, index))
         for arm, share in failing(rows).items():

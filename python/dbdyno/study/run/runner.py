@@ -172,8 +172,8 @@ class Runner:
             flying: set[Future[Recorder]] = set()
             try:
                 while not self.stopping.asked:
-                    for planned in _next(waiting, threads - len(flying)):
-                        flying.add(pool.submit(self._apart, planned))
+                    for planned in _take_blocks(waiting, threads - len(flying)):
+                        flying.add(pool.submit(self._run_block, planned))
                     if not flying:
                         break
                     done, flying = wait(flying, TICK_S, FIRST_COMPLETED)
@@ -188,7 +188,7 @@ class Runner:
                         self._keep_apart(future.result())
         self.stopping.check()
 
-    def _apart(self, planned: PlannedBlock) -> Recorder:
+    def _run_block(self, planned: PlannedBlock) -> Recorder:
         recorder = self._recorder(planned)
         with self.bench.watch(recorder):
             self.bench.run(planned.turns, recorder)
@@ -198,5 +198,5 @@ class Runner:
         self._keep(recorder, recorder.planned.turns, {**joined(recorder.reports), **recorder.own})
 
 
-def _next(waiting: Iterator[PlannedBlock], most: int) -> list[PlannedBlock]:
+def _take_blocks(waiting: Iterator[PlannedBlock], most: int) -> list[PlannedBlock]:
     return [planned for _, planned in zip(range(most), waiting, strict=False)]

@@ -85,7 +85,7 @@ def _turns(run: Run, blocks: list[Block], rows: list[tuple[Any, ...]]) -> tuple[
     kept = []
     for block in blocks:
         both = [changes(*found.get((block.index, name), ([], []))) for name in names]
-        counting = _counting(block, both, cells)
+        counting = _counting_cells(block, both, cells)
         if not counting:
             continue
         kept.append(block)
@@ -94,7 +94,7 @@ def _turns(run: Run, blocks: list[Block], rows: list[tuple[Any, ...]]) -> tuple[
     return turns, kept
 
 
-def _counting(block: Block, both: list[list[Change]], cells: set[str]) -> set[str]:
+def _counting_cells(block: Block, both: list[list[Change]], cells: set[str]) -> set[str]:
     """Return the cells whose counters are valid in every turn of a block."""
     wrong = {cell for turn in block.report["turns"] for cell in turn["wrong"]}
     for moved in both:
@@ -117,9 +117,9 @@ def _arm(run: Run, at: int, turns: list[Turn]) -> ArmRow:
     """Return an arm of the model; its operations are the redo writes that the cells counted."""
     about = run.manifest.arms[at]
     texts = set(about["changes"].values())
-    writes = math.fsum(_known(turn.of("FL_RQ_W") for turn in turns))
-    times = math.fsum(_known(turn.of("FL_RQ_TM_W") for turn in turns))
-    rates = list(_known(turn.values()["redo_rate"] for turn in turns))
+    writes = math.fsum(_known_values(turn.of("FL_RQ_W") for turn in turns))
+    times = math.fsum(_known_values(turn.of("FL_RQ_TM_W") for turn in turns))
+    rates = list(_known_values(turn.values()["redo_rate"] for turn in turns))
     return {
         "index": at,
         "name": about["name"],
@@ -140,7 +140,7 @@ def _arm(run: Run, at: int, turns: list[Turn]) -> ArmRow:
     }
 
 
-def _known(values: Iterator[float]) -> Iterator[float]:
+def _known_values(values: Iterator[float]) -> Iterator[float]:
     return (value for value in values if not math.isnan(value))
 
 

@@ -168,7 +168,7 @@ def _outliers(model: Model, turns: list[list[Turn]], level: float) -> Iterator[s
                 f"{name}: {row['prevented']:,} of {slow:,} outliers of the disk were prevented by "
                 f"flash ({100 * row['prevented'] / slow:.1f} %)."
             )
-    rates = [[_left(turn) for turn in own] for own in turns]
+    rates = [[_slow_on_both(turn) for turn in own] for own in turns]
     if not all(math.isfinite(rate) for own in rates for rate in own):
         return
     means = [sum(own) / len(own) for own in rates]
@@ -181,7 +181,7 @@ def _outliers(model: Model, turns: list[list[Turn]], level: float) -> Iterator[s
     yield f"{text}."
 
 
-def _left(turn: Turn) -> float:
+def _slow_on_both(turn: Turn) -> float:
     """Return the outliers per million redo writes that were slow on both copies, or bypassed the flash log."""
     slow = turn.of("FL_ACTUAL_OUTLIERS") + turn.of("FL_SKIP_OUTLIERS")
     writes = turn.of("FL_RQ_W")
@@ -224,7 +224,7 @@ def _gates(model: Model, run: Run, turns: list[list[Turn]], blocks: list[Block])
     yield gates.blocks_missing(len(blocks), run.measured_blocks() - len(blocks))
     yield _work(turns)
     if model["kind"] != "aa":
-        yield from _switched(run, turns)
+        yield from _switch_gates(run, turns)
     yield _identity(turns)
     values = {m.name: [[t.values()[m.name] for t in own] for own in turns] for m in METRICS}
     at_s = [(block.started_ns - blocks[0].started_ns) / 1e9 for block in blocks]
@@ -248,7 +248,7 @@ def _work(turns: list[list[Turn]]) -> Gate:
     )
 
 
-def _switched(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
+def _switch_gates(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
     """Yield gates on whether the share of writes that raced changed with the plan."""
     from dbdyno.stats.gates import Gate
 

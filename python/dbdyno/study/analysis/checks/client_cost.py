@@ -36,13 +36,13 @@ def _each_ns(measures: Measures) -> Iterator[tuple[str, float]]:
 
     A single arm with dbdyno's own client gets the rest of the block's CPU.
     """
-    ours = [arm for arm in measures.arms if not any("client_cpu_ns" in own for own in _of(arm))]
+    ours = [arm for arm in measures.arms if not any("client_cpu_ns" in own for own in _reports_of(arm))]
     if len(ours) == len(measures.arms):
         return
     for arm in measures.arms:
-        count = sum(own["transactions"] for own in _of(arm))
+        count = sum(own["transactions"] for own in _reports_of(arm))
         if arm not in ours:
-            used = sum(own.get("client_cpu_ns", 0) for own in _of(arm))
+            used = sum(own.get("client_cpu_ns", 0) for own in _reports_of(arm))
         elif len(ours) == 1:
             used = sum(_left_ns(block) for block in arm.blocks)
         else:
@@ -51,7 +51,7 @@ def _each_ns(measures: Measures) -> Iterator[tuple[str, float]]:
             yield arm.label, used / count
 
 
-def _of(arm: ArmMeasures) -> Iterator[TableRow]:
+def _reports_of(arm: ArmMeasures) -> Iterator[TableRow]:
     """Return the arm's entries in the reports of its blocks."""
     return (own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number)
 

@@ -96,7 +96,7 @@ def withheld(found: Sequence[Gate], measures: Measures, judge: Judging) -> dict[
         base = measures.arms[arm.base]
         own = [gate for gate in against if gate.arm in ("", arm.label, base.label)]
         if own and (arm.base != at or len(measures.arms) == 1):
-            dead = not _succeeded(arm) or not _succeeded(base)
+            dead = not _any_succeeded(arm) or not _any_succeeded(base)
             own.sort(key=lambda gate: not gate.reason.startswith("All "))
             without[arm.label] = Withheld(own[0].reason, "failed" if dead else "no verdict")
     return without
@@ -138,7 +138,7 @@ def conditions(run: Run, measures: Measures, virtual: bool) -> list[Caution]:
     return list(_conditions(run, measures, virtual))
 
 
-def _succeeded(arm: ArmMeasures) -> bool:
+def _any_succeeded(arm: ArmMeasures) -> bool:
     return bool(arm.of("transactions") or not arm.of("failed"))
 
 
@@ -150,11 +150,11 @@ def between(of: Examined) -> Iterator[Gate]:
 
     measures, judge = of.measures, of.judge
     compared = [(arm, measures.arms[arm.base]) for _, arm in measures.compared()]
-    yield from _lost(of)
+    yield from _loss_gates(of)
     yield from answers.gates(measures)
     if not compared:
         return
-    if all(map(_succeeded, measures.arms)):
+    if all(map(_any_succeeded, measures.arms)):
         if of.kind != "tune":  # a race keeps its level at every block
             yield gates.enough_blocks(of.blocks, judge["level"])
         batches = min(len(arm.blocks) for arm in measures.arms) // measures.batch_size(judge["headline"])
@@ -195,7 +195,7 @@ def batches_of_p99(measures: Measures) -> int:
     return min(len(arm.blocks) for arm in measures.arms) // measures.batch_size("p99")
 
 
-def _lost(of: Examined) -> Iterator[Gate]:
+def _loss_gates(of: Examined) -> Iterator[Gate]:
     """Yield gates for failed transactions and, in an open loop, dropped arrivals: alone and compared with the base."""
     from dbdyno.stats.gates_lost import ERRORS
 

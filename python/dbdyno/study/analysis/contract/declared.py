@@ -316,11 +316,11 @@ def table() -> str:
     rows = ["| key | holds |", "|---|---|"]
     for one in fields(Analysis):
         says, record = one.metadata["says"], one.metadata["record"]
-        parts = ", ".join(_named(part) for part in fields(record)) if record is not None else ""
+        parts = ", ".join(_name_of(part) for part in fields(record)) if record is not None else ""
         rows.append(f"| `{one.name}` | {' '.join(word for word in (says, parts) if word)} |")
     return "\n".join(rows)
 
 
-def _named(part: Any) -> str:
+def _name_of(part: Any) -> str:
     says = part.metadata["says"]
     return f"`{part.name}` ({says})" if says else f"`{part.name}`"

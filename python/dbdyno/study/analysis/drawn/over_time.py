@@ -63,7 +63,7 @@ def over_time(connection: Any, run: Run, measures: Measures) -> list[OverTime]:
         (arm, block): (at_s[block] + max(0.0, (own.began_ns - started[block]) / 1e9), own.seconds)
         for (arm, block), own in stretches.items()
     }
-    for measure, unit, at, block, value in (*_used(measures), *_touched(connection, run, measures)):
+    for measure, unit, at, block, value in (*_resource_points(measures), *_block_points(connection, run, measures)):
         whole = at_s[block.index], (block.ended_ns - block.started_ns) / 1e9
         points[measure, unit, at].append((*spans.get((measures.arms[at].name, block.index), whole), value))
     for (arm, index), own in sorted(stretches.items(), key=lambda it: it[1].began_ns):
@@ -79,7 +79,7 @@ Point = tuple[str, str, int, Block, float]
 """A measure, its unit, the index of the arm among those judged, the block, the value."""
 
 
-def _used(measures: Measures) -> Iterator[Point]:
+def _resource_points(measures: Measures) -> Iterator[Point]:
     """Yield the resources of a transaction of each arm's sessions or programs, by block, if the bench measured them."""
     for at, arm in enumerate(measures.arms):
         for block in arm.blocks:
@@ -94,7 +94,7 @@ def _used(measures: Measures) -> Iterator[Point]:
                     yield measure, "bytes", at, block, own[name] / count
 
 
-def _touched(connection: Any, run: Run, measures: Measures) -> Iterator[Point]:
+def _block_points(connection: Any, run: Run, measures: Measures) -> Iterator[Point]:
     """Yield the blocks that a transaction of each arm touched, by block of the run."""
     counted = counted_by_block(connection, run, measures)
     for at, arm in enumerate(measures.arms):

@@ -60,12 +60,12 @@ def of_run(connection: Any, measures: Measures, level: float) -> list[DatabaseRo
     rows: list[DatabaseRow] = []
     for at, arm in enumerate(measures.arms):
         looks = list(by_arm.get(arm.name, {}).values())
-        for database in sorted({name for look in looks for name in look}, key=_first):
+        for database in sorted({name for look in looks for name in look}, key=_sort_key):
             rows.append({"arm": at, "database": database, **_row(looks, database, level)})
     return rows
 
 
-def _first(name: str) -> tuple[bool, str]:
+def _sort_key(name: str) -> tuple[bool, str]:
     return name != "ORCL", name
 
 

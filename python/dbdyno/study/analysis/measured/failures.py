@@ -65,7 +65,7 @@ def of_run(connection: Any, measures: Measures) -> Failures:
     rows = [{**row, "arm": places[row["arm"]]} for row in rows if row["arm"] in places]
     of_commands: dict[tuple[Any, ...], int] = {}
     for row in rows:
-        key = _same(row)
+        key = _failure_key(row)
         own = (expected if row["expected"] else codes)[row["arm"]]
         if row["kind"] == TRANSACTION:
             own[row["sqlstate"]] = own.get(row["sqlstate"], 0) + row["failed"]
@@ -82,12 +82,12 @@ def of_run(connection: Any, measures: Measures) -> Failures:
             },
         )
         for row in rows
-        if row["kind"] != TRANSACTION or of_commands.get(_same(row), 0) < row["failed"]
+        if row["kind"] != TRANSACTION or of_commands.get(_failure_key(row), 0) < row["failed"]
     ]
     return Failures(told, codes, expected)
 
 
-def _same(row: dict[str, object]) -> tuple[Any, ...]:
+def _failure_key(row: dict[str, object]) -> tuple[Any, ...]:
     """Return the columns that are equal in the row of a failed command and in the row of its failed transaction."""
     return row["arm"], row["sqlstate"], row["vendor_code"], row["message"], row["expected"]
 

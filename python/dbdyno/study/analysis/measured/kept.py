@@ -88,7 +88,7 @@ def result_of(run: Run, machine: Mapping[str, object], commit: str = "") -> Json
         "commit": commit,
         "engine": _engine(run),
         "manifest": manifest,
-        "blocks": [{"index": one.index, "canaries": _rounded(one.canaries)} for one in blocks],
+        "blocks": [{"index": one.index, "canaries": _round_values(one.canaries)} for one in blocks],
         "values": {
             arm.name: {name: [_number(value) for value in arm.values[name]] for name in NAMES if name in arm.values}
             for arm in measures.arms
@@ -158,5 +158,5 @@ def _number(value: float) -> float | None:
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
 
 
-def _rounded(values: Mapping[str, float]) -> dict[str, float]:
+def _round_values(values: Mapping[str, float]) -> dict[str, float]:
     return {name: float(f"{value:.{DIGITS}g}") for name, value in values.items() if math.isfinite(value)}

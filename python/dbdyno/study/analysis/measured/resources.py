@@ -70,8 +70,10 @@ def of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceRow]:
         seen = [own for own in reports if "user_ns" in own]
         count = sum(own["transactions"] for own in seen)
         if count:
-            used = cast("ResourceRow", {"arm": arm.number, **{name: _each(seen, name, count) for name in COSTS}})
-            rows.append({**_exact(used, _each(seen, ON_CPU, count)), **_kept(reports)})
+            used = cast(
+                "ResourceRow", {"arm": arm.number, **{name: _per_operation(seen, name, count) for name in COSTS}}
+            )
+            rows.append({**_exact(used, _per_operation(seen, ON_CPU, count)), **_cache_row(reports)})
     blocks = _blocks(connection, run, measures)
     log = _log(connection, measures)
     for row in rows:
@@ -80,7 +82,7 @@ def of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceRow]:
     return rows
 
 
-def _kept(reports: list[Mapping[str, Any]]) -> ResourceRow:
+def _cache_row(reports: list[Mapping[str, Any]]) -> ResourceRow:
     """Return what a session of an arm cached at the end of the last block; empty if no server reported it."""
     last: JsonObject = next((own for own in reversed(reports) if KEPT[0] in own), {})
     return cast("ResourceRow", {name: last[name] for name in KEPT if name in last})
@@ -164,23 +166,23 @@ def sentences(model: Model, measures: Measures) -> list[str]:
         return []
     names = {row["arm"]: model["arms"][row["arm"]]["name"] for row in rows.values()}
     if len(pairs) <= ARMS_REPORTED:
-        told = [f"CPU of a transaction with {names[a['arm']]}: {_against(a, b)}." for a, b in pairs]
+        told = [f"CPU of a transaction with {names[a['arm']]}: {_comparison_text(a, b)}." for a, b in pairs]
     else:
         ranked = sorted(rows.values(), key=_cpu)
-        least, most = (f"{_used(row)} with {names[row['arm']]}" for row in (ranked[0], ranked[-1]))
+        least, most = (f"{_usage_text(row)} with {names[row['arm']]}" for row in (ranked[0], ranked[-1]))
         told = [f"CPU of a transaction: from {least} to {most}."]
     caches = _caches(list(rows.values()), names)
     return [
         *told,
-        *_planned(list(rows.values()), names),
+        *_planning_sentences(list(rows.values()), names),
         *caches,
-        *_bloated(pairs, names),
+        *_bloat_sentences(pairs, names),
         # The kernel counts no reads from a modelled device as reads from the storage.
         *([] if model.get("volumes") else _read(list(rows.values()), names)),
     ]
 
 
-def _planned(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
+def _planning_sentences(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
     """Return sentences on planning, if the server counted it: how often statements were planned, and for how long."""
     from dbdyno.stats.wording import duration
 
@@ -218,7 +220,7 @@ def _hits(row: ResourceRow) -> str:
     return f"{100 * part:.3g} %"
 
 
-def _bloated(pairs: list[tuple[ResourceRow, ResourceRow]], names: dict[int, str]) -> list[str]:
+def _bloat_sentences(pairs: list[tuple[ResourceRow, ResourceRow]], names: dict[int, str]) -> list[str]:
     """Return a sentence on arms whose transactions touch more blocks than their base's: for each base the worst."""
     most: dict[int, tuple[float, str]] = {}
     for row, base in pairs:
@@ -251,15 +253,15 @@ def _read(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
     return [f"Sessions read from the storage with {shown}{others}."]
 
 
-def _against(row: ResourceRow, base: ResourceRow) -> str:
+def _comparison_text(row: ResourceRow, base: ResourceRow) -> str:
     from dbdyno.stats.wording import FACTOR_FROM, duration
 
     times = _cpu(row) / _cpu(base)
     change = f"{times:.3g} times the" if times >= FACTOR_FROM else f"{100 * (times - 1):+.1f} % against"
-    return f"{_used(row)}, {change} {duration(_cpu(base))}"
+    return f"{_usage_text(row)}, {change} {duration(_cpu(base))}"
 
 
-def _used(row: ResourceRow) -> str:
+def _usage_text(row: ResourceRow) -> str:
     from dbdyno.stats.wording import duration
 
     return f"{duration(_cpu(row))} ({100 * row['system_ns'] / _cpu(row):.0f} % of it in the system)"
@@ -269,6 +271,6 @@ def _cpu(row: ResourceRow) -> float:
     return float(row["user_ns"] + row["system_ns"])
 
 
-def _each(reports: list[Mapping[str, Any]], name: str, count: int) -> float | None:
+def _per_operation(reports: list[Mapping[str, Any]], name: str, count: int) -> float | None:
     known = [own[name] for own in reports if name in own]
     return sum(known) / count if known else None

@@ -41,7 +41,7 @@ def put(model: Model, found: list[tuple[str, Columns]]) -> None:
     several = len(found) > 1
     curves, verdicts = [], []
     for at, (label, columns) in enumerate(found):
-        curve, verdict = _fitted(columns, model if not at else {"engine": {"settings": []}})
+        curve, verdict = _fit(columns, model if not at else {"engine": {"settings": []}})
         if curve is not None:
             curves.append({"arm": at, **curve})
         if several:
@@ -56,7 +56,7 @@ def put(model: Model, found: list[tuple[str, Columns]]) -> None:
     model["verdict"] = {**first, "sentences": [*first["sentences"], *others]}
 
 
-def _fitted(columns: Columns, model: Model) -> tuple[dict[str, object] | None, VerdictRow]:
+def _fit(columns: Columns, model: Model) -> tuple[dict[str, object] | None, VerdictRow]:
     """Return the curve of one arm for the figure, or None if none can be fitted, and its verdict."""
     from dbdyno.stats.curve import fit_curve
 

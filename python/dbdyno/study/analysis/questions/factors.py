@@ -85,7 +85,7 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
 
     about, judge = levels_of(run), run.manifest.plan["judge"]
     metric, names = metric_named(headline), list(run.manifest.plan["factors"])
-    values = _better(measures, headline, metric.higher_is_better)
+    values = _larger_is_better(measures, headline, metric.higher_is_better)
     drifted = drifted_at(measures, run, headline)
     at_s = None if drifted is None else drifted[: len(values)]
     groups = list(_groups(about, names))
@@ -98,7 +98,7 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
             continue
         own = _curve(factor, held, arms, about, found)
         comparisons, blocks = comparisons + found.pairs, min(blocks, found.blocks)
-        own["where"] = _where(own)
+        own["where"] = _held_levels(own)
         own["law"] = _law(own, measures, values, judge["level"], headline)
         curves.append(own)
     axis = judge.get("factor") or axis_of(about)
@@ -123,7 +123,7 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
         verdict["decision"] = PROVISIONAL
 
 
-def _better(measures: Measures, headline: str, higher: bool) -> Array:
+def _larger_is_better(measures: Measures, headline: str, higher: bool) -> Array:
     """Return an array of blocks by arms in which larger is better."""
     import numpy as np
 
@@ -209,7 +209,7 @@ def _law(curve: Mapping[str, Any], measures: Measures, values: Array, level: flo
     if None in xs:
         return None
     arms, is_load = [row["arm"] for row in curve["levels"]], curve["factor"] in LOADS
-    given = _better(measures, "throughput", True) if is_load else values
+    given = _larger_is_better(measures, "throughput", True) if is_load else values
     kinds = [kind for kind, _ in _read([row["level"] for row in curve["levels"]])]
     word = _WORDS[kinds[0]] if kinds else "{:.3g}".format
     is_rate = is_load or headline == "throughput"
@@ -247,11 +247,11 @@ def _interactions(
             "high": found.high,
             "certain": found.is_certain,
             "none": found.is_none,
-            "sentence": _together(one, other, mine, yours, found),
+            "sentence": _interaction_text(one, other, mine, yours, found),
         }
 
 
-def _together(one: str, other: str, mine: list[str], yours: list[str], found: Interaction) -> str:
+def _interaction_text(one: str, other: str, mine: list[str], yours: list[str], found: Interaction) -> str:
     step = f"{said(other, yours[found.to])} instead of {yours[found.base]}"
     least, most = (
         f"{change_of(found.effects[at], higher_is_better=True)} at {said(one, mine[at])}"
@@ -296,9 +296,11 @@ def _verdict(factors: JsonObject, judge: Judging) -> VerdictRow:
     own = _of_axis(factors)
     if not own:
         return {"decision": "unclear", "headline": "No factor has two levels to compare.", "sentences": []}
-    told = [_at(curve, len(own) > 1) for curve in own]
+    told = [_curve_sentence(curve, len(own) > 1) for curve in own]
     others = [
-        _at(curve, True) for curve in factors["curves"] if curve["factor"] != factors["axis"] and not curve["held"]
+        _curve_sentence(curve, True)
+        for curve in factors["curves"]
+        if curve["factor"] != factors["axis"] and not curve["held"]
     ]
     acting = [_capital(one["sentence"]) + "." for one in factors["interactions"]]
     laws = [
@@ -313,12 +315,12 @@ def _verdict(factors: JsonObject, judge: Judging) -> VerdictRow:
     return {"decision": decision, "headline": told[0], "sentences": [one for one in sentences if one]}
 
 
-def _where(curve: Mapping[str, Any]) -> str:
+def _held_levels(curve: Mapping[str, Any]) -> str:
     held = ", ".join(said(name, level) for name, level in curve["held"].items())
     return f"at {held}" if held else ""
 
 
-def _at(curve: Mapping[str, Any], several: bool) -> str:
+def _curve_sentence(curve: Mapping[str, Any], several: bool) -> str:
     return _sentence(curve, curve["sentence"]) if several else _capital(curve["sentence"]) + "."
 
 

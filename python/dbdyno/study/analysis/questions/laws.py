@@ -59,12 +59,12 @@ def law_of(
         "holds": found.holds,
         "farthest": found.farthest,
         "parameters": {name: asdict(own) for name, own in found.parameters.items()},
-        "sentence": _said(factor, found, max(xs), word),
+        "sentence": _law_sentence(factor, found, max(xs), word),
         "drawn": drawn,
     }
 
 
-def _said(factor: str, found: Law, last: float, word: Word) -> str:
+def _law_sentence(factor: str, found: Law, last: float, word: Word) -> str:
     if not found.holds:
         return f"no simple law: the nearest, {found.law}, misses a level by {100 * found.farthest:.0f} %"
     off = f"within {max(100 * found.farthest, 0.1):.2g} %"

@@ -104,7 +104,7 @@ def add(model: Model, measures: Measures, run: Run, without: Mapping[str, Withhe
         verdict["headline"] = _headline(rows, sized, judge["threshold"])
         enough = enough_blocks(len(measures.arms[0].blocks), judge["level"])
         verdict["decision"] = PROVISIONAL if enough.ok is False else "found"
-    verdict["sentences"] = [f"{_named(row, sized)}: {row['sentence']}" for row in rows]
+    verdict["sentences"] = [f"{_row_name(row, sized)}: {row['sentence']}" for row in rows]
 
 
 def _groups(run: Run) -> Iterator[tuple[str, int, dict[Key, int]]]:
@@ -170,7 +170,7 @@ def _sentence(found: Mapping[str, Ratio], start: float) -> str:
     return "; ".join(told)
 
 
-def _named(row: OrderRow, sized: bool) -> str:
+def _row_name(row: OrderRow, sized: bool) -> str:
     title = TITLES.get(row["engine"], row["engine"])
     return f"{title}, {row['lines']:,} lines" if sized else title
 
@@ -182,12 +182,12 @@ def _headline(rows: list[OrderRow], sized: bool, matters: float) -> str:
     w = worst["written"]
     if w["low"] > 1 + matters:
         change = change_of(w["ratio"], w["low"], w["high"], higher_is_better=False)
-        cost = f"Nothing moved, a bad order is up to {change} ({_named(worst, sized)})."
+        cost = f"Nothing moved, a bad order is up to {change} ({_row_name(worst, sized)})."
     else:
         cost = f"In no engine a bad order surely costs more than {100 * matters:g} %."
-    gives = [_named(row, sized) for row in known if row["given_back"]["high"] < 1 / (1 + matters)]
-    leaves = [_named(row, sized) for row in known if row["left"]["low"] > 1 + matters]
-    harms = [_named(row, sized) for row in known if row["done"]["low"] > 1 + matters]
+    gives = [_row_name(row, sized) for row in known if row["given_back"]["high"] < 1 / (1 + matters)]
+    leaves = [_row_name(row, sized) for row in known if row["left"]["low"] > 1 + matters]
+    harms = [_row_name(row, sized) for row in known if row["done"]["low"] > 1 + matters]
     told = [cost]
     if gives:
         told.append(f"The optimizer makes it faster in {', '.join(gives)}.")

@@ -101,7 +101,7 @@ def account(traces: Traces) -> Account:
     _owners(traces)
     make_turns(traces)
     inside = _inside(traces)
-    parts = _calls(traces, inside) + inside + _between(traces)
+    parts = _calls(traces, inside) + inside + _parts_between_calls(traces)
     sessions = traces.rows(
         """
         select count(*) as sessions, coalesce(sum(elapsed_ns), 0)::bigint as elapsed,
@@ -195,7 +195,7 @@ def _inside(traces: Traces) -> list[Part]:
     return [Part(row["owner"], row["event"], row["kind"], row["count"], row["time"]) for row in rows]
 
 
-def _between(traces: Traces) -> list[Part]:
+def _parts_between_calls(traces: Traces) -> list[Part]:
     """Return the waits between calls: round trips, and database waits such as `log file sync`."""
     rows = traces.rows(
         f"""

@@ -85,14 +85,14 @@ class Explained:
     @property
     def response_ns(self) -> tuple[float, float]:
         """Return the response times on the scale of the comparison [ns]."""
-        return self._scaled("response_ns")
+        return self._scaled_pair("response_ns")
 
     @property
     def database_ns(self) -> tuple[float, float]:
         """Return the database times on the scale of the comparison [ns]."""
-        return self._scaled("database_ns")
+        return self._scaled_pair("database_ns")
 
-    def _scaled(self, name: str) -> tuple[float, float]:
+    def _scaled_pair(self, name: str) -> tuple[float, float]:
         found = [getattr(account, name) * scale for account, scale in zip(self.accounts, self.scales, strict=True)]
         return found[0], found[1]
 

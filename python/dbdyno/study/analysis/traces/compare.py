@@ -78,12 +78,12 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
     explained = explain((one.account, two.account), known, (holders(base), holders(other)))
     blocks, values, numbers = (one.blocks, two.blocks), (one.values, two.values), (one.numbers, two.numbers)
     comparisons = _comparisons(sets, numbers, blocks, explained, asked)
-    used = _used(comparisons[0].metric, numbers, blocks, explained, asked)
+    used = _blocks_used(comparisons[0].metric, numbers, blocks, explained, asked)
     verdict = decide({asked.names[1]: comparisons}, baseline=asked.names[0], headline=comparisons[0].metric)
     why = reasons(explained, asked.names)
     counted = "executions" if _per(explained, blocks) != "transaction" else "transactions"
-    once = _once(sets, explained) if unit == "batch" and not asked.event else 0.0
-    changed = rows_of(explained.changes, _judged(sets, explained, asked), explained.response_ns)
+    once = _share_of_single_calls(sets, explained) if unit == "batch" and not asked.event else 0.0
+    changed = rows_of(explained.changes, _compare_statements(sets, explained, asked), explained.response_ns)
     _add_steps(sets, changed)
     model: Model = {
         "schema": SCHEMA,
@@ -257,7 +257,7 @@ def _values(numbers: tuple[Numbers, Numbers], name: str, per: str) -> tuple[Any,
     return one, two
 
 
-def _used(
+def _blocks_used(
     metric: str,
     numbers: tuple[Numbers, Numbers],
     blocks: tuple[Blocks, Blocks],
@@ -292,7 +292,7 @@ def _totals(sets: Sets, what: What, label: str, explained: Explained, asked: Que
     )
 
 
-def _once(sets: Sets, explained: Explained) -> float:
+def _share_of_single_calls(sets: Sets, explained: Explained) -> float:
     """Return the share of the difference that comes from calls and waits made once."""
     from dbdyno.stats.stratified import once
 
@@ -304,7 +304,7 @@ def _once(sets: Sets, explained: Explained) -> float:
     return abs(sides[1] - sides[0]) / difference if difference else 0.0
 
 
-def _judged(sets: Sets, explained: Explained, asked: Question) -> dict[str, ComparisonRow]:
+def _compare_statements(sets: Sets, explained: Explained, asked: Question) -> dict[str, ComparisonRow]:
     """Return, for each statement of both sets, the comparison of its time per execution."""
     from dbdyno.stats.blocks import decide_one, row_of
     from dbdyno.stats.decide import benjamini_hochberg

@@ -60,7 +60,7 @@ def compare_lines(
     found: list[tuple[LineRow, BlockComparison]] = []
     for family in FAMILIES:
         sides = tuple(side[family] for side in lines)
-        about = _about(sets, family)
+        about = _names_of(sets, family)
         for name in _names(sides):
             row = _row(family, name, about.get(name, {}), sides, scales)
             rows.append(row)
@@ -132,9 +132,9 @@ def _compare(
         if cut.unit == "batch":  # the number of waits or calls is fixed, only their length varies
             amounts["per_execution"] = line.mean * line.count * scale
         else:
-            amounts["per_execution"] = _over(line.time, executed)
-            amounts["count_per_s"] = _over(line.n, cut.seconds)
-            amounts["time_per_s"] = _over(line.time, cut.seconds)
+            amounts["per_execution"] = _ratio(line.time, executed)
+            amounts["count_per_s"] = _ratio(line.n, cut.seconds)
+            amounts["time_per_s"] = _ratio(line.time, cut.seconds)
         values.append(amounts)
     # The count in a block is uncertain by half an event at its ends.
     fewest = min(float(side[name].n.mean()) for side in sides)
@@ -180,7 +180,7 @@ def judge(
     return compare_unpaired(*values, higher_is_better=False, in_order=in_order, sd_least=sd_least, **more)  # type: ignore[arg-type]
 
 
-def _over(values: Array, by: Array) -> Array:
+def _ratio(values: Array, by: Array) -> Array:
     import numpy as np
 
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -193,7 +193,7 @@ def _counts(values: Array) -> int:
     return int(np.sum(np.isfinite(values) & (values > 0)))
 
 
-def _about(sets: tuple[Traces, Traces], family: str) -> dict[str, dict[str, str | None]]:
+def _names_of(sets: tuple[Traces, Traces], family: str) -> dict[str, dict[str, str | None]]:
     """Return the class of each event, or the text of each statement."""
     query = {
         "event": "select event as line, any_value(class) as class from waits group by event",

@@ -47,14 +47,14 @@ def pair(sets: tuple[Traces, Traces], pattern: str) -> Pairs:
     keys = tuple(sorted(set(sides[0]) & set(sides[1]), key=_natural))
     if not keys:
         raise TraceError(
-            f"{pattern!r} does not pair any file: it finds {_some(sides[0])} in the first set, "
-            f"{_some(sides[1])} in the other",
+            f"{pattern!r} does not pair any file: it finds {_some_keys(sides[0])} in the first set, "
+            f"{_some_keys(sides[1])} in the other",
             where="--pair",
             next_step="put brackets around a part of the name that is the same on both sides",
         )
     for traces, files in zip(sets, sides, strict=True):
         _restrict(traces, [(file, at) for at, key in enumerate(keys) for file in files[key]])
-    return Pairs(keys, (sides[0], sides[1]), tuple(_alone(sets, sides, keys)))
+    return Pairs(keys, (sides[0], sides[1]), tuple(_unpaired_files(sets, sides, keys)))
 
 
 def _files(traces: Traces, pattern: re.Pattern[str]) -> dict[str, list[int]]:
@@ -73,13 +73,15 @@ def _natural(key: str) -> list[tuple[int, str]]:
     return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", key)]
 
 
-def _some(files: dict[str, list[int]]) -> str:
+def _some_keys(files: dict[str, list[int]]) -> str:
     keys = sorted(files, key=_natural)
     more = ", …" if len(keys) > NAMED else ""
     return ", ".join(map(repr, keys[:NAMED])) + more if keys else "nothing"
 
 
-def _alone(sets: tuple[Traces, Traces], sides: tuple[dict[str, list[int]], ...], keys: tuple[str, ...]) -> list[str]:
+def _unpaired_files(
+    sets: tuple[Traces, Traces], sides: tuple[dict[str, list[int]], ...], keys: tuple[str, ...]
+) -> list[str]:
     found = []
     for traces, files in zip(sets, sides, strict=True):
         paired = {file for key in keys for file in files[key]}

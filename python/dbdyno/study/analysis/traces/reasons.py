@@ -31,7 +31,7 @@ def reasons(explained: Explained, names: tuple[str, str]) -> list[dict[str, obje
             "code": cause.code,
             "about": cause.about,
             "effect_ns": cause.effect_ns,
-            "text": f"{signed(cause.effect_ns)}: {_words(cause, explained, names)}{_behind(cause, explained)}",
+            "text": f"{signed(cause.effect_ns)}: {_words(cause, explained, names)}{_holders_text(cause, explained)}",
             "counts": cause.counts,
             "times_ns": cause.times_ns,
             "held_ns": cause.held_ns,
@@ -46,7 +46,7 @@ def signed(ns: float) -> str:
     return f"{'+' if ns > 0 else '-'}{duration(abs(ns))}"
 
 
-def _behind(cause: Cause, explained: Explained) -> str:
+def _holders_text(cause: Cause, explained: Explained) -> str:
     """Return who waited for locks during the cause; for a wait for locks, what the holders did."""
     before, after = cause.held_ns
     if abs(after - before) >= HELD_LEAST * abs(cause.effect_ns) > 0:
@@ -118,11 +118,11 @@ def _round_trips(cause: Cause, explained: Explained) -> str:
     fetched = [_rows_a_fetch(explained, at) for at in (0, 1)]
     why = ""
     if all(fetched) and differ(fetched[0], fetched[1]):
-        why = f": {number(fetched[1])} rows a fetch instead of {number(fetched[0])}{_mostly(explained)}"
+        why = f": {number(fetched[1])} rows a fetch instead of {number(fetched[0])}{_main_statement(explained)}"
     return f"{number(counts[1])} round trips instead of {number(counts[0])}{why}"
 
 
-def _mostly(explained: Explained) -> str:
+def _main_statement(explained: Explained) -> str:
     """Return the statement with most of the change of the round trips, if there is one."""
     found = _changes_by_owner(explained, ROUND_TRIP, lambda part: part.count)
     whole = sum(found.values())
@@ -195,7 +195,7 @@ def _executions(change: Change, explained: Explained, names: tuple[str, str]) ->
     return f"{statement(change)} is executed {number(two)} times instead of {number(one)}{per}"
 
 
-def _only(change: Change, explained: Explained, names: tuple[str, str]) -> str:
+def _only_in_one(change: Change, explained: Explained, names: tuple[str, str]) -> str:
     at = int(change.sides[1] is not None)
     side = change.sides[at]
     times = f", executed {number(side.executions)} times" if side else ""
@@ -231,6 +231,6 @@ _STATEMENTS = {
     "rows": _rows,
     "gets": _gets,
     "executions": _executions,
-    "new": _only,
-    "gone": _only,
+    "new": _only_in_one,
+    "gone": _only_in_one,
 }

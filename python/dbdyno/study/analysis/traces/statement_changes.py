@@ -122,11 +122,11 @@ def changes(
         sides = (accounts[0].statements.get(key), accounts[1].statements.get(key))
         about = known.get(key) or Known(key, "", (1, 1))
         bare = Change(about, sides, scales, ())
-        found[key] = Change(about, sides, scales, tuple(_what(bare)))
+        found[key] = Change(about, sides, scales, tuple(_changed_figures(bare)))
     return found
 
 
-def _what(change: Change) -> list[str]:
+def _changed_figures(change: Change) -> list[str]:
     one, two = change.sides
     if one is None or two is None or not (one.executions or one.fetches) or not (two.executions or two.fetches):
         return ["new" if one is None or not one.executions else "gone"] if bool(one) != bool(two) else []

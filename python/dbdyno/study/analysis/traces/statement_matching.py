@@ -39,14 +39,14 @@ def match(sets: tuple[Traces, Traces], *, merge_literals: bool = False) -> dict[
 
     `merge_literals` matches all by their text, even those whose SQL_ID is in both sets.
     """
-    listed = [_listed(traces) for traces in sets]
+    listed = [_statements_of(traces) for traces in sets]
     shared = set() if merge_literals else set(listed[0]) & set(listed[1])
     keys: list[dict[str, str]] = []
     groups: dict[str, list[set[str]]] = {}
     for at, rows in enumerate(listed):
         keys.append({})
         for statement, row in rows.items():
-            group = statement if statement in shared else _folded(row)
+            group = statement if statement in shared else _matching_key(row)
             groups.setdefault(group, [set(), set()])[at].add(statement)
             keys[at][statement] = group
     known: dict[str, Known] = {}
@@ -72,7 +72,7 @@ class _Statement(TypedDict):
     command: int | None
 
 
-def _listed(traces: Traces) -> dict[str, _Statement]:
+def _statements_of(traces: Traces) -> dict[str, _Statement]:
     rows = traces.rows(
         """
         select c.statement, any_value(s.text) as text, any_value(s.force_match) as force_match,
@@ -84,7 +84,7 @@ def _listed(traces: Traces) -> dict[str, _Statement]:
     return {row["statement"]: cast("_Statement", row) for row in rows}
 
 
-def _folded(row: _Statement) -> str:
+def _matching_key(row: _Statement) -> str:
     """Return the key by which a statement is matched; a statement without a text matches no other."""
     text = row["text"] or row["force_match"]
     return "text " + folded(text) if text else "key " + str(row["statement"])

@@ -103,13 +103,13 @@ def owners_of(owners: dict[str, NDArray[Any]], waits: dict[str, NDArray[Any]]) -
         chosen = owners["rank"][mine] == rank
         # Of repeated indices the last one counts: backwards, that is the first in the turn.
         owner[turns[chosen][::-1]] = owners["owner"][mine[chosen]][::-1]
-    owner = _filled(owner, session[starts])
+    owner = _fill_owners(owner, session[starts])
     found = np.empty(waits["session"].size, dtype=np.int32)
     found[order[~is_owner] - many] = owner[turn[~is_owner]]
     return found
 
 
-def _filled(owner: Ints, session: Ints) -> Ints:
+def _fill_owners(owner: Ints, session: Ints) -> Ints:
     """Return the owners of turns in order, those without one with the owner before in the same session."""
     import numpy as np
 

@@ -88,8 +88,8 @@ def headline(explained: Explained, asked: Question) -> str:
             return f"{base} and {other} hold no time in the database."
         took = "takes" if whose else "took"
         return (
-            f"{whose}{other} {took} {compared(database)} {base} in the database: {_for(database)}. Response time is not"
-            " known: traced without waits."
+            f"{whose}{other} {took} {compared(database)} {base} in the database: {_times_text(database)}. Response"
+            " time is not known: traced without waits."
         )
     if min(response) <= 0:
         return f"{base} and {other} hold no time to compare."
@@ -98,13 +98,15 @@ def headline(explained: Explained, asked: Question) -> str:
     if min(database) <= 0:
         inside = ""
     elif abs(math.log(database[1] / database[0])) < math.log1p(asked.threshold):
-        inside = f" Database time: {_for(database)}, the same."
+        inside = f" Database time: {_times_text(database)}, the same."
     else:
-        inside = f" Database time: {_for(database)}, {compared(database).removesuffix(' as').removesuffix(' than')}."
-    return f"{whose}{other} {took} {compared(response)} {against}: {_for(response)} of response time.{inside}"
+        inside = (
+            f" Database time: {_times_text(database)}, {compared(database).removesuffix(' as').removesuffix(' than')}."
+        )
+    return f"{whose}{other} {took} {compared(response)} {against}: {_times_text(response)} of response time.{inside}"
 
 
-def _for(times: tuple[float, float]) -> str:
+def _times_text(times: tuple[float, float]) -> str:
     return f"{duration(times[1])} instead of {duration(times[0])}"
 
 
@@ -133,7 +135,7 @@ def _more_calls(explained: Explained, asked: Question) -> list[str]:
     if factor(ratio) < MANY_TIMES or not _is_other_mix(explained, at=1 if ratio > 1 else 0):
         return []
     often = f"{ratio:.3g} times" if ratio > 1 else f"1/{1 / ratio:.3g}"
-    whole = _for((float(one.response_ns), float(two.response_ns)))
+    whole = _times_text((float(one.response_ns), float(two.response_ns)))
     return [
         f"{asked.names[1]} holds {often} as many executions of the client as {asked.names[0]}: {two.executions:,} for"
         f" {one.executions:,}, each a message and its answer. If both did the same work: {whole} in all."
@@ -151,7 +153,7 @@ def _is_other_mix(explained: Explained, at: int) -> bool:
 def _event_sentence(lead: BlockComparison, asked: Question) -> str:
     if math.isnan(lead.ratio):
         return f"{asked.event}: too few waits to compare."
-    return f"{lead.label}: {_for((lead.base_value, lead.value))}, {lead.words}."
+    return f"{lead.label}: {_times_text((lead.base_value, lead.value))}, {lead.words}."
 
 
 def _main(why: list[JsonObject], explained: Explained) -> list[JsonObject]:

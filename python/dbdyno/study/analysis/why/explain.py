@@ -110,12 +110,14 @@ def explain(
         return replace(whole, withheld=withheld)
     pair = _pair(base, other, counts, stations, amount)
     if lack := _lack(split):
-        return replace(whole, withheld=lack[0], next=lack[1], notes=_counted(pair, split.blocks))
+        return replace(whole, withheld=lack[0], next=lack[1], notes=_slower_counter_sentences(pair, split.blocks))
     low, high = _interval(*split.amount([range(len(split.events))]), split.blocks, level)
     whole = replace(whole, low=float(low[0]), high=float(high[0]))
     if base is not None and low[0] <= 0 <= high[0]:
         small = "the difference of the mean times is no larger than its own uncertainty"
-        return replace(whole, withheld=small, next="more blocks", notes=_beside(base, other, counts, stations, amount))
+        return replace(
+            whole, withheld=small, next="more blocks", notes=_counter_sentences(base, other, counts, stations, amount)
+        )
     found = _causes(split, pair, amount, level)
     left, share = rest(amount, found)
     return replace(whole, causes=tuple(found), rest=left, rest_share=share, notes=_notes(split))
@@ -164,13 +166,13 @@ def _pair(
     sides = (other, base) if amount > 0 else (base, other)
     counted = counts[::-1] if amount > 0 else counts
     both = (counted[0], counted[1]) if counted[0] is not None and counted[1] is not None else None
-    cpu, reads, writes = (_each(sides, name) for name in ("cpu", "reads", "writes"))
+    cpu, reads, writes = (_per_transaction(sides, name) for name in ("cpu", "reads", "writes"))
     ordered = (stations[1], stations[0]) if amount > 0 else stations
     spills = sides[0].of_temporary_files > sides[1].of_temporary_files
     return Pair(sides[0].name, sides[1].name, both, cpu, reads, writes, spills, ordered, abs(amount))
 
 
-def _beside(
+def _counter_sentences(
     base: Side,
     other: Side,
     counts: tuple[Counted | None, Counted | None],
@@ -182,20 +184,20 @@ def _beside(
     A reason that would apply with either arm as the slower one is left out.
     """
     pairs = [_pair(base, other, counts, stations, sign * abs(amount)) for sign in (1, -1)]
-    first, second = ({one.code: one for one in _first(reasons(pair))} if pair else {} for pair in pairs)
+    first, second = ({one.code: one for one in _open_reasons(reasons(pair))} if pair else {} for pair in pairs)
     words = [one.words for code, one in (first | second).items() if (code in first) != (code in second)]
     return tuple(f"Counted otherwise, and without a difference of time that is certain: {one}." for one in words[:MOST])
 
 
-def _counted(pair: Pair | None, blocks: int) -> tuple[str, ...]:
+def _slower_counter_sentences(pair: Pair | None, blocks: int) -> tuple[str, ...]:
     """Return sentences on differing counters of the slower arm, for which waits say too little to name a cause."""
-    known = _first(reasons(pair)) if pair is not None and blocks >= BLOCKS_LEAST else []
+    known = _open_reasons(reasons(pair)) if pair is not None and blocks >= BLOCKS_LEAST else []
     return tuple(
         f"Counted otherwise, though how much of the time it is was not seen: {one.words}." for one in known[:MOST]
     )
 
 
-def _first(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:
+def _open_reasons(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:
     """Return the reasons that have something left to explain; for example, a spill is not also a cold cache."""
     explained: frozenset[str] = frozenset()
     found = []
@@ -206,7 +208,7 @@ def _first(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:
     return found
 
 
-def _each(sides: tuple[Side, Side], name: str) -> tuple[float, float] | None:
+def _per_transaction(sides: tuple[Side, Side], name: str) -> tuple[float, float] | None:
     """Return what the host reports of the sessions' processes per transaction; None if not for both arms."""
     if not all(side.cpu_count.sum() for side in sides):
         return None

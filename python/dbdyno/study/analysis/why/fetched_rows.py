@@ -48,18 +48,18 @@ def fetched(connection: Any, arm: ArmMeasures, warmup: Sequence[Block], known: f
     `known`, the rows that the arm's sessions fetch per transaction.
     """
     for blocks, when in ((arm.blocks, ""), (warmup, " in the warm-up")):
-        found = _grown(connection, arm.name, [block.index for block in blocks])
+        found = _growth(connection, arm.name, [block.index for block in blocks])
         count = transactions(blocks, arm.number)
         if found is None or not count or known is None:
             continue
         rows = sum(found[0].values()) / count
         if abs(rows - known) > ROUNDING and not known / AGREES <= rows <= known * AGREES:
             break
-        return *_made(*found, count), f"{SOURCE}{when}"
+        return *_objects_of(*found, count), f"{SOURCE}{when}"
     return {}, {}, ""
 
 
-def _grown(connection: Any, arm: str, blocks: list[int]) -> tuple[Grown, Reading] | None:
+def _growth(connection: Any, arm: str, blocks: list[int]) -> tuple[Grown, Reading] | None:
     """Return the rows fetched in an arm's stretches by table and index, and the last reading; None without any."""
     grown: Grown = defaultdict(float)
     last: Reading | None = None
@@ -98,7 +98,7 @@ def _difference(before: Indexes, after: Indexes) -> Indexes:
     return {index: value - (0.0 if anew else before.get(index, 0.0)) for index, value in after.items()}
 
 
-def _made(grown: Grown, last: Reading, count: int) -> tuple[dict[str, Object], dict[str, Object]]:
+def _objects_of(grown: Grown, last: Reading, count: int) -> tuple[dict[str, Object], dict[str, Object]]:
     tables = {
         name: Object(
             {

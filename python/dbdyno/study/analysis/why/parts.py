@@ -158,7 +158,7 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", 
     samples = sum(row[3] for row in rows)
     looks = float(sums[4].sum()) / 1e9 * hertz
     count, elapsed, queued, every, busy = sums
-    cpu, reads, writes, cpu_count = _billed(arm)
+    cpu, reads, writes, cpu_count = _billed_resources(arm)
     probes_ns, watchpoints = 0.0, False
     if exact and has_table(connection, "metrics"):
         for block, spent in connection.execute(_IN_WAITS, [arm.name, listed]).fetchall():
@@ -187,7 +187,7 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", 
     )
 
 
-def _billed(arm: ArmMeasures) -> Array:
+def _billed_resources(arm: ArmMeasures) -> Array:
     """Return CPU, file reads and writes of the sessions' processes and their transactions by block; 0 if unknown."""
     found = np.zeros((4, len(arm.blocks)))
     for at, block in enumerate(arm.blocks):

@@ -69,8 +69,8 @@ def _checkpoints(pair: Pair) -> Reason | None:
     )
     if rates[0] * pair.counts[0].seconds < 2 or ratio_of(*rates) < STORM:
         return None
-    found = f"checkpoints follow each other with {pair.slow}: one every {_every(rates[0])}"
-    found += f" ({pair.fast}: {_every(rates[1])})"
+    found = f"checkpoints follow each other with {pair.slow}: one every {_interval_text(rates[0])}"
+    found += f" ({pair.fast}: {_interval_text(rates[1])})"
     busy = tuple(
         (one.per("checkpoint_ns") or 0.0) * one.count / one.seconds / 1e9 if one.seconds else 0.0 for one in pair.counts
     )
@@ -97,7 +97,7 @@ def _checkpoints(pair: Pair) -> Reason | None:
     )
 
 
-def _every(rate: float) -> str:
+def _interval_text(rate: float) -> str:
     return f"{1 / rate:.3g} s" if rate else "none"
 
 

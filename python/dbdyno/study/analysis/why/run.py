@@ -46,7 +46,7 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
     alone = len(measures.arms) == 1 or kind == "aa"
     if alone:
         side = _side(connection, measures.arms[0], run)
-        return [explain(None, side, level=level, arm=0, withheld=_unsampled(run)).as_dict()]
+        return [explain(None, side, level=level, arm=0, withheld=_unsampled_reason(run)).as_dict()]
     found = []
     warmup = _warmup(run)
     for at, base_at in _explained_arms(measures, model):
@@ -60,17 +60,17 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
             arm=at,
             counts=(counts[0], counts[1]),
             stations=(_stations(model, base), _stations(model, arm)),
-            withheld=f"there is no verdict: {held.reason}" if held else _unsampled(run),
+            withheld=f"there is no verdict: {held.reason}" if held else _unsampled_reason(run),
         )
         if any(cause.code == "cpu" for cause in one.causes):
-            one = replace(one, notes=(*one.notes, *_uncounted(run, counts)))
+            one = replace(one, notes=(*one.notes, *_missing_counters(run, counts)))
         if arm.sessions > base.sessions and (one.amount or 0.0) > 0:
             one = replace(one, notes=(_at_once(base, arm), *one.notes))
         found.append(one.as_dict())
     return found
 
 
-def _unsampled(*runs: Run) -> str:
+def _unsampled_reason(*runs: Run) -> str:
     """Return why the waits of imported runs are unknown; empty if no run was imported."""
     return UNSAMPLED if any(run.manifest.switch == "imported" for run in runs) else ""
 
@@ -87,7 +87,7 @@ def _at_once(base: ArmMeasures, arm: ArmMeasures) -> str:
     )
 
 
-def _uncounted(run: Run, counts: Sequence[Counted | None]) -> Iterator[str]:
+def _missing_counters(run: Run, counts: Sequence[Counted | None]) -> Iterator[str]:
     """Yield what would count the work, if a server's counters were read but do not distinguish the arms."""
     if not run.manifest.plan["watch"].get("counters") or _programs(run):
         return
@@ -152,6 +152,6 @@ def of_pair(
         arm=1,
         counts=(counts[0], counts[1]),
         paired=False,
-        withheld=f"there is no verdict: {held.reason}" if held else _unsampled(*runs),
+        withheld=f"there is no verdict: {held.reason}" if held else _unsampled_reason(*runs),
     )
     return [one.as_dict()]

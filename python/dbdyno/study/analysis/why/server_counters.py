@@ -28,7 +28,7 @@ _READS = tuple(_HANDLER + way for way in ("first", "key", "last", "next", "prev"
 _MARIADB = (SESSION, GLOBAL)
 
 
-def _either(*metrics: str) -> tuple[tuple[str, str], ...]:
+def _both_scopes(*metrics: str) -> tuple[tuple[str, str], ...]:
     """Return the same status variables of the load's sessions and of the whole server."""
     return tuple((source, metric) for source in _MARIADB for metric in metrics)
 
@@ -38,15 +38,15 @@ TOTALS: dict[str, tuple[tuple[str, str], ...]] = {
     "blocks_read": ((DATABASE, "blks_read"), (GLOBAL, "innodb_buffer_pool_reads")),
     "blocks_hit": ((DATABASE, "blks_hit"),),
     "blocks_asked": ((GLOBAL, "innodb_buffer_pool_read_requests"),),
-    "rows_read": ((DATABASE, "tup_returned"), *_either(*_READS)),
-    "rows_scanned": _either(f"{_HANDLER}rnd_next"),
-    "rows_fetched": _either("rows_read"),
+    "rows_read": ((DATABASE, "tup_returned"), *_both_scopes(*_READS)),
+    "rows_scanned": _both_scopes(f"{_HANDLER}rnd_next"),
+    "rows_fetched": _both_scopes("rows_read"),
     "rows_written": (
         *((DATABASE, f"tup_{done}") for done in ("inserted", "updated", "deleted")),
-        *_either(*(f"handler_{done}" for done in ("write", "update", "delete"))),
+        *_both_scopes(*(f"handler_{done}" for done in ("write", "update", "delete"))),
     ),
-    "rows_sorted": _either("sort_rows"),
-    "rows_temporary": _either("handler_tmp_write"),
+    "rows_sorted": _both_scopes("sort_rows"),
+    "rows_temporary": _both_scopes("handler_tmp_write"),
     "read_ns": ((DATABASE, "blk_read_time"),),
     "temp_bytes": ((DATABASE, "temp_bytes"),),
     "wal_bytes": (("pg_stat_wal", "wal_bytes"), (GLOBAL, "innodb_os_log_written")),
@@ -146,14 +146,14 @@ def counted(connection: Any, arm: ArmMeasures, *, alone: bool, warmup: Sequence[
     count = transactions(arm.blocks, arm.number)
     if not rows or not count:
         return None
-    made = _made(rows, count, len(listed))
+    made = _counted_of(rows, count, len(listed))
     if made.tables:
         return made
     tables, indexes, place = fetched(connection, arm, warmup, made.per("rows_fetched"))
     return replace(made, tables=tables, indexes=indexes, places=made.places | {"tables": place})
 
 
-def _made(rows: list[tuple[Any, ...]], count: int, blocks: int) -> Counted:
+def _counted_of(rows: list[tuple[Any, ...]], count: int, blocks: int) -> Counted:
     by_source: dict[str, dict[str, float]] = {}
     things: dict[str, dict[str, Object]] = {"pg_stat_user_tables": {}, "pg_stat_user_indexes": {}}
     known: dict[tuple[str, str], list[str]] = {}
@@ -173,11 +173,11 @@ def _made(rows: list[tuple[Any, ...]], count: int, blocks: int) -> Counted:
             sums[name] = sums.get(name, 0.0) + value / count
     seconds = max(row[5] for row in rows)
     tables, indexes = things.values()
-    totals, places_of = _preferred(by_source)
+    totals, places_of = _preferred_totals(by_source)
     return Counted(totals, tables, indexes, count, busy / count if busy else None, seconds, places_of, seconds / blocks)
 
 
-def _preferred(by_source: dict[str, dict[str, float]]) -> tuple[dict[str, float], dict[str, str]]:
+def _preferred_totals(by_source: dict[str, dict[str, float]]) -> tuple[dict[str, float], dict[str, str]]:
     """Return the totals by name, and the source of each.
 
     The load's sessions take precedence over the whole server, which also counts the observation of the load.

@@ -38,7 +38,7 @@ def index(pair: Pair) -> Reason | None:
     """Return a reason if only the faster arm had and used an index, and the slower one scans the table instead."""
     for name, slow, fast in _tables(pair) if _other_work(pair) else []:
         fewer = 0 < slow.last.get("indexes", 0.0) + 1 <= fast.last.get("indexes", 0.0) + 0.01
-        gone = _gone(pair, name)
+        gone = _missing_index(pair, name)
         if not fewer or not _scanned_more(slow, fast, gone):
             continue
         what = f"index {gone} on {plain_name(name)}" if gone else f"an index on {plain_name(name)}"
@@ -71,7 +71,7 @@ def growth(pair: Pair) -> Reason | None:
 def plan(pair: Pair) -> Reason | None:
     """Return a reason if a table with the same indexes is read in another way."""
     for name, slow, fast in _tables(pair) if _other_work(pair) else []:
-        gone = _gone(pair, name)
+        gone = _missing_index(pair, name)
         scanned = _scanned_more(slow, fast, gone)
         by_index = fast.per.get("idx_scan", 0.0) - slow.per.get("idx_scan", 0.0)
         if not scanned and by_index < SCANS_LEAST and not (gone and "rows_by_index" in fast.per):
@@ -145,14 +145,14 @@ def _by_scan(slow: Object, fast: Object) -> str:
     return f"the table is scanned whole {number(_scans(slow))} times a transaction instead of {number(_scans(fast))}"
 
 
-def _gone(pair: Pair, table: str) -> str:
+def _missing_index(pair: Pair, table: str) -> str:
     """Return the index of a table that the faster arm used most and the slower one did not use; else empty."""
     assert pair.counts is not None
     slow, fast = (one.indexes for one in pair.counts)
     own = [
-        (_used(each), name)
+        (_use_of(each), name)
         for name, each in fast.items()
-        if name.startswith(f"{table}/") and _used(slow.get(name, Object())) <= UNUSED * _used(each)
+        if name.startswith(f"{table}/") and _use_of(slow.get(name, Object())) <= UNUSED * _use_of(each)
     ]
     used = [one for one in own if one[0] >= SCANS_LEAST]
     return max(used)[1].rpartition("/")[2] if used else ""
@@ -174,7 +174,7 @@ def _by_other(pair: Pair, table: str) -> list[str]:
     return [f"a transaction reads {number(more[other])} rows by index {other.rpartition('/')[2]} instead of {before}"]
 
 
-def _used(one: Object) -> float:
+def _use_of(one: Object) -> float:
     """Return how often an index was scanned, or how many rows were read by it."""
     return one.per.get("idx_scan", one.per.get("rows_by_index", 0.0))
 
