@@ -17,7 +17,7 @@ def check_page(names: Sequence[str], options: Options | None = None, progress: P
     """Return the page of a check; `exit` is its exit code."""
     found = run_job(names, options or Options(), lambda job: str(job.check()), progress)
     files = list(found.get("files") or [])
-    refused = [_refused(entry) for entry in found.get("refused") or []]
+    refused = [_refusal_of(entry) for entry in found.get("refused") or []]
     return {
         "schema": SCHEMA,
         "kind": "trace",
@@ -49,7 +49,7 @@ def _number(value: Any) -> int:
     return len(value) if isinstance(value, list) else int(value or 0)
 
 
-def _refused(entry: dict[str, object]) -> dict[str, object]:
+def _refusal_of(entry: dict[str, object]) -> dict[str, object]:
     """Return the entry of a refused file, its sentence without the leading path."""
     path, sentence = str(entry.get("path") or ""), str(entry.get("sentence") or "")
     return {**entry, "sentence": sentence.removeprefix(f"{path}: ")}

@@ -29,7 +29,7 @@ def _call(figure: str, own: str = "") -> Column:
     return Column(NUMBER, f"(select x.{figure} from all_calls x where x.call = t.call)", own or f"t.{figure}")  # noqa: S608
 
 
-def _same(kind: str, sql: str) -> Column:
+def _plain_column(kind: str, sql: str) -> Column:
     return Column(kind, sql, sql)
 
 
@@ -39,27 +39,27 @@ _FILE = "(select x.path from files x where x.file = t.file)"
 _KIND = "(select x.kind from all_calls x where x.call = t.call)"
 
 COLUMNS = {
-    "statement": _same(TEXT, "t.statement"),
-    "force": _same(TEXT, _FORCE),
-    "module": _same(TEXT, _context("module")),
-    "action": _same(TEXT, _context("action")),
-    "client": _same(TEXT, _context("client_id")),
-    "service": _same(TEXT, _context("service")),
-    "container": _same(TEXT, _context("container")),
-    "session": _same(TEXT, _SESSION),
-    "file": _same(TEXT, _FILE),
+    "statement": _plain_column(TEXT, "t.statement"),
+    "force": _plain_column(TEXT, _FORCE),
+    "module": _plain_column(TEXT, _context("module")),
+    "action": _plain_column(TEXT, _context("action")),
+    "client": _plain_column(TEXT, _context("client_id")),
+    "service": _plain_column(TEXT, _context("service")),
+    "container": _plain_column(TEXT, _context("container")),
+    "session": _plain_column(TEXT, _SESSION),
+    "file": _plain_column(TEXT, _FILE),
     "event": Column(TEXT, "t.event", "null"),
     "class": Column(TEXT, "(case when t.think then 'idle' else t.class end)", "null"),
     "kind": Column(TEXT, _KIND, "t.kind"),
-    "depth": _same(NUMBER, "t.depth"),
+    "depth": _plain_column(NUMBER, "t.depth"),
     "object": Column(NUMBER, "t.object_id", "null"),
     "p1": Column(NUMBER, "t.p1", "null"),
     "p2": Column(NUMBER, "t.p2", "null"),
     "p3": Column(NUMBER, "t.p3", "null"),
-    "second": _same(NUMBER, "(t.started_ns // 1000000000)"),
-    "minute": _same(NUMBER, "(t.started_ns // 60000000000)"),
-    "line": _same(NUMBER, "t.line"),
-    "elapsed_us": _same(NUMBER, "(t.elapsed_ns // 1000)"),
+    "second": _plain_column(NUMBER, "(t.started_ns // 1000000000)"),
+    "minute": _plain_column(NUMBER, "(t.started_ns // 60000000000)"),
+    "line": _plain_column(NUMBER, "t.line"),
+    "elapsed_us": _plain_column(NUMBER, "(t.elapsed_ns // 1000)"),
     "rows": _call("rows"),
     "physical_reads": _call("physical_reads"),
     "consistent_reads": _call("consistent_reads"),

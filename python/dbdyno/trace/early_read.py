@@ -70,7 +70,7 @@ _begun: dict[tuple[str, str], Reading] = {}
 
 def begin(words: Sequence[str]) -> None:
     """Start the reading that `dbdyno trace profile` with these arguments will request, if that can be determined."""
-    answer = _given(words)
+    answer = _early_answer(words)
     files = _files(words)
     if not files:
         return
@@ -93,7 +93,7 @@ def end() -> None:
         _begun.popitem()[1].end()
 
 
-def _given(words: Sequence[str]) -> str:
+def _early_answer(words: Sequence[str]) -> str:
     """Return the answer for these arguments from the environment, or "".
 
     The variable is removed, so that no child process finds it.

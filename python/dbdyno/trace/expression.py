@@ -220,7 +220,7 @@ class _Parser:
         match = _NAME.match(self.text, self.at)
         if match and match[0].lower() in FUNCTIONS and self.text[match.end() :].lstrip().startswith("("):
             return self.factor()
-        return Typed(TEXT, _quoted(self.word()))
+        return Typed(TEXT, _quote(self.word()))
 
     def word(self) -> str:
         """Return a text, with or without quotes."""
@@ -278,7 +278,7 @@ class _Parser:
             found = Typed(NUMBER, number, number)
         elif self.text[at : at + 1] in ("'", '"'):
             literal = self.quoted()
-            found = Typed(TEXT, _quoted(literal), literal)
+            found = Typed(TEXT, _quote(literal), literal)
         else:
             found = self.named()
         self.nesting -= 1
@@ -344,7 +344,7 @@ def _call(name: str, given: list[Typed], table: str) -> Typed:
     return Typed(TEXT if name in ("lower", "upper", "left") else NUMBER, sql)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 

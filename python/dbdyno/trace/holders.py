@@ -154,7 +154,7 @@ class _Waits:
         direct = np.zeros((len(self.names), states))
         for lock in self.locks:
             direct[lock] = self._direct(lock, states, "memory.main.waits")
-        behind = _behind(direct, self.locks)
+        behind = _final_shares(direct, self.locks)
         shares = {lock: behind[lock] for lock in self.asked}
         for lock in self.is_narrowed:
             own = self._direct(lock, states, "waits")
@@ -162,9 +162,9 @@ class _Waits:
             own[self.locks] = 0.0
             shares[lock] = own + chained
         ranked = sorted(self.asked, key=lambda lock: -self.asked[lock][1])
-        return {self.names[lock]: self._told(lock, shares[lock]) for lock in ranked}
+        return {self.names[lock]: self._held_lock(lock, shares[lock]) for lock in ranked}
 
-    def _told(self, lock: int, shares: Shares) -> Held:
+    def _held_lock(self, lock: int, shares: Shares) -> Held:
         count, time_ns = self.asked[lock]
         named: dict[str, float] = {}
         for name, share in zip([*self.names, WORK], shares[:-1], strict=True):
@@ -193,7 +193,7 @@ class _Waits:
             for event in (at for at, other in enumerate(self.small) if other in ("io:walsync", "io:walwrite")):
                 one = np.flatnonzero(self.code == event)
                 one = one[np.argsort(self.begun[one], kind="stable")]
-                found[event] = _covered(self.begun[one], self.ended[one], begun, ended).sum()
+                found[event] = _covered_time(self.begun[one], self.ended[one], begun, ended).sum()
             found[-2] = max(whole - found.sum(), 0.0)
         elif name in TIED:
             self._by_holder(begun, ended, self.ends.of(session, begun, ended), found)
@@ -211,7 +211,7 @@ class _Waits:
             spent = 0.0
             for event in np.unique(code):
                 one = code == event
-                time = _covered(begun[one], ended[one], since[waiting], until[waiting]).sum()
+                time = _covered_time(begun[one], ended[one], since[waiting], until[waiting]).sum()
                 found[event] += time
                 spent += time
             found[-2] += float((until[waiting] - since[waiting]).sum()) - spent
@@ -309,7 +309,7 @@ class _Ends:
             is_open[numbers] = is_near & (place[numbers] >= 0)
 
 
-def _covered(begun: Ints, ended: Ints, since: Ints, until: Ints) -> Ints:
+def _covered_time(begun: Ints, ended: Ints, since: Ints, until: Ints) -> Ints:
     """Return how much of each period `since` to `until` is covered by non-overlapping intervals sorted by begin."""
     import numpy as np
 
@@ -324,7 +324,7 @@ def _covered(begun: Ints, ended: Ints, since: Ints, until: Ints) -> Ints:
     return up_to(until) - up_to(since)
 
 
-def _behind(direct: Shares, locks: list[int]) -> Shares:
+def _final_shares(direct: Shares, locks: list[int]) -> Shares:
     """Return the shares of the final causes of each lock, given the shares of its direct causes."""
     import numpy as np
 

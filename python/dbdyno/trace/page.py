@@ -106,10 +106,10 @@ def merged(found: Sequence[JsonObject]) -> list[dict[str, object]]:
         _, rest = _of_file(str(warning["text"]))
         alike = _NUMBERS.sub("#", rest).replace("# stretches ", "# stretch ")
         groups.setdefault((str(warning["code"]), alike), []).append(warning)
-    return [same[0] if len(same) == 1 else _together(same) for same in groups.values()]
+    return [same[0] if len(same) == 1 else _merge_warnings(same) for same in groups.values()]
 
 
-def _together(same: list[dict[str, object]]) -> dict[str, object]:
+def _merge_warnings(same: list[dict[str, object]]) -> dict[str, object]:
     split = [_of_file(str(warning["text"])) for warning in same]
     names = list(dict.fromkeys(name for name, _ in split if name))
     alike = len({rest for _, rest in split}) == 1

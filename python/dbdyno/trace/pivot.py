@@ -88,7 +88,7 @@ def pivot(
         lines.setdefault(key, []).append(row)
     rows = [_line(by, key, parts, sums) for key, parts in lines.items()]
     if not is_part:
-        rows += _between(traces, by)
+        rows += _lines_between_calls(traces, by)
     whole = sum(row["total_ns"] for row in rows)
     elapsed = traces.rows("select coalesce(sum(elapsed_ns), 0)::bigint as ns from sessions")[0]["ns"] or whole
     for line in rows:
@@ -167,7 +167,7 @@ def _histograms(traces: Traces, keys: list[str], buckets: int) -> dict[tuple[Any
     return found
 
 
-def _between(traces: Traces, by: Sequence[str]) -> list[Line]:
+def _lines_between_calls(traces: Traces, by: Sequence[str]) -> list[Line]:
     """Return the sessions' time between calls that no wait explains: a line per session and file if grouped by them."""
     names = {"session": "coalesce(nullif(name, ''), process)", "file": "file"}
     columns = [names.get(text.strip().lower(), "null") for text in by]

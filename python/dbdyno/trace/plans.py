@@ -92,7 +92,7 @@ def _shapes(rows: list[Line]) -> list[Plan]:
     for plan in _instances(rows):
         shape = tuple((line["id"], line["parent"], line["operation"]) for line in plan)
         shapes.setdefault(shape, []).append(plan)
-    plans = [_together(seen) for seen in shapes.values()]
+    plans = [_merge_plans(seen) for seen in shapes.values()]
     return sorted(plans, key=lambda plan: -plan["seen"])
 
 
@@ -113,7 +113,7 @@ def _instances(rows: list[Line]) -> list[list[Line]]:
     return plans
 
 
-def _together(seen: list[list[Line]]) -> Plan:
+def _merge_plans(seen: list[list[Line]]) -> Plan:
     """Merge plans of the same shape into one, its lines in tree order."""
     first = seen[0]
     lines: dict[int, Laid] = {}

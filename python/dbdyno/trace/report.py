@@ -67,10 +67,10 @@ def page_below(whole: Mapping[str, Any], traces: Traces, asked: Request) -> Json
         entry["binds"] = _binds(traces, entry["statement"])
         entry["longest"] = _longest(traces, OWN_LONGEST, "k.key = ? and ", [entry["statement"]])
         entry["tree"] = _tree(traces, entry, asked.share)
-    mostly = _mostly(traces)
+    mostly = _main_statements(traces)
     locks = holders(traces)
     body = {
-        "why": [_why(whole["profile"], mostly, _texts(traces, mostly), locks).as_dict()],
+        "why": [_causes_of_time(whole["profile"], mostly, _texts(traces, mostly), locks).as_dict()],
         "profile": whole["profile"],
         "calls": whole["calls"],
         "mostly": mostly,
@@ -85,7 +85,9 @@ def page_below(whole: Mapping[str, Any], traces: Traces, asked: Request) -> Json
     return page("report", traces, body)
 
 
-def _why(given: Mapping[str, Any], mostly: dict[str, Mostly], texts: dict[str, str], locks: dict[str, Held]) -> Why:
+def _causes_of_time(
+    given: Mapping[str, Any], mostly: dict[str, Mostly], texts: dict[str, str], locks: dict[str, Held]
+) -> Why:
     """Return where most of the sessions' time went, without think time.
 
     The causes are the largest lines of the profile, each with the statement that has most of it; for lock waits also
@@ -160,7 +162,7 @@ class Mostly(TypedDict):
     share: float | None
 
 
-def _mostly(traces: Traces) -> dict[str, Mostly]:
+def _main_statements(traces: Traces) -> dict[str, Mostly]:
     """Return the statement with most of the time, and its share, by event and for calls' CPU and unexplained time."""
     rows = traces.rows(
         f"""

@@ -176,7 +176,7 @@ def manifest_of(found: Mapping[str, Any], options: Options) -> JsonObject:
         "format": FORMAT,
         "status": "complete",
         "title": "",
-        "started_at": _now(),
+        "started_at": _utc_now(),
         "tool_version": VERSION,
         "files": found.get("files", []),
         "totals": found.get("totals", {}),
@@ -196,5 +196,5 @@ def _title(manifest: Manifest) -> str:
     return first if len(files) == 1 else f"{first} and {len(files) - 1} more"
 
 
-def _now() -> str:
+def _utc_now() -> str:
     return datetime.now(UTC).isoformat()

@@ -49,7 +49,7 @@ def in_place(out: Path, *, replace: bool = False) -> Iterator[Path]:
     except (OSError, EvidenceError) as error:
         _remove(aside)
         raise TraceError(
-            f"the import could not be written: {_said(error)}",
+            f"the import could not be written: {_reason_of(error)}",
             where=str(out),
             next_step="free space or check permissions there and import again; no part of this import is left",
         ) from error
@@ -64,7 +64,7 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _said(error: OSError | EvidenceError) -> str:
+def _reason_of(error: OSError | EvidenceError) -> str:
     """Return what went wrong, without the name of the temporary folder, which no longer exists."""
     said = error.message if isinstance(error, EvidenceError) else error.strerror or str(error)
     return said.splitlines()[0].rpartition(": ")[2]

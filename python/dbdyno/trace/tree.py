@@ -148,7 +148,7 @@ def tree_of(traces: Traces, root: int, *, calls: bool = False, share: float = SH
     while stack:
         level, group, folded = stack.pop()
         if folded:
-            nodes.append(_folded(level, group, folded, by_parent, whole))
+            nodes.append(_folded_node(level, group, folded, by_parent, whole))
             continue
         nodes.append(_node(level, group, waits, texts, whole))
         inside = _groups([child for call in group for child in by_parent.get(call["call"], [])], calls)
@@ -171,7 +171,7 @@ def tree_of(traces: Traces, root: int, *, calls: bool = False, share: float = SH
     return {"root": about, "nodes": nodes, "share": share}
 
 
-def _folded(level: int, calls: list[Call], lines: int, by_parent: Inside, whole: int) -> Node:
+def _folded_node(level: int, calls: list[Call], lines: int, by_parent: Inside, whole: int) -> Node:
     """Return small branches as one node that includes everything below them.
 
     Its exclusive figures are sums over the branches, so that the tree still adds up.
@@ -181,7 +181,7 @@ def _folded(level: int, calls: list[Call], lines: int, by_parent: Inside, whole:
         inside = by_parent.get(stack.pop()["call"], [])
         below += inside
         stack += inside
-    sums = _summed(calls)
+    sums = _sums_of(calls)
     sums["self_elapsed_ns"] = sum(call["self_elapsed_ns"] for call in below)
     sums["self_cpu_ns"] = sum(call["self_cpu_ns"] for call in below)
     sums["self_wait_ns"] = sum(call["self_wait_ns"] for call in below)
@@ -285,7 +285,7 @@ def _waits(traces: Traces) -> dict[int, list[Waited]]:
     return found
 
 
-def _summed(calls: list[Call]) -> Sums:
+def _sums_of(calls: list[Call]) -> Sums:
     return cast("Sums", {name: sum(call[name] for call in calls) for name in _SUMS})
 
 
@@ -314,7 +314,7 @@ def _node(
             seen = events.setdefault(wait["event"], start)
             seen["count"] += wait["count"]
             seen["total_ns"] += wait["total_ns"]
-    sums = _summed(calls)
+    sums = _sums_of(calls)
     return {
         "level": level,
         "folded": 0,

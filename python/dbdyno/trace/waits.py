@@ -119,7 +119,7 @@ def waits_page(traces: Traces, request: Request) -> JsonObject:
     Raises:
         TraceError: no wait matches.
     """
-    _chosen(traces, request)
+    _create_chosen(traces, request)
     events = _events(traces)
     if not events:
         raise TraceError(_nothing(traces, request), next_step=_advice(traces))
@@ -155,7 +155,7 @@ def _holders(traces: Traces, events: list[Event]) -> list[TableRow]:
     return [known[event["event"]].as_dict() for event in events if event["event"] in known]
 
 
-def _chosen(traces: Traces, request: Request) -> None:
+def _create_chosen(traces: Traces, request: Request) -> None:
     """Create the table `chosen`: the waits that the page is about."""
     conditions = [f"({request.condition})"]
     if request.events:
@@ -253,12 +253,12 @@ def _quantiles(values: NDArray[np.int64]) -> list[Quantile]:
         if supported(values.size, q):
             found = quantile_interval(values, q)
             row["value_ns"] = found.value
-            row["low_ns"], row["high_ns"] = _known(found.low), _known(found.high)
+            row["low_ns"], row["high_ns"] = _none_if_nan(found.low), _none_if_nan(found.high)
         rows.append(row)
     return rows
 
 
-def _known(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 

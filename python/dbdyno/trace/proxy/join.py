@@ -91,7 +91,7 @@ def join_page(client: Path, server: Path) -> JsonObject:
     Raises:
         TraceError: they are not a proxy run and a recording made at the same time.
     """
-    runs = _Runs(_opened(client, WIRE, "trace proxy"), _opened(server, RECORDED, "trace record"))
+    runs = _Runs(_open_run(client, WIRE, "trace proxy"), _open_run(server, RECORDED, "trace record"))
     with contextlib.closing(in_memory()) as connection:
         for name, run in zip(runs._fields, runs, strict=True):
             connection.execute(f"create schema {name}")
@@ -125,7 +125,7 @@ def join_page(client: Path, server: Path) -> JsonObject:
     }
 
 
-def _opened(folder: Path, form: str, command: str) -> Run:
+def _open_run(folder: Path, form: str, command: str) -> Run:
     run = Run.open(folder)
     if run.manifest.to_json().get("format") != form:
         raise TraceError(

@@ -74,7 +74,7 @@ def import_logs(
     with cleaned_up(), in_place(out, replace=replace) as aside:
         with encrypting(aside, key):
             report = _run(_request(sources, aside, database), progress)
-        refused = list(_refused(report))
+        refused = list(_refused_files(report))
         _require_statements(report, sources, refused, database)
         notes = [*sources.notes, *import_notes(report, sources, database)]
         limits = (_DURATIONS, _VALUES if key is None else _ENCRYPTED)
@@ -114,7 +114,7 @@ def _run(request: Mapping[str, Any], progress: Progress | None) -> Report:
     return report
 
 
-def _refused(report: Report) -> Iterator[str]:
+def _refused_files(report: Report) -> Iterator[str]:
     """Yield a sentence for each file that is no log, or could not be read to its end."""
     for file in report["files"]:
         name = Path(file["path"]).name

@@ -13,7 +13,7 @@ _SHORT = 1.02
 def of_looks(report: JsonObject) -> list[str]:
     """Return the warnings about a recording by looks."""
     found = [_resolution(report)]
-    if missed := _missed(report):
+    if missed := _missed_events(report):
         found.append(missed)
     if report.get("gaps"):
         found.append(
@@ -45,7 +45,7 @@ def _resolution(report: JsonObject) -> str:
     )
 
 
-def _missed(report: JsonObject) -> str:
+def _missed_events(report: JsonObject) -> str:
     """Return which events had more waits than were seen, by the estimate (docs/explanation/method.md)."""
     events = [one for one in report.get("events", []) if (one["estimate"] or one["seen"]) > _SHORT * one["seen"]]
     told = [f"{one['event']} {one['seen']:,} seen, some {one['estimate']:,} there" for one in events[:_SHOWN]]

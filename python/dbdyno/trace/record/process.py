@@ -106,7 +106,7 @@ def _require_local(pid: int, folder: str | None, dsn: str) -> None:
         ) from error
     except OSError:
         is_backend, lies_in = False, None
-    if not is_backend or (folder and lies_in and not _same(folder, lies_in)):
+    if not is_backend or (folder and lies_in and not _is_same_folder(folder, lies_in)):
         raise TraceError(
             "the server was not found on this machine: it runs elsewhere, behind a pooler or in its own namespace",
             where=without_secrets(dsn),
@@ -114,7 +114,7 @@ def _require_local(pid: int, folder: str | None, dsn: str) -> None:
         )
 
 
-def _same(folder: str, other: str) -> bool:
+def _is_same_folder(folder: str, other: str) -> bool:
     with contextlib.suppress(OSError):
         return Path(folder).resolve().samefile(other)
     return folder == other

@@ -62,9 +62,9 @@ def put(folder: Path, texts: Mapping[str, str]) -> None:
             " from read_parquet(?) s left join told t on t.key = s.statement",
             [str(path)],
         )
-        connection.execute(f"copy statements to {_quoted(aside)} (format parquet, compression zstd)")
+        connection.execute(f"copy statements to {_quote(aside)} (format parquet, compression zstd)")
     aside.replace(path)
 
 
-def _quoted(path: Path) -> str:
+def _quote(path: Path) -> str:
     return "'" + str(path).replace("'", "''") + "'"
