@@ -43,7 +43,7 @@ def answered(route: Callable[[Request], View]) -> Callable[[Request], Response]:
             try:
                 return respond(request, route(request))
             except NotReadyError as error:
-                return respond(request, _waiting(error))
+                return respond(request, _waiting_page(error))
             except Error as error:
                 return _problem_answer(request, error)
 
@@ -140,7 +140,7 @@ def _has_figures(page: Page) -> bool:
     return any(section.figures for section in page.sections)
 
 
-def _waiting(error: NotReadyError) -> View:
+def _waiting_page(error: NotReadyError) -> View:
     """Return the page about an interval whose sums are being made, which is followed by the interval itself."""
     said = (f"{error.message}; {error.next_step}.", "dbdyno keeps each sum, so you wait only once.")
     headline = "dbdyno is summing up this interval"

@@ -52,7 +52,7 @@ class Drawer:
                 self._clock.cancel()
             if self._process is not None and self._process.poll() is not None:
                 self._end()
-            self._process = self._process or _started()
+            self._process = self._process or _start()
             try:
                 found = _exchange(self._process, request)
             except (EOFError, OSError, pickle.UnpicklingError) as error:
@@ -77,7 +77,7 @@ class Drawer:
             process.communicate()
 
 
-def _started() -> subprocess.Popen[bytes]:
+def _start() -> subprocess.Popen[bytes]:
     command, env = python_command("dbdyno.ui.drawing"), python_environment()
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
 

@@ -55,7 +55,7 @@ class Preparer:
                 return  # it has ended and they are still missing: the page makes them and says what is wrong
             if not works:
                 self._asked.add(name)
-                self._process = _started(store.folder, chain)
+                self._process = _start(store.folder, chain)
         raise NotReadyError(
             f"{made} of {wanted} hours and days are summed up",
             where=chain[0].target,
@@ -87,7 +87,7 @@ def progress(store: Store, chain: Sequence[Snapshot]) -> tuple[int, int]:
         sums.close()
 
 
-def _started(folder: Path, chain: Sequence[Snapshot]) -> subprocess.Popen[bytes]:
+def _start(folder: Path, chain: Sequence[Snapshot]) -> subprocess.Popen[bytes]:
     given = [str(folder.absolute()), chain[0].target, str(chain[0].number), str(chain[-1].number)]
     return subprocess.Popen(
         [*python_command("dbdyno.ui.preparing"), *given],

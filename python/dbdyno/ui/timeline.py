@@ -68,7 +68,7 @@ def _pictures(given: Timeline) -> list[JsonObject]:
     where = f"{given.server.store.folder} {given.server.target} {given.window.numbers}"
     name = f"{where} {hash(str((drawn['classes'], drawn['events'])))} {clock.zone_name()}"
     found = _DRAWN.get(name, len(given.window.chain), lambda: _draw(drawn))
-    return [_placed(look, found[look], given.drawn) for look in ("wide", "narrow")] if found else []
+    return [_place_plot(look, found[look], given.drawn) for look in ("wide", "narrow")] if found else []
 
 
 def _draw(drawn: Mapping[str, Any]) -> dict[str, str] | None:
@@ -77,7 +77,7 @@ def _draw(drawn: Mapping[str, Any]) -> dict[str, str] | None:
     return figures.drawn("session_history", drawn)
 
 
-def _placed(look: str, svg: str, drawn: Mapping[str, Any]) -> JsonObject:
+def _place_plot(look: str, svg: str, drawn: Mapping[str, Any]) -> JsonObject:
     """Return a chart with its plot's position as fractions of the whole, and the times at both ends."""
     from markupsafe import Markup
 

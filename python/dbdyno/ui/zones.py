@@ -75,11 +75,11 @@ def in_zone(page: str, zone: tzinfo) -> str:
             if name in _UNCHANGED and not piece.endswith("/>"):
                 inside = max(inside + (-1 if piece.startswith("</") else 1), 0)
         elif not inside and (":" in piece or "(UTC)" in piece):
-            pieces[at] = _MOMENT.sub(lambda found: _converted(found, zone, near), piece)
+            pieces[at] = _MOMENT.sub(lambda found: _convert(found, zone, near), piece)
     return "".join(pieces)
 
 
-def _converted(found: re.Match[str], zone: tzinfo, near: list[datetime]) -> str:
+def _convert(found: re.Match[str], zone: tzinfo, near: list[datetime]) -> str:
     """Return a time in the zone; `near` has the last one with a date, whose UTC offset a time without date uses."""
     if found[0] == "(UTC)":
         return f"({near[0].astimezone(zone).tzname()})"

@@ -53,7 +53,7 @@ def view(request: Request) -> View:
     known = _subjects(places)
     text = asked(request, "query")
     trusted = request.headers.get("sec-fetch-site", "") in OWN
-    subject, tables, problem = _chosen(request, places, known)
+    subject, tables, problem = _choose_subject(request, places, known)
     model: JsonObject | None = None
     rows: list[JsonObject] = []
     if subject is not None and text and trusted:
@@ -113,7 +113,7 @@ def _subjects(places: Places) -> dict[str, str]:
     return servers | runs
 
 
-def _chosen(
+def _choose_subject(
     request: Request, places: Places, known: dict[str, str]
 ) -> tuple[Subject | None, dict[str, list[str]], Section | None]:
     """Return the selected subject, its tables with columns, and a section that explains why there are none."""

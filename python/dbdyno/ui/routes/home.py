@@ -53,8 +53,8 @@ def view(request: Request) -> View:
             NO_RUN,
         ),
         listed("moves", "Moves", table("", _MOVES, moves, look="loose")),
-        listed("saved", "Saved pages", table("", _SAVED, _saved(places), look="loose")),
-        *_refused(places),
+        listed("saved", "Saved pages", table("", _SAVED, _saved_pages(places), look="loose")),
+        *_refused_section(places),
     )
     chips = (counted(len(servers), "server"), counted(len(runs), "run"), counted(len(running), "running run"))
     head = Head("Laboratory", _title(places), name="home", chips=tuple(one for one in chips if one), section="Home")
@@ -66,7 +66,7 @@ def view(request: Request) -> View:
     )
 
 
-def _refused(places: Places) -> Iterator[Section]:
+def _refused_section(places: Places) -> Iterator[Section]:
     """Yield the section about folders that are not shown, if there are any."""
     findings = tuple(
         Finding(f"{fmt.line(one.where, 160)} {one.message}", "doubt", next=one.next_step or "")
@@ -142,7 +142,7 @@ def _watch(server: Server) -> Row | None:
     return Row({"run": name, "started": "", "kind": "watch", "status": "running", "headline": says})
 
 
-def _saved(places: Places) -> Iterator[Row]:
+def _saved_pages(places: Places) -> Iterator[Row]:
     """Yield a row for each page that a command has saved as JSON."""
     for name, model in places.saved_pages().items():
         try:

@@ -46,8 +46,10 @@ def view(request: Request) -> View:
         except Error as error:
             notes.append(f"{server_name(server)}: {fmt.line(error.message, 160)}")
     sections = (
-        _listed("advice", "Advice on the last day", _ADVICE, sorted(advice, key=lambda one: one[0]), notes),
-        _listed("events", "What happened in the last day", _EVENTS, sorted(events, key=lambda one: -one[0]), notes),
+        _list_section("advice", "Advice on the last day", _ADVICE, sorted(advice, key=lambda one: one[0]), notes),
+        _list_section(
+            "events", "What happened in the last day", _EVENTS, sorted(events, key=lambda one: -one[0]), notes
+        ),
     )
     head = Head("Latest", "", name="latest", headline="The last day of all servers", section="Latest")
     return View(
@@ -58,7 +60,9 @@ def view(request: Request) -> View:
     )
 
 
-def _listed(name: str, title: str, shown: Sequence[Column], rows: list[tuple[int, Row]], notes: list[str]) -> Section:
+def _list_section(
+    name: str, title: str, shown: Sequence[Column], rows: list[tuple[int, Row]], notes: list[str]
+) -> Section:
     left = max(len(rows) - SHOWN, 0)
     made = table("", shown, [row for _, row in rows[:SHOWN]], look="loose", left_out=left)
     said = notes if rows or notes else ["Nothing."]

@@ -57,7 +57,7 @@ def state(places: Places) -> dict[str, tuple[int, ...]]:
     runs = _times(places.runs_folder, "*", "*/manifest.json", "*/blocks", "*/_dbdyno/chunks")
     stores = [path for store in places.stores().values() for path in (store.folder, *_newest(store.folder))]
     sums = [path for store in places.stores().values() for path in (store.folder / FOLDER).glob("*")]
-    return {"runs": runs, "stores": _of(stores), "sums": _of(sums)}
+    return {"runs": runs, "stores": _state_of(stores), "sums": _state_of(sums)}
 
 
 def digest(known: dict[str, tuple[int, ...]]) -> str:
@@ -76,10 +76,10 @@ def _newest(folder: Path) -> list[Path]:
 
 
 def _times(folder: Path, *patterns: str) -> tuple[int, ...]:
-    return _of([folder, *(path for pattern in patterns for path in folder.glob(pattern))])
+    return _state_of([folder, *(path for pattern in patterns for path in folder.glob(pattern))])
 
 
-def _of(paths: list[Path]) -> tuple[int, ...]:
+def _state_of(paths: list[Path]) -> tuple[int, ...]:
     found = []
     for path in paths:
         with contextlib.suppress(OSError):

@@ -60,7 +60,7 @@ def view(request: Request) -> View:
     drawn = drawn_of(model) if stretch is window else drawn_of(sessions_of(server, window, by, where))
     drawn = _with_runs(drawn, request, server, window)
     extra = {
-        "timeline": timeline(Timeline(server, window, place.stretch, drawn), _named(request)),
+        "timeline": timeline(Timeline(server, window, place.stretch, drawn), _parameters(request)),
         "tabs": [(words, place.address(by=one), one == by) for one, words in TABS.items()],
         "kept": [(f"{name}: {fmt.line(value, 60)}", place.address(without=name)) for name, value in where],
     }
@@ -143,7 +143,7 @@ def _with_runs(
     return {**drawn, "events": [*drawn["events"], *found]} if found else drawn
 
 
-def _named(request: Request) -> dict[str, str]:
+def _parameters(request: Request) -> dict[str, str]:
     return {name: value for name, value in request.query_params.items() if name in ("store", "target", "by", "where")}
 
 
