@@ -89,7 +89,7 @@ class Answer:
             else:
                 self._stage(name, reader)
         if not self.question.once:
-            self._unchanged()
+            self._check_unchanged()
         self._result = self._run()
         self.names = [one[0] for one in self._result.description or []]
         self._began = began
@@ -106,9 +106,9 @@ class Answer:
                 next_step="give a query, or a plain INSERT, UPDATE or DELETE of one table without other clauses",
             ) from None
         except duckdb.Error as error:
-            raise self._said(error) from None
+            raise self._error_of(error) from None
 
-    def _said(self, error: Exception) -> Exception:
+    def _error_of(self, error: Exception) -> Exception:
         """Return the error of the scan that failed, or else DuckDB's own error as a `WideError`."""
         if self._error is not None:
             return self._error
@@ -125,7 +125,7 @@ class Answer:
         try:
             self._duck.execute(f"create table {name} as select * from {coming}")  # noqa: S608 (our own names)
         except duckdb.Error as error:
-            raise self._said(error) from None
+            raise self._error_of(error) from None
         self._duck.unregister(coming)
 
     def _reader(self, one: TableScan) -> Any:
@@ -155,15 +155,15 @@ class Answer:
             try:
                 rows = self._result.fetchmany(FETCH)
             except duckdb.Error as error:
-                raise self._said(error) from None
+                raise self._error_of(error) from None
             self.rows_out += len(rows)
             yield from rows
             if not rows:
                 break
-        self._unchanged()
+        self._check_unchanged()
         self.elapsed_ns = time.monotonic_ns() - self._began
 
-    def _unchanged(self) -> None:
+    def _check_unchanged(self) -> None:
         unchanged(self._session, self._where, self._version, [one.scan for one in self.scans.values()])
 
     def explained(self, *, asked: bool = True) -> Iterator[str]:

@@ -52,12 +52,12 @@ def compare(where: Address, name: str, files: Sequence[Path]) -> Compared:
             duck.register("coming", arrow().RecordBatchReader.from_batches(Decoder(scan).schema, batches))
             duck.execute("create table got as select * from coming")
             duck.read_parquet([str(one) for one in files]).create("wanted")
-            return _compared(duck, table, count.rows)
+            return _comparison(duck, table, count.rows)
         finally:
             duck.close()
 
 
-def _compared(duck: Any, table: WideTable, rows: int) -> Compared:
+def _comparison(duck: Any, table: WideTable, rows: int) -> Compared:
     names = {row[0]: row[1] for row in duck.execute("describe wanted").fetchall()}
     key, cluster = table.of(PARTITION), table.of(CLUSTERING)
     child = [*key, *cluster, *(one for one in table.of(REGULAR) if one.name in names)]

@@ -37,7 +37,7 @@ def conditions(select: Any) -> Iterator[tuple[str, str, Condition]]:
         for (alias, name), condition in simple(part):
             if alias == joined:
                 yield alias, name, condition
-        yield from _carried(joined, part, equal, known)
+        yield from _carry_over(joined, part, equal, known)
 
 
 def _parts(select: Any, joins: list[Any]) -> tuple[list[Any], list[tuple[str, Any]]]:
@@ -55,7 +55,7 @@ def _parts(select: Any, joins: list[Any]) -> tuple[list[Any], list[tuple[str, An
     return ([_first_of(part) for part in always] if not outer else always), right
 
 
-def _carried(
+def _carry_over(
     joined: str, part: Any, equal: dict[Place, set[Place]], known: dict[Place, Condition]
 ) -> Iterator[tuple[str, str, Condition]]:
     """Yield conditions on a LEFT JOIN's table that follow from an equality with a column whose value is known."""

@@ -104,7 +104,7 @@ def _relation(name: str, value: Any, where: str) -> Relation:
         )
     element = _string(given.get("element"), f"{where}.element") if rows == ELEMENT else ""
     columns = as_dict(given.get("columns"), f"{where}.columns")
-    mapped = tuple(_mapped(column, one, f"{where}.columns.{column}") for column, one in columns.items())
+    mapped = tuple(_mapped_column(column, one, f"{where}.columns.{column}") for column, one in columns.items())
     twice = next((one for one in mapped if sum(other.name.lower() == one.name.lower() for other in mapped) > 1), None)
     if twice is not None:
         raise WideError(
@@ -119,7 +119,7 @@ def _relation(name: str, value: Any, where: str) -> Relation:
     return Relation(name, of, rows, mapped, primary, foreign, element)
 
 
-def _mapped(name: str, value: Any, where: str) -> Mapped:
+def _mapped_column(name: str, value: Any, where: str) -> Mapped:
     if isinstance(value, str):
         return Mapped(name, value, "")
     given = as_dict(value, where)

@@ -68,7 +68,7 @@ def _text(kind: Kind, value: Any) -> Any:
 
 def _date(kind: Kind, value: Any) -> Any:
     if isinstance(value, str):
-        value = _parsed(dt.date.fromisoformat, value)
+        value = _parse(dt.date.fromisoformat, value)
     if isinstance(value, dt.datetime) or not isinstance(value, dt.date):
         return None
     return value
@@ -76,7 +76,7 @@ def _date(kind: Kind, value: Any) -> Any:
 
 def _timestamp(kind: Kind, value: Any) -> Any:
     if isinstance(value, str):
-        value = _parsed(dt.datetime.fromisoformat, value)
+        value = _parse(dt.datetime.fromisoformat, value)
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         value = dt.datetime(value.year, value.month, value.day)
     if not isinstance(value, dt.datetime) or value.tzinfo is not None or value.microsecond % 1000:
@@ -84,7 +84,7 @@ def _timestamp(kind: Kind, value: Any) -> Any:
     return value
 
 
-def _parsed(parse: Any, value: str) -> Any:
+def _parse(parse: Any, value: str) -> Any:
     try:
         return parse(value)
     except ValueError:
@@ -94,7 +94,7 @@ def _parsed(parse: Any, value: str) -> Any:
 def _uuid(kind: Kind, value: Any) -> Any:
     if not isinstance(value, str):
         return None
-    made = _parsed(uuid.UUID, value)
+    made = _parse(uuid.UUID, value)
     # DuckDB compares the text: the same UUID written differently is a different text.
     return made if made is not None and str(made) == value else None
 

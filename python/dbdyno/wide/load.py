@@ -167,7 +167,7 @@ def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str]
             loaded.elapsed_ns = time.monotonic_ns() - began
             return loaded
         writer = Writer(session, where, bound, at_once, loaded)
-        while not _written(session, state, files, table, writer, loaded):
+        while not _write_rows(session, state, files, table, writer, loaded):
             say("a node was started again: what it may have lost is written again")
         state.done = rows
         state.save()
@@ -175,7 +175,7 @@ def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str]
         return loaded
 
 
-def _written(
+def _write_rows(
     session: Any, state: State, files: Sequence[Path], table: WideTable, writer: Writer, loaded: Loaded
 ) -> bool:
     """Write to the end; return False if a node was restarted meanwhile, because it may have lost acknowledged rows."""
@@ -307,9 +307,9 @@ class Writer:
                 self._free.release()
                 self._raise()
         future = self._session.execute_async(statement)
-        future.add_callbacks(lambda _: self._free.release(), self._missed, errback_args=(statement, tries))
+        future.add_callbacks(lambda _: self._free.release(), self._note_failure, errback_args=(statement, tries))
 
-    def _missed(self, error: Exception, statement: Any, tries: int) -> None:
+    def _note_failure(self, error: Exception, statement: Any, tries: int) -> None:
         if type(error).__name__ in RETRIED and tries + 1 < TRIES and self._failed is None:
             self._loaded.retries += 1
             pause = threading.Timer(0.1 * 2**tries, self._send, (statement, tries + 1))

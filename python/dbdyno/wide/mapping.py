@@ -116,18 +116,18 @@ def _relations(table: WideTable, names: Sequence[str]) -> Iterator[Relation]:
     whole = Key(f"{child}_pk", tuple(one.name for one in key))
     regular = table.of(REGULAR)
     if len(key) == len(partition):
-        yield Relation(child, table.name, PARENT, _mapped((*key, *regular)), whole)
+        yield Relation(child, table.name, PARENT, _map_columns((*key, *regular)), whole)
         yield from _elements(table, child, regular, whole)
         return
     static = table.of(STATIC)
-    yield Relation(parent, table.name, PARENT, _mapped((*partition, *static)), above)
+    yield Relation(parent, table.name, PARENT, _map_columns((*partition, *static)), above)
     yield from _elements(table, parent, static, above)
     up = Key(f"{child}_{parent}_fk", above.columns, parent)
-    yield Relation(child, table.name, CHILD, _mapped((*key, *regular)), whole, up)
+    yield Relation(child, table.name, CHILD, _map_columns((*key, *regular)), whole, up)
     yield from _elements(table, child, regular, whole)
 
 
-def _mapped(columns: Sequence[WideColumn]) -> tuple[Mapped, ...]:
+def _map_columns(columns: Sequence[WideColumn]) -> tuple[Mapped, ...]:
     return tuple(Mapped(one.name, one.name, one.kind.sql) for one in columns if not is_apart(one))
 
 
@@ -186,10 +186,10 @@ def check(found: WideMap, tables: Mapping[str, WideTable], where: str) -> WideMa
             )
         _check_columns(relation, table, place)
         _check_keys(relation, found, place)
-    return replace(found, relations=tuple(_typed(one, tables) for one in found.relations), tables=dict(tables))
+    return replace(found, relations=tuple(_with_types(one, tables) for one in found.relations), tables=dict(tables))
 
 
-def _typed(relation: Relation, tables: Mapping[str, WideTable]) -> Relation:
+def _with_types(relation: Relation, tables: Mapping[str, WideTable]) -> Relation:
     columns = (replace(one, sql=one.sql or default_type(relation, one.of, tables)) for one in relation.columns)
     return replace(relation, columns=tuple(columns))
 

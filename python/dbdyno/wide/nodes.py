@@ -25,7 +25,7 @@ Starts = dict[str, int]
 
 def starts(session: Any) -> Starts | None:
     """Return each node's generation, or None if nodes do not report it (before Cassandra 4.1, or other products)."""
-    rows = _asked(session, _STARTS)
+    rows = _query(session, _STARTS)
     return {f"{address}:{port}": generation for address, port, generation in rows} if rows else None
 
 
@@ -38,14 +38,14 @@ def again(before: Starts | None, now: Starts | None) -> bool | None:
 
 def unsure_s(session: Any) -> float:
     """Return for how many seconds an acknowledged write can still be lost if its node's process dies."""
-    mode, period = _asked(session, _MODE), _asked(session, _PERIOD)
+    mode, period = _query(session, _MODE), _query(session, _PERIOD)
     if mode and mode[0][0] != "periodic":
         return 0.0
     found = re.fullmatch(r"([0-9]{1,12})(ns|us|µs|ms|s|m|h|d)", period[0][0] or "") if period else None
     return _PERIODS * int(found[1]) * _UNITS_S[found[2]] if found else UNKNOWN_S
 
 
-def _asked(session: Any, cql: str) -> list[Any]:
+def _query(session: Any, cql: str) -> list[Any]:
     """Return the rows of a query, or none if the node does not know it or does not permit it."""
     from cassandra import InvalidRequest, Unauthorized
 

@@ -39,11 +39,11 @@ class Condition:
     values: tuple[Any, ...]
 
     def __str__(self) -> str:
-        shown = ", ".join(map(_shown, self.values[:5])) + (", ..." if len(self.values) > 5 else "")
+        shown = ", ".join(map(_sql_constant, self.values[:5])) + (", ..." if len(self.values) > 5 else "")
         return f"{self.column} in ({shown})" if self.op == "in" else f"{self.column} {self.op} {shown}"
 
 
-def _shown(value: Any) -> str:
+def _sql_constant(value: Any) -> str:
     """Return a constant as SQL writes it."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
@@ -112,11 +112,11 @@ def plan(relation: Relation, table: WideTable, wanted: PushedDown, *, filtering:
     values: list[Any] = []
     apart = is_distinct(relation, table)
     if partitions is not None and not apart:
-        _clustering(table, bounds, pushed, parts, values)
-    _indexed(table, bounds, pushed, parts, values, apart)
+        _push_clustering(table, bounds, pushed, parts, values)
+    _push_indexed(table, bounds, pushed, parts, values, apart)
     if filtering and not apart:
-        _filtered(table, bounds, pushed, parts, values)
-    selected = _selected(relation, table, columns)
+        _push_filtered(table, bounds, pushed, parts, values)
+    selected = _select_columns(relation, table, columns)
     limit = None
     exact = wanted.whole and all(one in pushed for one in wanted.conditions)
     # A partition that has only static columns counts as a row.
@@ -198,7 +198,7 @@ def _product(choices: Sequence[Sequence[Any]]) -> int:
     return count
 
 
-def _clustering(
+def _push_clustering(
     table: WideTable, bounds: Mapping[str, _Bound], pushed: list[Condition], parts: list[str], values: list[Any]
 ) -> None:
     """Add equality conditions from the first clustering column on, then one range."""
@@ -231,7 +231,7 @@ def _ranges(column: WideColumn, bound: _Bound, pushed: list[Condition], parts: l
         pushed += [condition for condition, _ in ends]
 
 
-def _indexed(
+def _push_indexed(
     table: WideTable,
     bounds: Mapping[str, _Bound],
     pushed: list[Condition],
@@ -251,7 +251,7 @@ def _indexed(
             return
 
 
-def _filtered(
+def _push_filtered(
     table: WideTable, bounds: Mapping[str, _Bound], pushed: list[Condition], parts: list[str], values: list[Any]
 ) -> None:
     """Add conditions that need ALLOW FILTERING: the remaining single-value ones, one per column."""
@@ -268,7 +268,7 @@ def _filtered(
             _ranges(column, bound, pushed, parts, values)
 
 
-def _selected(relation: Relation, table: WideTable, columns: Sequence[Mapped]) -> tuple[WideColumn, ...]:
+def _select_columns(relation: Relation, table: WideTable, columns: Sequence[Mapped]) -> tuple[WideColumn, ...]:
     """Return the Cassandra columns to read: those used, and one that shows whether a row exists."""
     names = {one.of for one in columns if not one.of.startswith("@")}
     if relation.rows == ELEMENT:

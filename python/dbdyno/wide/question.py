@@ -82,7 +82,7 @@ def question(text: str, found: WideMap) -> Question:
     from sqlglot import exp
 
     tree = parsed(text)
-    scans = _named(tree, found)
+    scans = _name_scans(tree, found)
     sql = tree.sql(DIALECT)
     taken = {name: _Taken(relation) for name, relation in scans.items()}
     certain = _look(tree, taken)
@@ -92,17 +92,17 @@ def question(text: str, found: WideMap) -> Question:
             one.conditions = []
     limit = _limit(tree, scans) if certain else None
     wanted = {
-        name: (one.relation, PushedDown(_ordered(one), tuple(one.conditions), limit, limit is not None))
+        name: (one.relation, PushedDown(_columns_in_order(one), tuple(one.conditions), limit, limit is not None))
         for name, one in taken.items()
     }
     return Question(sql, wanted, len(scans) == 1 and not list(tree.find_all(exp.CTE, exp.Pivot)))
 
 
-def _ordered(one: _Taken) -> tuple[str, ...]:
+def _columns_in_order(one: _Taken) -> tuple[str, ...]:
     return tuple(column.name for column in one.relation.columns if column.name in one.columns)
 
 
-def _named(tree: Any, found: WideMap) -> dict[str, Relation]:
+def _name_scans(tree: Any, found: WideMap) -> dict[str, Relation]:
     """Replace each reference to a table of the map by a scan's name, and return the scans."""
     from sqlglot import exp
     from sqlglot.optimizer.scope import traverse_scope

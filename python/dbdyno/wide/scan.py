@@ -152,7 +152,7 @@ class Pages:
             else:
                 yield found
 
-    def _next(self) -> tuple[Any, ...] | None:
+    def _take_range(self) -> tuple[Any, ...] | None:
         with self._lock:
             self.statements += 1
             found = next(self._left, None)
@@ -161,7 +161,7 @@ class Pages:
 
     def _work(self) -> None:
         try:
-            while not self._stop.is_set() and (values := self._next()) is not None:
+            while not self._stop.is_set() and (values := self._take_range()) is not None:
                 answer = self._session.execute(self._prepared, values)
                 while True:
                     rows = answer.current_rows

@@ -172,7 +172,7 @@ class SparkAnswer(Closing):
                 self._ending.callback(self._spark.stop)
             reach(self._spark, where)
             self._views(made)
-            self._frame = self._framed()
+            self._frame = self._frame_with_functions()
         except BaseException:
             self._ending.close()
             raise
@@ -198,7 +198,7 @@ class SparkAnswer(Closing):
                 self._spark.read.format(FORMAT).options(**options).load().createOrReplaceTempView(f"{name}_source")
                 self._spark.sql(sql).createOrReplaceTempView(name)
 
-    def _framed(self) -> Any:
+    def _frame_with_functions(self) -> Any:
         from pyspark.sql import functions as f
         from pyspark.sql.types import TimestampType
 

@@ -65,7 +65,7 @@ def _place(relation: Relation, table: WideTable, columns: Sequence[Mapped], sour
     """Return the FROM clause and the conditions that yield the SQL table's rows."""
     place = source
     if is_distinct(relation, table):
-        place = f"({_grouped(relation, table, columns, source)})"
+        place = f"({_group_query(relation, table, columns, source)})"
     more = []
     first = table.of(CLUSTERING)[:1]
     if first and not is_distinct(relation, table):
@@ -85,7 +85,7 @@ def _place(relation: Relation, table: WideTable, columns: Sequence[Mapped], sour
     return place, more
 
 
-def _grouped(relation: Relation, table: WideTable, columns: Sequence[Mapped], source: str) -> str:
+def _group_query(relation: Relation, table: WideTable, columns: Sequence[Mapped], source: str) -> str:
     """Return a query with one row per partition; `max` prevents two rows if a static value is written meanwhile."""
     keys = [tick(one.name) for one in table.of(PARTITION)]
     names = dict.fromkeys([*([relation.element] if relation.element else []), *(one.of for one in columns)])
@@ -108,22 +108,22 @@ def _value(relation: Relation, table: WideTable, column: Mapped) -> _Value:
     if not column.of.startswith("@"):
         found = table.column(column.of)
         assert found is not None
-        return _of(relation, column, found.kind, tick(column.of))
+        return _value_of(relation, column, found.kind, tick(column.of))
     held = _element(relation, table)
     if column.of == "@position":
         return _Value(_AT)
     value = {"udt": tick(held.name), "map": f"{_ENTRY}.value"}.get(held.kind.name, _VALUE)
     if column.of == "@key":
-        return _of(relation, column, held.kind.parts[0], f"{_ENTRY}.key")
+        return _value_of(relation, column, held.kind.parts[0], f"{_ENTRY}.key")
     inner = held.kind if held.kind.name == "udt" else held.kind.parts[-1]
     if column.of == "@value":
-        return _of(relation, column, inner, value)
+        return _value_of(relation, column, inner, value)
     name = column.of.removeprefix("@value.")
     kind = inner.parts[[one.of for one in element_columns(inner)].index(column.of)]
-    return _of(relation, column, kind, f"{value}.{tick(name)}")
+    return _value_of(relation, column, kind, f"{value}.{tick(name)}")
 
 
-def _of(relation: Relation, column: Mapped, kind: Kind, name: str) -> _Value:
+def _value_of(relation: Relation, column: Mapped, kind: Kind, name: str) -> _Value:
     """Return the expression and guard of a value in the type that the map names."""
     sql, place = column.sql, f"{relation.of}, column {column.name}"
     if kind.name == "decimal" and sql.startswith("decimal"):

@@ -103,7 +103,7 @@ def write_files(
         began = time.monotonic_ns()
         _stream(session, where, program)
         loaded.streamed_ns = time.monotonic_ns() - began
-        loaded.checked = _there(session, where, table, sample)
+        loaded.checked = _count_samples(session, where, table, sample)
 
 
 def _write(
@@ -161,7 +161,7 @@ class _Program:
         keyspace = session.cluster.metadata.keyspaces[where.keyspace]
         create = keyspace.tables[table.name].as_cql_query()
         types = [one.as_cql_query() for one in keyspace.user_types.values()]
-        inserts = [self._named(bound.cql.get(which, ""), table) for which in (PARENT, CHILD)]
+        inserts = [self._qualify(bound.cql.get(which, ""), table) for which in (PARENT, CHILD)]
         self.said = (folder / "said").open("w+b")
         command = [*self.java(), str(HERE / "SSTables.java"), str(self.place), create, *inserts, *types]
         self.process = subprocess.Popen(
@@ -174,7 +174,7 @@ class _Program:
             start_new_session=True,
         )
 
-    def _named(self, insert: str, table: WideTable) -> str:
+    def _qualify(self, insert: str, table: WideTable) -> str:
         """Return the INSERT statement with the table's name qualified by the keyspace."""
         name = quoted(table.name)
         return insert.replace(f"insert into {name} ", f"insert into {quoted(self.where.keyspace)}.{name} ", 1)
@@ -197,7 +197,7 @@ class _Program:
         try:
             self.process.stdin.write(data)
         except BrokenPipeError:
-            raise self._failed() from None
+            raise self._failure() from None
 
     def rows(self) -> int:
         """Wait for the program to end, and return the number of rows it wrote.
@@ -208,9 +208,9 @@ class _Program:
         try:
             answer = self.process.communicate()[0]
         except BrokenPipeError:
-            raise self._failed() from None
+            raise self._failure() from None
         if self.process.returncode != 0 or not answer.startswith(b"rows "):
-            raise self._failed()
+            raise self._failure()
         return int(answer.split()[1])
 
     def kill(self) -> None:
@@ -220,14 +220,16 @@ class _Program:
             self.process.wait()
         self.said.close()
 
-    def _failed(self) -> WideError:
+    def _failure(self) -> WideError:
         self.process.wait()
         return WideError(
-            f"no SSTables were written: {_last(self.said)}", where=self.where.safe, next_step="load without --direct"
+            f"no SSTables were written: {_last_error(self.said)}",
+            where=self.where.safe,
+            next_step="load without --direct",
         )
 
 
-def _last(said: Any) -> str:
+def _last_error(said: Any) -> str:
     """Return the last error message of a Java program: its last exception, else its last line."""
     said.flush()
     said.seek(0)
@@ -260,13 +262,13 @@ def _stream(session: Any, where: Address, program: _Program) -> None:
         )
         if done.returncode != 0:
             raise WideError(
-                f"the nodes refused the SSTables: {_last(said)}",
+                f"the nodes refused the SSTables: {_last_error(said)}",
                 where=where.safe,
                 next_step="check the logs of the nodes, or load without --direct",
             )
 
 
-def _there(session: Any, where: Address, table: WideTable, sample: Sequence[tuple[Any, ...]]) -> int:
+def _count_samples(session: Any, where: Address, table: WideTable, sample: Sequence[tuple[Any, ...]]) -> int:
     """Query sample partitions and return their number; raise `WideError` if one is missing."""
     names = " and ".join(f"{quoted(one.name)} = ?" for one in table.of(PARTITION))
     first = quoted(table.of(PARTITION)[0].name)

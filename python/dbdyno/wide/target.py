@@ -74,7 +74,7 @@ def plain_numbers(files: Sequence[Path], schema: Any, shape: Shape) -> frozenset
     return frozenset(one for one, count in zip(found, counts or (), strict=True) if not count)
 
 
-def _wanted(field: Any, numbers: AbstractSet[str]) -> str:
+def _wanted_type(field: Any, numbers: AbstractSet[str]) -> str:
     return "decimal" if field.name in numbers else cql_type(str(field.type))
 
 
@@ -109,7 +109,7 @@ def made_of(shape: Shape, schema: Any, numbers: AbstractSet[str] = frozenset()) 
         )
     columns = []
     for field in schema:
-        text = _wanted(field, numbers)
+        text = _wanted_type(field, numbers)
         if not text:
             raise WideError(
                 f"is of type {field.type}, for which Cassandra has no type",
@@ -169,7 +169,7 @@ def fits(table: WideTable, shape: Shape, schema: Any, numbers: AbstractSet[str] 
         )
     for field in schema:
         column = table.column(field.name)
-        ways = {_wanted(field, numbers), cql_type(str(field.type))}
+        ways = {_wanted_type(field, numbers), cql_type(str(field.type))}
         if column is not None and not any(_takes(column.kind.name, wanted) for wanted in ways):
             raise WideError(
                 f"is of type {column.kind.name} in the table, but {field.type} in the rows",
