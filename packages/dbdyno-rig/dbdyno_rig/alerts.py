@@ -162,11 +162,13 @@ class Alerts:
         severity = _LEVELS[level]
         before = watch.open.severity if watch.open else _LEVELS[0]
         if severity != before:
-            watch.open = self._changed(threshold, watch.open, row, at_ns, severity)
+            watch.open = self._change_alert(threshold, watch.open, row, at_ns, severity)
         if level:
             self._states[-1][1][row[2], row[1]] = severity
 
-    def _changed(self, threshold: Threshold, open_: Alert | None, row: Row, at_ns: int, severity: str) -> Alert | None:
+    def _change_alert(
+        self, threshold: Threshold, open_: Alert | None, row: Row, at_ns: int, severity: str
+    ) -> Alert | None:
         if open_ is not None:
             after = "clear" if severity == _LEVELS[0] else severity
             return self._end(open_, row, at_ns, after)

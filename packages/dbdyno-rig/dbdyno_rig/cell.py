@@ -25,7 +25,7 @@ class Cell(CellState):
             command = parsed(text)
             if isinstance(command, Query):
                 return self._list(command, xml, began_ms), 0
-            return self._changed(command), 0
+            return self._apply_change(command), 0
         except RefusedError as refused:
             words = str(refused)
             return answer.xml_error(words, self.name, began_ms) if xml else f"\n{words}\n", 1
@@ -38,7 +38,7 @@ class Cell(CellState):
         print_them = answer.detail if query.detail else answer.rows
         return print_them(things, shown)
 
-    def _changed(self, change: Change) -> str:
+    def _apply_change(self, change: Change) -> str:
         try:
             # The lock keeps the state that a command checks unchanged until it acts.
             with self.changing:

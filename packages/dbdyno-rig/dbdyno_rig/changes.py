@@ -82,7 +82,7 @@ def _lines(texts: Sequence[str]) -> str:
     return "".join(f"\t {text}\n" for text in texts)
 
 
-def _only(change: Change, *words: Sequence[str], options: Sequence[str] = ()) -> None:
+def _refuse_others(change: Change, *words: Sequence[str], options: Sequence[str] = ()) -> None:
     """Refuse words and options that a command does not have."""
     said = tuple(word.lower() for word in change.words)
     if said not in {tuple(one) for one in words} or set(change.options) - set(options):
@@ -115,7 +115,7 @@ def _every_flash_disk(cell: CellState, change: Change) -> None:
 
 def _create_flash_cache(cell: CellState, change: Change) -> str:
     named = "celldisk" in change.options
-    _only(change, () if named else ("all",), options=("celldisk", "size"))
+    _refuse_others(change, () if named else ("all",), options=("celldisk", "size"))
     _every_flash_disk(cell, change)
     given = _size(change)
     facts = cell.facts()
@@ -133,7 +133,7 @@ def _create_flash_cache(cell: CellState, change: Change) -> str:
 
 
 def _drop_flash_cache(cell: CellState, change: Change) -> str:
-    _only(change, (), ("all",))
+    _refuse_others(change, (), ("all",))
     _need_cache(cell)
     cell.rack.command(cell.number, "drop-flash-cache")
     cell.flushing = None
@@ -141,7 +141,7 @@ def _drop_flash_cache(cell: CellState, change: Change) -> str:
 
 
 def _alter_flash_cache(cell: CellState, change: Change) -> str:
-    _only(change, ("all", "flush"), ("all", "cancel", "flush"))
+    _refuse_others(change, ("all", "flush"), ("all", "cancel", "flush"))
     _need_cache(cell)
     cancel = len(change.words) == 3
     cell.rack.command(cell.number, "flush", cancel=cancel)
@@ -155,7 +155,7 @@ def _need_cache(cell: CellState) -> None:
 
 
 def _create_flash_log(cell: CellState, change: Change) -> str:
-    _only(change, () if "celldisk" in change.options else ("all",), options=("celldisk",))
+    _refuse_others(change, () if "celldisk" in change.options else ("all",), options=("celldisk",))
     _every_flash_disk(cell, change)
     if cell.facts()["flash_log"]:
         raise refuse(f"flash log {cell.name}_FLASHLOG exists")
@@ -165,7 +165,7 @@ def _create_flash_log(cell: CellState, change: Change) -> str:
 
 
 def _drop_flash_log(cell: CellState, change: Change) -> str:
-    _only(change, (), ("all",))
+    _refuse_others(change, (), ("all",))
     if not cell.facts()["flash_log"]:
         raise RefusedError(2007, "flashlog does not exist.")
     cell.rack.command(cell.number, "flash-log", exists=False)
@@ -178,10 +178,10 @@ def _drop_flash_log(cell: CellState, change: Change) -> str:
 def _alter_cell(cell: CellState, change: Change) -> str:
     said = [word.lower() for word in change.words]
     if said[:2] == ["restart", "services"] and said[2:] in (["all"], ["cellsrv"]):
-        _only(change, said)
+        _refuse_others(change, said)
         cell.rack.restart(cell.number)
         return "\nRestarting CELLSRV services...\nThe RESTART of CELLSRV services was successful.\n"
-    _only(change, (), options=("flashcachemode",))
+    _refuse_others(change, (), options=("flashcachemode",))
     modes = {"writethrough": "write-through", "writeback": "write-back"}
     mode = modes.get(text_of(change.options.get("flashcachemode", "")).lower())
     if mode is None:
@@ -196,7 +196,7 @@ def _alter_cell(cell: CellState, change: Change) -> str:
 
 
 def _create_grid_disks(cell: CellState, change: Change) -> str:
-    _only(change, ("all", "flashdisk"), ("all", "harddisk"), options=("prefix", "size"))
+    _refuse_others(change, ("all", "flashdisk"), ("all", "harddisk"), options=("prefix", "size"))
     prefix = text_of(change.options.get("prefix", ""))
     flash = change.words[1].lower() == "flashdisk"
     if not _NAME.fullmatch(prefix):
@@ -218,7 +218,7 @@ def _create_grid_disks(cell: CellState, change: Change) -> str:
 
 
 def _drop_grid_disks(cell: CellState, change: Change) -> str:
-    _only(change, ("all",), ("all", "flashdisk"), ("all", "harddisk"), options=("prefix",))
+    _refuse_others(change, ("all",), ("all", "flashdisk"), ("all", "harddisk"), options=("prefix",))
     prefix = text_of(change.options.get("prefix", ""))
     kind = change.words[1].lower() if len(change.words) > 1 else ""
     if not prefix:

@@ -106,12 +106,12 @@ def command(
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dbdyno-cells-")))
         folder.mkdir(parents=True, exist_ok=True)
-        stack.enter_context(_running(rack))
+        stack.enter_context(_run_clock(rack))
         asyncio.run(_serve(rack, load, folder, listen, port, keys))
 
 
 @contextlib.contextmanager
-def _running(rack: Rack) -> Iterator[None]:
+def _run_clock(rack: Rack) -> Iterator[None]:
     """Let time pass in the rack, in a separate thread."""
     stop = threading.Event()
     thread = threading.Thread(target=rack.run, args=(stop,), name="dbdyno cells")

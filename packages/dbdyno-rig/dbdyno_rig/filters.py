@@ -141,7 +141,7 @@ def _text(lines: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _guarded(name: str, work: Program) -> Program:
+def _guard(name: str, work: Program) -> Program:
     def run(words: Sequence[str], given: str) -> Said:
         try:
             return work(words, given)
@@ -152,7 +152,7 @@ def _guarded(name: str, work: Program) -> Program:
 
 
 PROGRAMS: dict[str, Program] = {
-    name: _guarded(name, work)
+    name: _guard(name, work)
     for name, work in {
         "echo": _echo,
         "cat": _cat,

@@ -24,7 +24,7 @@ def create_threshold(cell: CellState, change: Change) -> str:
     name = change.words[0]
     if any(one.name.lower() == name.lower() for one in cell.alerts.thresholds()):
         raise refuse(f"threshold {name} exists")
-    threshold = _changed(Threshold(name, ">"), change)
+    threshold = _change_threshold(Threshold(name, ">"), change)
     if not any(threshold.covers(row) for row in cell.rack.samples[cell.number][-1].rows):
         raise RefusedError(2007, f"metric does not exist: {name}")
     cell.alerts.put(threshold)
@@ -35,7 +35,7 @@ def alter_threshold(cell: CellState, change: Change) -> str:
     """Change the limits of thresholds, whose counts start again, and return what CellCLI prints."""
     if not change.options:
         syntax()
-    altered = [_changed(one, change) for one in _named(cell, change)]
+    altered = [_change_threshold(one, change) for one in _named_thresholds(cell, change)]
     for one in altered:
         cell.alerts.put(one)
     return "".join(f"Threshold {one.name} successfully altered\n" for one in altered)
@@ -45,7 +45,7 @@ def drop_threshold(cell: CellState, change: Change) -> str:
     """Drop thresholds, end their alerts, and return what CellCLI prints."""
     if change.options:
         syntax()
-    gone = _named(cell, change)
+    gone = _named_thresholds(cell, change)
     cell.alerts.drop([one.name for one in gone])
     return "".join(f"Threshold {one.name} successfully dropped\n" for one in gone)
 
@@ -55,7 +55,7 @@ def alter_alerts(cell: CellState, change: Change) -> str:
     if set(change.options) != {"examinedby"}:
         syntax()
     known = [alert.name for alert in cell.alerts.entries()]
-    names = known if _all(change) else list(change.words)
+    names = known if _means_all(change) else list(change.words)
     _need("alerthistory", names, known)
     cell.alerts.examined(names, text_of(change.options["examinedby"]))
     return "".join(f"Alert {name} successfully altered\n" for name in names)
@@ -63,7 +63,7 @@ def alter_alerts(cell: CellState, change: Change) -> str:
 
 def drop_alerts(cell: CellState, change: Change) -> str:
     """Delete the alerts that have ended, and return what CellCLI prints."""
-    if not _all(change) or change.options:
+    if not _means_all(change) or change.options:
         syntax()
     before = [alert.name for alert in cell.alerts.entries()]
     cell.alerts.forget()
@@ -71,13 +71,13 @@ def drop_alerts(cell: CellState, change: Change) -> str:
     return "".join(f"Alert {name} successfully dropped\n" for name in before if name not in kept)
 
 
-def _all(change: Change) -> bool:
+def _means_all(change: Change) -> bool:
     return [word.lower() for word in change.words] == ["all"]
 
 
-def _named(cell: CellState, change: Change) -> list[Threshold]:
+def _named_thresholds(cell: CellState, change: Change) -> list[Threshold]:
     known = {one.name.lower(): one for one in cell.alerts.thresholds()}
-    if _all(change):
+    if _means_all(change):
         return list(known.values())
     _need("threshold", [word.lower() for word in change.words], list(known))
     return [known[word.lower()] for word in change.words]
@@ -91,7 +91,7 @@ def _need(kind: str, names: list[str], known: list[str]) -> None:
         raise RefusedError(2007, f"{kind} does not exist: {', '.join(unknown)}")
 
 
-def _changed(threshold: Threshold, change: Change) -> Threshold:
+def _change_threshold(threshold: Threshold, change: Change) -> Threshold:
     """Return the threshold with a command's attributes; invalid values are refused."""
     for key, value in change.options.items():
         text = text_of(value)

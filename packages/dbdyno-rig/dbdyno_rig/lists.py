@@ -167,7 +167,7 @@ def _metric(cell: CellState, row: Row, at_ns: int) -> Thing:
     }
 
 
-def _sampled(cell: CellState, sample: Sample) -> list[Thing]:
+def _sample_metrics(cell: CellState, sample: Sample) -> list[Thing]:
     found = [_metric(cell, row, sample.at_ns) for row in sample.rows]
     if not cell.extra:
         return found
@@ -181,11 +181,11 @@ def _sampled(cell: CellState, sample: Sample) -> list[Thing]:
 
 
 def _current(cell: CellState) -> list[Thing]:
-    return _sampled(cell, cell.rack.samples[cell.number][-1])
+    return _sample_metrics(cell, cell.rack.samples[cell.number][-1])
 
 
 def _history(cell: CellState) -> list[Thing]:
-    return [one for sample in list(cell.rack.samples[cell.number]) for one in _sampled(cell, sample)]
+    return [one for sample in list(cell.rack.samples[cell.number]) for one in _sample_metrics(cell, sample)]
 
 
 def _definitions(cell: CellState) -> list[Thing]:

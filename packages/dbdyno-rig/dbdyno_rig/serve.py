@@ -103,9 +103,9 @@ class _Session:
         if command is None:
             return await self._lines()
         options = _talks(command)
-        return await (self._one(command) if options is None else self._talk(options))
+        return await (self._run_line(command) if options is None else self._talk(options))
 
-    async def _one(self, line: str) -> int:
+    async def _run_line(self, line: str) -> int:
         said = await asyncio.to_thread(shell, self.cell, line, user=self.user)
         self.process.stdout.write(said.output)
         self.process.stderr.write(said.errors)
@@ -121,7 +121,7 @@ class _Session:
             if line == INTERRUPT:
                 continue
             options = _talks(line)
-            code = await (self._one(line) if options is None else self._talk(options))
+            code = await (self._run_line(line) if options is None else self._talk(options))
 
     async def _talk(self, options: Started) -> int:
         talk = Talk(self.cell, options)

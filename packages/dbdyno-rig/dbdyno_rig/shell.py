@@ -65,7 +65,7 @@ def words_of(line: str) -> list[Word]:
     while at < len(line):
         char = line[at]
         if char in "'\"":
-            inner, at = _quoted(line, at)
+            inner, at = _read_quoted(line, at)
             text, quoted = text + inner, True
             continue
         join = next((mark for mark in _JOINS if line.startswith(mark, at)), "")
@@ -87,7 +87,7 @@ def words_of(line: str) -> list[Word]:
     return [*found, Word(text)] if text or quoted else found
 
 
-def _quoted(line: str, at: int) -> tuple[str, int]:
+def _read_quoted(line: str, at: int) -> tuple[str, int]:
     """Return the text in the quotes that begin at `at`, and the position after them."""
     quote, text = line[at], ""
     at += 1

@@ -216,18 +216,18 @@ def selected(query: Query, things: list[Thing]) -> list[Thing]:
         wanted = {name.lower() for name in query.names}
         things = [thing for thing in things if thing["name"].text.lower() in wanted]
     for condition in query.where:
-        things = _filtered(query.kind, condition, things)
+        things = _filter(query.kind, condition, things)
     for name, down in reversed(query.order):
         attribute = attribute_of(query.kind, name)
-        things = sorted(things, key=lambda t: _ordered(t.get(attribute, NOTHING)), reverse=down)
+        things = sorted(things, key=lambda t: _sort_key(t.get(attribute, NOTHING)), reverse=down)
     return things if query.limit is None else things[: query.limit]
 
 
-def _ordered(value: Shown) -> tuple[int, float, str]:
+def _sort_key(value: Shown) -> tuple[int, float, str]:
     return (0, value.key, "") if isinstance(value.key, float | int) else (1, 0.0, value.key)
 
 
-def _filtered(kind: str, condition: Condition, things: list[Thing]) -> list[Thing]:
+def _filter(kind: str, condition: Condition, things: list[Thing]) -> list[Thing]:
     attribute = attribute_of(kind, condition.attribute)
     if condition.operator.endswith("like"):
         try:
