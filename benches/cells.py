@@ -73,9 +73,11 @@ def show(reach: str) -> tuple[float, float, int]:
 def read() -> float:
     """Seconds to read the lines."""
     from dbdyno.cells.listing import read_text
-    from dbdyno.cells.numbers import printed
+    from dbdyno.cells.numbers import cellcli_text
 
-    lines = [f"\t CD_IO_RQ_R_SM   \t CD_{at % 12:02}_cell01\t {printed(at * 37, 'IO requests')}" for at in range(LINES)]
+    lines = [
+        f"\t CD_IO_RQ_R_SM   \t CD_{at % 12:02}_cell01\t {cellcli_text(at * 37, 'IO requests')}" for at in range(LINES)
+    ]
     for at in range(5):
         lines[at * 19_999] = "\t CD_IO_RQ_R_SM \t broken"
     text = "\n".join(lines)

@@ -35,7 +35,7 @@ from dbdyno.model.swap import with_device
 from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.prediction.compare import AIMS, Calibrated, predict
 from dbdyno.study.prediction.fit import calibrate
-from dbdyno.study.prediction.observed import observe, timed
+from dbdyno.study.prediction.observed import observe, timed_waits
 
 OWN = "own"
 SESSIONS = (1, 2, 4, 8, 16, 32)
@@ -129,7 +129,7 @@ def run(plan: str, folder: Path, work: Path, name: str) -> Path:
 def fitted(path: Path) -> str:
     """The machine of a run's fitted arm, as TOML."""
     live = find_run(str(path), path.parent)
-    return calibrate(timed(observe(live, measure(live), FITTED))).toml()
+    return calibrate(timed_waits(observe(live, measure(live), FITTED))).toml()
 
 
 def pairs(path: Path, machine: str, place: str, calibrated: str, load: str) -> Iterator[Pair]:

@@ -56,7 +56,7 @@ def drawn_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iter
     inline = svg.inline
 
     def looked_at(chart: Any, prefix: str, label: str) -> str:
-        return inline(chart, prefix, label) if _looked_at[0] else svg.cleaned(EMPTY, prefix, label)
+        return inline(chart, prefix, label) if _looked_at[0] else svg.clean_svg(EMPTY, prefix, label)
 
     with mock.patch.object(vl_convert, "vegalite_to_svg", remembered), mock.patch.object(svg, "inline", looked_at):
         yield

@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 
 from command_line import dbdyno
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.judge import chosen, judge, rules
+from dbdyno.advise.judge import choose_rules, judge, rules
 from dbdyno.advise.kinds import Hypothetical, Index, Session, Statement
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
@@ -137,7 +137,7 @@ def test_a_foreign_key_without_an_index(spoilt: Found) -> None:
 def test_a_scan_of_a_whole_table_for_a_few_rows(spoilt: Found) -> None:
     others = [one for one in spoilt.facts.all(Statement) if "where v =" in one.text]
     facts = Facts("", "server", {**spoilt.facts.rows, Statement: others})  # it is told from 1 % of the time on
-    found = judge(facts, chosen(["missing_index"]))["findings"]
+    found = judge(facts, choose_rules(["missing_index"]))["findings"]
     assert len(found) == 1 and "child has" in found[0]["sentence"]
     assert [each["value"] for each in found[0]["evidence"] if each["what"] == "calls"] == [12]
 
@@ -147,7 +147,7 @@ def test_an_index_that_an_aggregate_misses_is_named_with_its_column(spoilt: Foun
     sums = [one for one in spoilt.facts.all(Statement) if one.text.startswith("select sum(")]
     assert len(sums) >= 3
     facts = Facts("", "server", {**spoilt.facts.rows, Statement: sums})
-    (found,) = judge(facts, chosen(["missing_index"]))["findings"]
+    (found,) = judge(facts, choose_rules(["missing_index"]))["findings"]
     assert found["fix"] == ["create index concurrently on child (v)"]
     figures = {one["what"]: one["value"] for one in found["evidence"]}
     assert figures["calls"] == 14 and figures["rows of one value of v"] == pytest.approx(1, rel=0.1)

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "cells"))
 from recordings import cache, column, disks, redo, rounds_of, run_of
 from test_cells_why import load
 
-from dbdyno.advise.judge import concerned, judge, rules
+from dbdyno.advise.judge import applicable_rules, judge, rules
 from dbdyno.advise.recordings import read
 from dbdyno.cells.collection import Collection
 
@@ -50,7 +50,7 @@ def test_on_healthy_cells_no_rule_fires(tmp_path: Path) -> None:
 
 def test_only_rules_for_cells_are_asked(tmp_path: Path) -> None:
     facts = read(run_of(tmp_path / "rec", rounds_of(MINUTES, cache)))
-    assert {one.family for one in concerned(facts, rules())} == {"cells"}
+    assert {one.family for one in applicable_rules(facts, rules())} == {"cells"}
 
 
 def test_reads_that_miss_the_flash_cache(tmp_path: Path) -> None:

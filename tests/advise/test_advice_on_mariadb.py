@@ -17,7 +17,7 @@ import mariadb_server
 from command_line import dbdyno
 from dbdyno.advise.engines.mariadb.parts import Status
 from dbdyno.advise.engines.mariadb.read import read
-from dbdyno.advise.judge import chosen, judge, rules
+from dbdyno.advise.judge import choose_rules, judge, rules
 from dbdyno.advise.placement import FastDevice, Segment
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.store.folder import Store
@@ -192,7 +192,7 @@ def full(server: MariaServer, spoilt: Found) -> Found:
         while age(server) < 0.75:
             run(server, *(f"update test.items set v = v + 1, memo = reverse(memo) where id < {n}" for n in (900, 901)))
         facts = read(server.dsn)
-        if (found := judge(facts, chosen(["redo_log"])))["findings"]:
+        if (found := judge(facts, choose_rules(["redo_log"])))["findings"]:
             return Found(facts, found)
     raise AssertionError(facts.one(Status))
 
@@ -280,7 +280,7 @@ def test_tables_for_a_fast_device_by_what_was_read_of_their_files(spoilt: Found)
     most = max(spoilt.facts.all(Segment), key=lambda one: one.reads)
     assert most.name == "test.items" and most.bytes >= 8 * 1024**2 and most.reads >= 3000
     rows = {**spoilt.facts.rows, FastDevice: [FastDevice(1024**3)]}
-    model = judge(replace(spoilt.facts, rows=rows), chosen(["placement"]))
+    model = judge(replace(spoilt.facts, rows=rows), choose_rules(["placement"]))
     if model["not_judged"]:
         assert "the page cache answers" in model["not_judged"][0]["why"]
     else:

@@ -10,7 +10,7 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.judge import chosen, judge
+from dbdyno.advise.judge import choose_rules, judge
 from dbdyno.advise.traces import Traced, TracedEvent, TracedStatement
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "orders.trc"
@@ -40,7 +40,7 @@ def statement(**more: int) -> TracedStatement:
 def fired(one: TracedStatement, *events: TracedEvent, **more: Any) -> dict[str, Any]:
     whole = Traced(**{"response_ns": 2 * 10**9, "commits": 1, "changed_rows": 50, "executions": 100, **more})
     rows: dict[type, Any] = {Traced: [whole], TracedEvent: list(events), TracedStatement: [one]}
-    found = judge(Facts("a.trc", "trace", rows), chosen())["findings"]
+    found = judge(Facts("a.trc", "trace", rows), choose_rules())["findings"]
     return {each["rule"]: each for each in found}
 
 

@@ -11,7 +11,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.judge import chosen, judge
+from dbdyno.advise.judge import choose_rules, judge
 from dbdyno.advise.kinds import Benchmark, Measured, Server, Setting
 from dbdyno.advise.run import read
 from dbdyno.base.json_types import JsonObject
@@ -72,7 +72,7 @@ def advised(server: EmbeddedPostgres, folder: Path, script: str, **more: Any) ->
     text = PLAN.format(dsn=make_conninfo("", **server.tcp_conninfo()), script=script, **{**known, **more})
     run = start(parse_plan(text, folder / "plan.toml"), folder, seed=3)
     analyse(run)
-    model = judge(read(run), chosen(["benchmark"]))
+    model = judge(read(run), choose_rules(["benchmark"]))
     print([(one["rule"], one["sentence"]) for one in model["findings"]], model["not_judged"])
     return model
 
@@ -154,7 +154,7 @@ def measured(**more: Any) -> Measured:
 def fired(one: Measured, *settings: Setting, metric: str = "throughput") -> dict[str, JsonObject]:
     run = Benchmark("", None, None, True, metric, 60.0)
     facts = Facts("run", "run", {Server: [SERVER], Setting: list(settings), Measured: [one], Benchmark: [run]})
-    return {found["rule"]: found for found in judge(facts, chosen(["benchmark"]))["findings"]}
+    return {found["rule"]: found for found in judge(facts, choose_rules(["benchmark"]))["findings"]}
 
 
 @pytest.mark.parametrize(
@@ -209,6 +209,6 @@ def test_what_was_not_measured_is_said() -> None:
             Benchmark: [Benchmark("", None, None, True, "throughput", 60.0)],
         },
     )
-    told = {one["rule"] for one in judge(facts, chosen(["benchmark"]))["not_judged"]}
+    told = {one["rule"] for one in judge(facts, choose_rules(["benchmark"]))["not_judged"]}
     assert {"no_physical_io", "hot_block", "no_checkpoints", "growing_work", "no_work", "lock_step"} <= told
     assert json.dumps(sorted(told))

@@ -13,9 +13,9 @@ from command_line import dbdyno
 from dbdyno.advise import experiments, proofs
 from dbdyno.advise.experiments import Load, plan_text, untestable
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.judge import chosen, judge, rules, worst
+from dbdyno.advise.judge import choose_rules, judge, rules, worst_findings
 from dbdyno.advise.kinds import Database, Io, Server, Setting, Statement, Wal
-from dbdyno.advise.proofs import Proof, keep, kept, proof_of
+from dbdyno.advise.proofs import Proof, keep, proof_of, stored_proofs
 from dbdyno.base.errors import AdviceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.advise.prove import load_of, plan_of, write_plans
@@ -115,7 +115,7 @@ def test_what_cannot_be_tested_is_said_with_its_reason(tmp_path: Path, capsys: p
 def test_the_fix_of_a_sort_too_large_for_memory_is_no_setting() -> None:
     large = replace(SORT, temp_written=2_000_000)
     rows = {Server: [SERVER], Setting: SETTINGS, Statement: [large]}
-    assert judge(Facts("x", "server", rows), chosen(["temp_files"]))["findings"][0]["test"] is None
+    assert judge(Facts("x", "server", rows), choose_rules(["temp_files"]))["findings"][0]["test"] is None
 
 
 def test_no_plan_is_overwritten_without_force(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_result_is_kept_with_the_gates_that_failed(state: Path) -> None:
     analysis = {"verdict": {"decision": "no verdict", "headline": "h"}, "gates": gates}
     keep(proof_of(experiment, analysis, Manifest.of({"targets": {"db1": {"system_identifier": "7301"}}}), "r1"))
     (state / "advice" / "torn.json").write_text("{")
-    (found,) = kept()
+    (found,) = stored_proofs()
     assert found.counts and "cannot tell on 20" in found.words and "gates failed: work" in found.details
 
 
@@ -243,7 +243,7 @@ def test_refuted_advice_comes_last_says_by_which_run_and_fails_no_build() -> Non
     last = model["findings"][-1]
     assert last["rule"] == "effective_cache_size" and last["refuted"]
     assert last["proof"]["words"] == "refuted on 2026-11-23 by run r1"
-    assert not any("effective_cache_size" in line for line in worst(model, "hint"))
+    assert not any("effective_cache_size" in line for line in worst_findings(model, "hint"))
 
 
 def test_the_last_result_decides_and_one_of_another_server_does_not() -> None:

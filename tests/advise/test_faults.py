@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.advise.facts import Facts, Lack
 from dbdyno.advise.faults import Fault, affects, faults, fixed_in, holds, numbers, releases
-from dbdyno.advise.judge import chosen, judge
+from dbdyno.advise.judge import choose_rules, judge
 from dbdyno.advise.kinds import Index, Server, Setting, Slot
 
 
@@ -70,16 +70,16 @@ def test_faults_of_mariadb_have_ranges_of_versions(name: str, version: str, met:
 
 def test_a_fault_with_a_condition_needs_both() -> None:
     rows = {Server: [server("15.2")], Setting: [Setting("vacuum_cost_delay", "0.5", "ms")]}
-    found = judge(Facts("t", "server", rows), chosen(["known_faults"]))["findings"]
+    found = judge(Facts("t", "server", rows), choose_rules(["known_faults"]))["findings"]
     assert "cost-delay-below-1ms" in {one["subject"] for one in found}
     rows[Setting] = [Setting("vacuum_cost_delay", "2", "ms")]
-    found = judge(Facts("t", "server", rows), chosen(["known_faults"]))["findings"]
+    found = judge(Facts("t", "server", rows), choose_rules(["known_faults"]))["findings"]
     assert "cost-delay-below-1ms" not in {one["subject"] for one in found}
 
 
 def test_a_condition_that_cannot_be_known_is_told() -> None:
     facts = Facts("t", "server", {Server: [server("15.19")], Setting: []}, {Index: Lack("not read", "ask again")})
-    told = judge(facts, chosen(["known_faults"]))["not_judged"]
+    told = judge(facts, choose_rules(["known_faults"]))["not_judged"]
     assert any("gin-dead-entries" in one["why"] and one["next"] == "ask again" for one in told)
 
 
@@ -90,24 +90,24 @@ def test_a_lost_slot_on_an_old_minor() -> None:
 
 
 def test_faults_of_the_version_alone_are_one_finding_with_the_release_that_ends_them() -> None:
-    found = judge(Facts("t", "server", {Server: [server("15.1")]}), chosen(["version_faults"]))["findings"]
+    found = judge(Facts("t", "server", {Server: [server("15.1")]}), choose_rules(["version_faults"]))["findings"]
     assert len(found) == 1 and len(found[0]["evidence"]) >= 10 and found[0]["subject"] == "15.20"
-    assert not judge(Facts("t", "server", {Server: [server("15.20")]}), chosen(["version_faults"]))["findings"]
+    assert not judge(Facts("t", "server", {Server: [server("15.20")]}), choose_rules(["version_faults"]))["findings"]
 
 
 def test_missed_minor_releases_are_counted_and_a_newer_server_is_not_judged() -> None:
-    found = judge(Facts("t", "server", {Server: [server("16.10")]}), chosen(["missing_minor"]))["findings"]
+    found = judge(Facts("t", "server", {Server: [server("16.10")]}), choose_rules(["missing_minor"]))["findings"]
     assert found[0]["sentence"].startswith("6 minor releases") and "2026-11" in found[0]["sentence"]
-    told = judge(Facts("t", "server", {Server: [server("19.1")]}), chosen(["missing_minor"]))
+    told = judge(Facts("t", "server", {Server: [server("19.1")]}), choose_rules(["missing_minor"]))
     assert not told["findings"] and told["not_judged"]
 
 
 def test_a_major_out_of_support_by_the_servers_clock() -> None:
     year_2026 = 1_795_000_000_000_000
-    assert judge(Facts("t", "server", {Server: [server("13.23", at_us=year_2026)]}), chosen(["end_of_life"]))[
+    assert judge(Facts("t", "server", {Server: [server("13.23", at_us=year_2026)]}), choose_rules(["end_of_life"]))[
         "findings"
     ]
-    assert not judge(Facts("t", "server", {Server: [server("17.12", at_us=year_2026)]}), chosen(["end_of_life"]))[
+    assert not judge(Facts("t", "server", {Server: [server("17.12", at_us=year_2026)]}), choose_rules(["end_of_life"]))[
         "findings"
     ]
 

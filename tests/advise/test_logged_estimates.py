@@ -14,7 +14,7 @@ from psycopg.conninfo import make_conninfo
 
 from command_line import dbdyno
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.judge import chosen, judge
+from dbdyno.advise.judge import choose_rules, judge
 from dbdyno.advise.kinds import Column, Estimate, Statement, Table
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -134,7 +134,7 @@ def estimate(**more: Any) -> Estimate:
 
 def advice(*rows: Any, rule: str = "logged_estimates") -> list[TableRow]:
     kinds = {kind: [one for one in rows if isinstance(one, kind)] for kind in (Estimate, Table, Column, Statement)}
-    return list(judge(Facts("", "snapshots", kinds), chosen([rule]))["findings"])
+    return list(judge(Facts("", "snapshots", kinds), choose_rules([rule]))["findings"])
 
 
 @pytest.mark.parametrize(

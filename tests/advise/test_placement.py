@@ -12,7 +12,7 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.judge import chosen, judge
+from dbdyno.advise.judge import choose_rules, judge
 from dbdyno.advise.kinds import Database, Server, Setting
 from dbdyno.advise.placement import FastDevice, Segment, pack
 from dbdyno.base.json_types import JsonObject
@@ -58,7 +58,7 @@ def advice(*segments: Segment, gb: float = 10, read_ms: float | None = 100_000.0
         Segment: list(segments),
         FastDevice: [FastDevice(round(gb * GB))],
     }
-    return judge(Facts("t", "snapshots", rows), chosen(["placement"]))
+    return judge(Facts("t", "snapshots", rows), choose_rules(["placement"]))
 
 
 def heap(name: str, gb: float, reads: int, database: str = "app") -> Segment:

@@ -16,7 +16,7 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import judge, rules
 from dbdyno.advise.kinds import Server, Setting
 from dbdyno.advise.predicted import OWN_LOAD, PredictedEffect, with_machine
-from dbdyno.advise.proofs import Proof, keep, kept
+from dbdyno.advise.proofs import Proof, keep, stored_proofs
 from dbdyno.base.errors import AdviceError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.pages.advice import page as advice_page
@@ -148,13 +148,13 @@ def test_a_prediction_agrees_with_a_proof_where_their_intervals_meet(monkeypatch
     assert "+40.0 % (+30.0 % to +50.0 %)" in far.beside_model and far.beside_model.endswith("they disagree")
     assert Proof(**words, gates=()).beside_model == ""
     keep(proof)
-    assert kept() == [proof]
+    assert stored_proofs() == [proof]
     (file,) = (tmp_path / "advice").iterdir()
     before = {
         name: value for name, value in json.loads(file.read_text()).items() if name not in ("predicted", "measured")
     }
     file.write_text(json.dumps(before))
-    assert kept() == [Proof(**words, gates=())], "results of earlier versions are read"
+    assert stored_proofs() == [Proof(**words, gates=())], "results of earlier versions are read"
 
 
 def test_the_page_has_the_prediction():

@@ -9,7 +9,7 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.advise.facts import Facts, Lack
-from dbdyno.advise.judge import chosen, judge, rules
+from dbdyno.advise.judge import choose_rules, judge, rules
 from dbdyno.advise.kinds import (
     Checkpoints,
     Column,
@@ -75,7 +75,7 @@ def table(**more: Any) -> Table:
 def asked(rule: str, *rows: Any, settings: Sequence[Setting] = (), server: Server = SERVER) -> JsonObject:
     kinds = {type(one) for one in rows}
     by_kind = {kind: [one for one in rows if type(one) is kind] for kind in kinds}
-    return judge(Facts("test", "server", {Server: [server], Setting: list(settings), **by_kind}), chosen([rule]))
+    return judge(Facts("test", "server", {Server: [server], Setting: list(settings), **by_kind}), choose_rules([rule]))
 
 
 def fires(rule: str, *rows: Any, settings: Sequence[Setting] = (), server: Server = SERVER) -> bool:
@@ -209,7 +209,7 @@ def test_a_rule_whose_evidence_lacks_says_what_would_bring_it() -> None:
     facts = Facts(
         "t", "server", {Server: [SERVER]}, {Slot: Lack("no right", "grant pg_monitor"), Setting: Lack("none")}
     )
-    told = judge(facts, chosen(["replication"]))["not_judged"]
+    told = judge(facts, choose_rules(["replication"]))["not_judged"]
     assert [one["why"] for one in told] == ["none"]
 
 
@@ -230,7 +230,7 @@ def test_names_of_rules_are_unique_and_each_says_all_that_it_must() -> None:
 
 def test_a_rule_that_is_misspelt_gets_the_nearest() -> None:
     with pytest.raises(AdviceError, match="did you mean jit"):
-        chosen(["jitt"])
+        choose_rules(["jitt"])
     done = dbdyno("advise", "rules", "--skip", "nothing-like-it")
     assert done.returncode == 2 and "dbdyno advise rules" in done.stderr
 
@@ -348,6 +348,7 @@ A, B = Column("t", "a", 1000.0, 0.002), Column("t", "b", 1000.0, 0.002)
 def test_rows_that_statistics_do_not_let_expect(statement: Statement, columns: list[Column], fix: str | None) -> None:
     """Rows per call against those of a value by the statistics; a common value, or none, is no fault of theirs."""
     found = judge(
-        Facts("", "server", {Table: [table()], Column: columns, Statement: [statement]}), chosen(["wrong_estimates"])
+        Facts("", "server", {Table: [table()], Column: columns, Statement: [statement]}),
+        choose_rules(["wrong_estimates"]),
     )
     assert [one["fix"][0].startswith(fix or "") for one in found["findings"]] == ([True] if fix else [])

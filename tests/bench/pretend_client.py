@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from dbdyno.bench.clients import stream
-from dbdyno.bench.clients.stream import Record, packed
+from dbdyno.bench.clients.stream import Record, pack
 
 HOW = sys.argv[1]
 FIRST = 2
@@ -32,7 +32,7 @@ def failing(message: dict, count: int) -> None:
     if HOW == "prints":
         write(b"INFO connection pool is warm, everything is fine so far\n")
     if HOW == "fails":
-        write(packed(Record(stream.FAILED, code="57P01", text="the password is geheim\nand more")))
+        write(pack(Record(stream.FAILED, code="57P01", text="the password is geheim\nand more")))
         os._exit(1)
 
 
@@ -95,10 +95,10 @@ def slice_of(message: dict, count: int, behaves: bool) -> None:
     end = Record(stream.END, 0, message["slice"], 0, began, time.monotonic_ns() - began, number)
     if count >= FIRST:
         rows, end = lied(rows if behaves else shortened(rows), end)
-    data = b"".join(map(packed, rows))
+    data = b"".join(map(pack, rows))
     if HOW == "short records" and count >= FIRST:
-        data = b"".join(packed(row)[:-1] for row in rows)
-    write(data + packed(end) + (data[:10] if HOW == "goes on" and count >= FIRST else b""))
+        data = b"".join(pack(row)[:-1] for row in rows)
+    write(data + pack(end) + (data[:10] if HOW == "goes on" and count >= FIRST else b""))
     if HOW == "prints later":
         time.sleep(0.05)
         write(b"DEBUG slice is done\n")
@@ -113,15 +113,15 @@ def main() -> None:
         write(b"Picked up JAVA_TOOL_OPTIONS: -Xmx1g, and some more of that kind of text\n")
     version = 9 if HOW == "other version" else stream.VERSION
     clock = time.time_ns() if HOW == "other clock" else time.monotonic_ns()
-    write(packed(Record(stream.HELLO, statement=version, started_ns=clock, text="pretended 1.0")))
+    write(pack(Record(stream.HELLO, statement=version, started_ns=clock, text="pretended 1.0")))
     count = 0
     for line in sys.stdin:
         message = json.loads(line)
         now = time.monotonic_ns()
         if message["do"] == "job":
-            write(packed(Record(stream.READY, started_ns=now)))
+            write(pack(Record(stream.READY, started_ns=now)))
         elif message["do"] == "close":
-            write(packed(Record(stream.CLOSED, started_ns=now)))
+            write(pack(Record(stream.CLOSED, started_ns=now)))
         elif message["do"] == "slice":
             count += 1
             if count >= FIRST and not behaves:

@@ -16,7 +16,7 @@ import pytest
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.clients.network_line import ClientLine, knocks
 from dbdyno.bench.mariadb.clients import environment_of
-from dbdyno.bench.postgres.clients import environment, through
+from dbdyno.bench.postgres.clients import environment, through_port
 from waiting import until
 
 DELAY_NS = 10_000_000
@@ -141,10 +141,10 @@ def test_a_server_that_does_not_answer_is_told():
 
 
 def test_the_name_against_which_a_certificate_is_checked_stays_for_libpq():
-    own = environment(through({**ENVIRONMENT, "hostaddr": "192.0.2.1"}, 4711, True))
+    own = environment(through_port({**ENVIRONMENT, "hostaddr": "192.0.2.1"}, 4711, True))
     assert (own["PGHOST"], own["PGHOSTADDR"], own["PGPORT"]) == ("db.example", "127.0.0.1", "4711")
     assert "hostaddr=127.0.0.1" in own["DBDYNO_DSN"] and "@db.example:4711/" in own["DBDYNO_DSN"]
-    other = environment(through(ENVIRONMENT, 4711, False))
+    other = environment(through_port(ENVIRONMENT, 4711, False))
     assert other["PGHOST"] == "127.0.0.1" and "PGHOSTADDR" not in other
     given = {"host": "db", "port": 3306, "user": "u", "dbname": "d", "application_name": "n"}
     assert environment_of({**given, "host": "127.0.0.1", "port": 4711}, "a")["MARIADB_PORT"] == "4711"

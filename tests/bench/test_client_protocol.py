@@ -19,16 +19,16 @@ from dbdyno import _core
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients import duckdb_reader, harness, stream
 from dbdyno.bench.clients.arms import name_of
-from dbdyno.bench.clients.arrivals import Arrivals, drawn
-from dbdyno.bench.clients.builtin import BUILTIN, absent, installing, locate
-from dbdyno.bench.clients.conformance import Examined, examined
+from dbdyno.bench.clients.arrivals import Arrivals, draw_arrivals
+from dbdyno.bench.clients.builtin import BUILTIN, absent, install_command, locate
+from dbdyno.bench.clients.conformance import Examined, examine
 from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, is_query
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.clients.process import ClientError, ClientLostError, ClientProcess, Stopped
 from dbdyno.bench.clients.reader import Reader, StreamError
 from dbdyno.bench.clients.stderr_tail import KEPT_BYTES
-from dbdyno.bench.clients.stream import Record, packed
+from dbdyno.bench.clients.stream import Record, pack
 from dbdyno.bench.postgres.clients import environment, refuse_laxer, uri
 from waiting import until
 
@@ -169,7 +169,7 @@ def test_a_client_that_hangs_in_each_check_is_refused_after_two():
         examination = Examined(own, alive=lambda: 0)
         assert (own.start_s, own.connect_s, own.answer_s) == (30.0, 10.0, 10.0)
         examination.wait_for(0.4)
-        said = list(examined(examination))
+        said = list(examine(examination))
     assert [(row.check, row.verdict) for row in said] == [
         ("starts", "ok"),
         ("runs so many transactions", "failed"),
@@ -272,7 +272,7 @@ def test_records_arrive_in_any_pieces():
         Record(stream.SAID, code="22012", text="division by zero"),
         Record(stream.END, slice=4, rows=1),
     ]
-    data = b"".join(map(packed, records))
+    data = b"".join(map(pack, records))
     for size in (1, 7, 48, 49, 4096):
         reader, plain, others = Reader(), 0, []
         for at in range(0, len(data), size):
@@ -285,9 +285,9 @@ def test_records_arrive_in_any_pieces():
 
 
 def test_a_record_is_48_bytes_as_the_page_says():
-    head = packed(Record(stream.TRANSACTION, 1, 2, 3, 4, 5, 6, "40001"))
+    head = pack(Record(stream.TRANSACTION, 1, 2, 3, 4, 5, 6, "40001"))
     assert struct.unpack("<BBHIIIqqq8s", head) == (4, 0xDB, 1, 2, 3, 0, 4, 5, 6, b"40001\0\0\0")
-    assert packed(Record(stream.SAID, code="23000", vendor=1062))[40:] == b"23000\0" + (1062).to_bytes(2, "little")
+    assert pack(Record(stream.SAID, code="23000", vendor=1062))[40:] == b"23000\0" + (1062).to_bytes(2, "little")
     page = (Path(__file__).parents[2] / "docs" / "reference" / "client-protocol.md").read_text()
     assert all(f"| {number} | {name} |" in page for number, name in stream.KINDS.items())
 
@@ -336,7 +336,7 @@ def test_only_what_reads_is_fetched_by_a_cursor(sql: str, reads: bool):
 
 def failed(*rows: tuple, said: dict | None = None, **own: object) -> Failures:
     """The failures of records (kind, statement, code, vendor) of one session."""
-    data = b"".join(packed(Record(kind, 0, 1, at, 5, 1, code=code, vendor=vendor)) for kind, at, code, vendor in rows)
+    data = b"".join(pack(Record(kind, 0, 1, at, 5, 1, code=code, vendor=vendor)) for kind, at, code, vendor in rows)
     (records,) = Reader().take(data)
     text = own.pop("text", "begin;\nselect amount from orders where id = 7;\nend;")
     return failures_of(records, job(str(text), **own), said or {})
@@ -389,18 +389,22 @@ def test_more_errors_than_the_evidence_has_room_for_become_one():
 
 
 def test_due_times_come_from_the_seed_and_are_a_poisson_process():
-    own = drawn(1_000.0, [7, 1], 1_000_000_000, None, 0)
-    assert own == drawn(1_000.0, [7, 1], 1_000_000_000, None, 0) != drawn(1_000.0, [7, 2], 1_000_000_000, None, 0)
+    own = draw_arrivals(1_000.0, [7, 1], 1_000_000_000, None, 0)
+    assert (
+        own
+        == draw_arrivals(1_000.0, [7, 1], 1_000_000_000, None, 0)
+        != draw_arrivals(1_000.0, [7, 2], 1_000_000_000, None, 0)
+    )
     assert 850 < len(own.due_ns) < 1_150 and list(own.due_ns) == sorted(own.due_ns)
     gaps = np.diff(own.due_ns)
     assert 0.85 < gaps.std() / gaps.mean() < 1.15
     assert own.give_up_ns - own.due_ns[-1] > 9_000_000_000
-    assert len(drawn(50.0, [7, 1], None, 20, 0).due_ns) == 20
+    assert len(draw_arrivals(50.0, [7, 1], None, 20, 0).due_ns) == 20
 
 
 def test_a_response_time_counts_from_when_the_transaction_was_due():
     """The second begins late, as the first took long: it has waited, and that is told."""
-    data = b"".join(packed(Record(4, at, 1, 0, started, 50)) for at, started in ((0, 100), (1, 180)))
+    data = b"".join(pack(Record(4, at, 1, 0, started, 50)) for at, started in ((0, 100), (1, 180)))
     (records,) = Reader().take(data)
     assert Arrivals([90, 110], 10**19).intended(records).tolist() == [90, 110]
     with pytest.raises(StreamError, match="began 1 of 2 transactions before they were due in the open loop"):
@@ -453,7 +457,9 @@ def test_a_client_that_is_not_there_is_refused_with_what_to_do(monkeypatch: pyte
     with pytest.raises(PlanError, match="the client jdbc cannot run") as caught:
         locate("jdbc", tmp_path, "arm 'a'")
     assert "make setup-clients" in str(caught.value.next_step)
-    assert installing(BUILTIN["polars"]).startswith("make setup-clients, or pip install polars adbc_driver_postgresql")
+    assert install_command(BUILTIN["polars"]).startswith(
+        "make setup-clients, or pip install polars adbc_driver_postgresql"
+    )
 
 
 def test_duckdb_refuses_what_it_would_answer_without_the_server():
@@ -462,7 +468,7 @@ def test_duckdb_refuses_what_it_would_answer_without_the_server():
 
     connection = duckdb.connect(":memory:")
     connection.execute("attach ':memory:' as pg")
-    fetch = duckdb_reader.scanned(connection)
+    fetch = duckdb_reader.duckdb_reader(connection)
     with pytest.raises(harness.CannotGoOnError, match="reads no table of the server"):
         fetch("select i from generate_series(1, 3) t(i)")
 
@@ -470,7 +476,7 @@ def test_duckdb_refuses_what_it_would_answer_without_the_server():
 def test_duckdb_keeps_no_setting_of_a_session_and_says_so_before_it_connects():
     asked = harness.Job(1, "literals", None, [], [], ["set work_mem = '1MB'"], None)
     with pytest.raises(harness.CannotGoOnError, match="settings of a session would be lost"):
-        duckdb_reader.attached("postgresql://nobody@127.0.0.1:1/none", asked)
+        duckdb_reader.attach_server("postgresql://nobody@127.0.0.1:1/none", asked)
 
 
 def test_a_program_is_never_taken_from_the_current_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from dbdyno.bench.postgres.keys.catalog import Catalog, Relation, joined
+from dbdyno.bench.postgres.keys.catalog import Catalog, Relation, key_spaces
 from dbdyno.bench.postgres.keys.plan import plan_of
 from dbdyno.evidence.capture_keys import KeyPlan, Places
 
@@ -25,7 +25,7 @@ RELATIONS = {
 
 def catalog() -> Catalog:
     """Accounts and entries with two foreign keys to accounts, a view on entries, another table of the same name."""
-    spaces, firsts = joined(KEYS, FOREIGN)
+    spaces, firsts = key_spaces(KEYS, FOREIGN)
     names = [f"{'account' if oid == ACCOUNT else 'entry'}.{name}" for oid, name in firsts]
     return Catalog(dict(RELATIONS), spaces, names, ["integer"] * len(names), frozenset(KEYS), ("public",))
 
@@ -188,6 +188,6 @@ def test_a_statement_may_write_although_it_ends_as_a_select(sql: str, writes: bo
 
 def test_foreign_keys_join_the_spaces_of_the_keys_that_they_reference() -> None:
     a, b, c, d = (1, "id"), (2, "a"), (3, "b"), (4, "x")
-    spaces, firsts = joined([a, d], [(b, a), (c, b)])
+    spaces, firsts = key_spaces([a, d], [(b, a), (c, b)])
     assert spaces == {a: 0, b: 0, c: 0, d: 1}
     assert firsts == [a, d]

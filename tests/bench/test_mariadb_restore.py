@@ -39,7 +39,7 @@ def left(server: MariaServer, was: str = "1") -> Path:
     target = MariaDB.open(server.dsn)
     with contextlib.closing(target.connect()) as connection:
         kept = {NAME: unrestored.Kept(was, was, ("0",))}
-        path = unrestored.write_new(unrestored.begun(server.dsn, target.identity(connection), kept, "gone"))
+        path = unrestored.write_new(unrestored.new_record(server.dsn, target.identity(connection), kept, "gone"))
     record = unrestored.read(path)
     assert record is not None
     unrestored.write(path, unrestored.from_json({**unrestored.to_json(record), "runner": {}}))

@@ -15,7 +15,7 @@ from dbdyno.base.errors import EvidenceError
 from dbdyno.builds.results.branch import ResultBranch
 from dbdyno.builds.results.place import place_of, results_in
 from dbdyno.evidence.run import Run
-from dbdyno.study.analysis.measured.kept import parsed
+from dbdyno.study.analysis.measured.kept import parse_result
 from dbdyno.study.analysis.trend import trend_of
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import start
@@ -198,7 +198,7 @@ def test_a_result_with_wrong_values_is_refused(here: Path, change: dict[str, obj
     (file,) = (here / "kept").glob("*/*/*.json")
     content = json.loads(file.read_text()) | change
     with pytest.raises(EvidenceError, match=r"x\.json: holds no result that can be read|x\.json: "):
-        parsed(json.dumps(content).encode(), "x.json")
+        parse_result(json.dumps(content).encode(), "x.json")
 
 
 def test_a_password_of_a_plan_is_in_no_result(here: Path) -> None:

@@ -14,7 +14,7 @@ from made_recordings import Cells, kept
 
 from dbdyno.base.errors import CellsError
 from dbdyno.cells.diff import diff_page
-from dbdyno.cells.intervals import intervals_of, refreshed
+from dbdyno.cells.intervals import intervals_of, refreshed_rounds
 from dbdyno.cli.main import cli
 from dbdyno.judge.cells_page import Recording, compare_page, differences, recordings
 from dbdyno.judge.cells_rates import Row, compare
@@ -168,7 +168,7 @@ def test_rounds_faster_than_the_cells_collect_are_put_together():
     for _ in range(5):
         cells.grow(60)
         rounds += [cells.collect(), cells.collect(), cells.collect()]
-    assert refreshed(rounds) == rounds[::3]
+    assert refreshed_rounds(rounds) == rounds[::3]
     assert not intervals_of(rounds).lost
 
 

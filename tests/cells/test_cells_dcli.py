@@ -13,7 +13,7 @@ from openssh import PATIENCE_S, Sshd, modelled, openssh
 from rig_help import rack, serving
 
 from dbdyno.base.errors import CellsError
-from dbdyno.cells.commands import left_out, regrouped, shell_script_of
+from dbdyno.cells.commands import group_answers, left_out, shell_script_of
 from dbdyno.cells.copying import copies_of
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.keys import remove_command
@@ -58,7 +58,7 @@ def answer(name: str, text: str) -> Answer:
 
 
 def test_answers_that_differ_in_counters_alone_stand_together():
-    groups = regrouped(
+    groups = group_answers(
         [answer("cel01", "cel01 hits 1,500\n"), answer("cel02", "cel02 hits 20\n"), answer("cel03", "cel03 down 20\n")]
     )
     assert [(g.cells, g.output) for g in groups] == [
@@ -69,7 +69,7 @@ def test_answers_that_differ_in_counters_alone_stand_together():
 
 @pytest.mark.parametrize(("one", "other"), [("disk CD_01", "disk CD_02"), ("12.1.2.3", "12.1.2.4"), ("10:15", "10:16")])
 def test_numbers_within_names_versions_and_times_are_no_counters(one: str, other: str):
-    assert len(regrouped([answer("cel01", one), answer("cel02", other)])) == 2
+    assert len(group_answers([answer("cel01", one), answer("cel02", other)])) == 2
 
 
 def test_lines_that_match_are_left_out_and_counted():

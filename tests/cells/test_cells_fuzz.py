@@ -22,7 +22,7 @@ from test_cells_cellsrvstat import SAMPLE
 
 from dbdyno.base.errors import CellsError
 from dbdyno.cells.alerts import Watch
-from dbdyno.cells.commands import regrouped, script_of, shell_script_of
+from dbdyno.cells.commands import group_answers, script_of, shell_script_of
 from dbdyno.cells.configuration import facts_in
 from dbdyno.cells.diff import from_file
 from dbdyno.cells.documents import read_any
@@ -183,7 +183,7 @@ def other_readers(folder: Path) -> dict[str, Callable[[str], object]]:
         "plan": lambda text: plan_of(text, "cel01"),
         "alerts": lambda text: Watch().take("cel01", read_any(text).details),
         "facts": lambda text: facts_in(read_any(text).details),
-        "regrouped": lambda text: regrouped(
+        "regrouped": lambda text: group_answers(
             [Answer(Host(name, name), output=one) for name, one in (("a", text), ("b", text[::2]), ("c", text))]
         ),
         "hosts": lambda text: hosts_of([text.replace("@", "")]),

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from dbdyno.cells.listing import read_text
-from dbdyno.cells.numbers import digits, number_and_unit, printed, size_bytes
+from dbdyno.cells.numbers import cellcli_text, digits, number_and_unit, size_bytes
 from fresh_dice import fresh_dice
 
 
@@ -130,4 +130,4 @@ def test_numbers_keep_their_printed_digits():
         (48, "C", "48.0 C"),
         (19885, "", "19,885"),
     ]:
-        assert printed(value, unit) == text
+        assert cellcli_text(value, unit) == text

@@ -17,7 +17,7 @@ from dbdyno.cells.collection import Collection
 from dbdyno.cells.diff import share_interval
 from dbdyno.cells.rates import OK, changes, latencies
 from dbdyno.cells.record import Pace, new_recording
-from dbdyno.cells.series import measured
+from dbdyno.cells.series import open_series
 from dbdyno.cli.main import cli
 from dbdyno.judge.cells_flash import share_of
 from dbdyno.judge.cells_report import report_page
@@ -40,7 +40,7 @@ def page(tmp_path: Path) -> dict:
 
 
 def test_rates_latencies_and_shares_are_those_of_the_counters(tmp_path: Path):
-    with measured(run_of(tmp_path / "rec", rounds_of(MINUTES, whole))) as found:
+    with open_series(run_of(tmp_path / "rec", rounds_of(MINUTES, whole))) as found:
         writes = found.get("flash log", "FL_IO_W")
         assert writes.mean("cel01") == pytest.approx(10.0)
         assert writes.whole() == pytest.approx(10 * (1 + 1.1 + 1.2))
@@ -54,7 +54,7 @@ def test_rates_latencies_and_shares_are_those_of_the_counters(tmp_path: Path):
 def test_series_in_sql_are_those_of_the_rounds_one_by_one(tmp_path: Path):
     """Two ways to the same numbers: SQL over the recording, and `rates` on pairs of rounds."""
     rounds = disks(fresh_dice(), 9)
-    with measured(run_of(tmp_path / "rec", rounds)) as found:
+    with open_series(run_of(tmp_path / "rec", rounds)) as found:
         series = found.siblings()
     for at, (before, after) in enumerate(itertools.pairwise(rounds), 1):
         moved = changes(before.readings, after.readings)

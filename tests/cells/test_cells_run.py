@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from ssh_server import answers, repeats_the_command, servers
 
 from dbdyno.base.errors import CellsError
-from dbdyno.cells.commands import command_of, regrouped, script_of
+from dbdyno.cells.commands import command_of, group_answers, script_of
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.ssh import Answer
 from dbdyno.cli.cells.run import command, script
@@ -38,7 +38,7 @@ def test_equal_answers_stand_together_but_for_the_cells_own_name():
         ("cel02", "cel02_FLASHCACHE normal"),
         ("cel03", "cel03_FLASHCACHE critical"),
     ]
-    groups = regrouped(Answer(Host(name, name), output=text, code=0) for name, text in said)
+    groups = group_answers(Answer(Host(name, name), output=text, code=0) for name, text in said)
     assert [(g.cells, g.output) for g in groups] == [
         (["cel01", "cel02"], "<cell>_FLASHCACHE normal"),
         (["cel03"], "cel03_FLASHCACHE critical"),

@@ -10,7 +10,7 @@ from recordings import CELLS, disks, rounds_of, run_of
 
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.kinds import kind_of
-from dbdyno.cells.series import measured
+from dbdyno.cells.series import open_series
 from dbdyno.cli.cells.skew import command
 from dbdyno.judge.cells_skew import skew_page
 from fresh_dice import fresh_dice
@@ -18,7 +18,7 @@ from fresh_dice import fresh_dice
 
 def page_of(folder: Path, rounds: list[Collection]) -> dict:
     """The skew page of rounds, by way of a recording."""
-    with measured(run_of(folder, rounds)) as found:
+    with open_series(run_of(folder, rounds)) as found:
         return skew_page(found.siblings(), found.intervals)
 
 

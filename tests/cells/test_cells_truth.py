@@ -9,11 +9,11 @@ from click.testing import CliRunner
 from recordings import CELLS, MINUTE, column, redo, rounds_of, run_of
 from ssh_server import answers, servers
 
-from dbdyno.cells.clocks import about, clock_of
+from dbdyno.cells.clocks import clock_of, duration_words
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.diff import diff_page
 from dbdyno.cells.identity import Names
-from dbdyno.cells.record import recorded
+from dbdyno.cells.record import recorded_round
 from dbdyno.cli.main import cli
 from dbdyno.evidence.run import Run
 from dbdyno.judge.cells_page import compare_page, recordings
@@ -52,7 +52,7 @@ def test_a_cell_that_died_meanwhile_is_finding_number_one_too(tmp_path: Path):
 
 def test_a_dead_cell_is_told_of_by_diff_and_compare(tmp_path: Path):
     runs = dead(tmp_path / "before"), dead(tmp_path / "after")
-    page = diff_page(*(recorded(run) for run in runs))
+    page = diff_page(*(recorded_round(run) for run in runs))
     assert page["problems"][0].startswith("cel02: gave nothing in any round: cannot be reached")
     compared = compare_page(*recordings(runs, ("before", "after")))
     assert [w["text"] for w in compared["warnings"] if w["code"] == "cells.dead"] == [
@@ -108,7 +108,7 @@ def test_a_clock_at_another_pace_is_named_as_that():
 
 @pytest.mark.parametrize(("seconds", "words"), [(42, "42 s"), (300, "5 min"), (3590, "1 h"), (86400 * 12, "12 days")])
 def test_a_length_of_time_in_words(seconds: float, words: str):
-    assert about(seconds) == words
+    assert duration_words(seconds) == words
 
 
 def show(rig, *options: str):
@@ -146,7 +146,7 @@ def test_a_recording_by_addresses_counts_a_cell_once_by_its_own_name(tmp_path: P
     assert page["facts"]["cells"] == ["cel01", "cel02"]
     whole = page["flash_log"]["cells"][-1]
     assert whole["writes"] == pytest.approx(7 * 600 * (1 + 1.1))
-    assert [c.host.name for c in recorded(run).columns] == ["cel01", "cel02"]
+    assert [c.host.name for c in recorded_round(run).columns] == ["cel01", "cel02"]
 
 
 def test_a_cell_keeps_its_name_when_it_does_not_answer():

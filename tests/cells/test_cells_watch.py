@@ -12,7 +12,7 @@ from dbdyno.base.errors import CellsError
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.listing import Reading
 from dbdyno.cells.selection import pick_of
-from dbdyno.cells.watch import Since, ranked, watch_page
+from dbdyno.cells.watch import Since, rank_rows, watch_page
 
 
 def watched(rounds, **more):
@@ -57,7 +57,7 @@ def test_rank_is_by_meaning_and_not_across_units():
         {"metric": "CD_IO_ERRS", "cell": "a", "object": "", "now": 0.01, "average": 0.01},
         {"metric": "FL_IO_W", "cell": "a", "object": "", "now": 101.0, "average": 100.0},
     ]
-    assert [row["metric"] for row in ranked(rows)] == ["CD_IO_ERRS", "CD_IO_TM_R_SM_RQ", "FL_IO_W", "FC_BY_USED"]
+    assert [row["metric"] for row in rank_rows(rows)] == ["CD_IO_ERRS", "CD_IO_TM_R_SM_RQ", "FL_IO_W", "FC_BY_USED"]
 
 
 def reading(name: str, item: str) -> Reading:

@@ -277,7 +277,7 @@ def test_the_same_plan_twice_gives_a_noise_floor(tmp_path: Path):
 
 def test_without_a_difference_a_difference_is_called_at_the_nominal_rate(tmp_path: Path):
     """Of 200 runs with equal arms and 3 % of noise, at most 5 % and a margin are called."""
-    from dbdyno.study.analysis.cells.turns import Turn, compared
+    from dbdyno.study.analysis.cells.turns import Turn, compare_turns
 
     dice = np.random.default_rng(20)
 
@@ -286,7 +286,7 @@ def test_without_a_difference_a_difference_is_called_at_the_nominal_rate(tmp_pat
 
     judge = {"level": 0.95, "threshold": 0.0001}
     called = sum(
-        compared([[turn() for _ in range(10)] for _ in range(2)], judge)[0].decision in ("faster", "slower")
+        compare_turns([[turn() for _ in range(10)] for _ in range(2)], judge)[0].decision in ("faster", "slower")
         for _ in range(200)
     )
     assert 1 <= called <= 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.base.errors import CellsError
-from dbdyno.cells.iorm_plan import alter, plan_of, same, with_flash_log
+from dbdyno.cells.iorm_plan import alter, is_same_plan, plan_of, with_flash_log
 from dbdyno_rig.cell import Cell
 from fresh_dice import fresh_dice
 
@@ -103,8 +103,8 @@ def test_a_name_that_is_none_is_refused():
 
 def test_the_order_of_words_and_their_case_mean_nothing():
     one = plan_of(listed("name=sales,share=8", "name=hr,share=1"), "a").directives
-    assert same(one, plan_of(listed("SHARE=1,name=HR", "share=8,name=Sales"), "b").directives)
-    assert not same(one, plan_of(listed("name=sales,share=8"), "b").directives)
+    assert is_same_plan(one, plan_of(listed("SHARE=1,name=HR", "share=8,name=Sales"), "b").directives)
+    assert not is_same_plan(one, plan_of(listed("name=sales,share=8"), "b").directives)
 
 
 def test_what_a_modelled_cell_shows_is_what_it_was_told(a_cell: Cell):
@@ -123,7 +123,7 @@ def test_what_a_modelled_cell_shows_is_what_it_was_told(a_cell: Cell):
         for directives in (plan.directives, wanted, ()):
             assert a_cell.answer(alter(directives))[1] == 0
             shown = plan_of(a_cell.answer("list iormplan detail")[0], "cell01")
-            assert same(shown.directives, directives)
+            assert is_same_plan(shown.directives, directives)
 
 
 @pytest.fixture(scope="module")

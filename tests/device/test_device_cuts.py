@@ -26,7 +26,7 @@ from dbdyno.cuts.evidence import STORES
 from dbdyno.cuts.ledger import Content, Ledger, judge, payload_of
 from dbdyno.cuts.model import CutRow, campaign_model, recoveries
 from dbdyno.cuts.own_stores import KINDS, content
-from dbdyno.cuts.plan import BUILT_IN, CutPlan, checked, plan_of
+from dbdyno.cuts.plan import BUILT_IN, CutPlan, check_plan, plan_of
 from dbdyno.cuts.postgres import PostgresCuts, control_file_problem, initdb_options
 from dbdyno.cuts.shrink import Shrinker, shrink
 from dbdyno.report.html import render_html
@@ -172,11 +172,11 @@ def test_plans_are_checked_with_the_key_and_what_is_allowed():
         ({"title": "t", "engine": "sqlite", "settings": "x"}, "is not of type dict"),
     ]:
         with pytest.raises(DeviceError) as refused:
-            checked(values, "plan.toml")
+            check_plan(values, "plan.toml")
         assert said in str(refused.value)
     with pytest.raises(DeviceError, match="no plan of power cuts"):
         plan_of("postgress")
-    settings = checked({"title": "t", "engine": "postgres", "settings": {"fsync": False}}, "x").settings
+    settings = check_plan({"title": "t", "engine": "postgres", "settings": {"fsync": False}}, "x").settings
     assert settings == {"fsync": "false"}
 
 
@@ -199,7 +199,7 @@ def test_page_checksums_are_a_setting_of_a_plan_that_is_on_or_off():
     assert initdb_options("on") == initdb_options("true") == ["--data-checksums"]
     with pytest.raises(DeviceError, match="data_checksums must be on or off"):
         initdb_options("maybe")
-    assert checked({"title": "t", "engine": "postgres", "settings": {"data_checksums": False}}, "x").settings == {
+    assert check_plan({"title": "t", "engine": "postgres", "settings": {"data_checksums": False}}, "x").settings == {
         "data_checksums": "false"
     }
 

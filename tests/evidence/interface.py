@@ -7,7 +7,7 @@ import inspect
 import dbdyno
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.clients import stream
-from dbdyno.bench.clients.stream import Record, packed
+from dbdyno.bench.clients.stream import Record, pack
 
 
 def interface() -> JsonObject:
@@ -17,7 +17,7 @@ def interface() -> JsonObject:
         "client_protocol": {
             "version": stream.VERSION,
             "kinds": {str(kind): word for kind, word in stream.KINDS.items()},
-            "records": {word: packed(sample(kind)).hex() for kind, word in stream.KINDS.items()},
+            "records": {word: pack(sample(kind)).hex() for kind, word in stream.KINDS.items()},
         },
     }
 

@@ -153,8 +153,8 @@ def test_an_undo_of_another_kind_is_not_taken_for_one_of_plans(run: Run) -> None
 
 @pytest.mark.parametrize("address", ["cel01", "10.0.0.1", "::1", "a-b.c_d"])
 def test_addresses_that_a_user_may_type_are_let_through(address: str) -> None:
-    assert hosts.checked(address, None, None).address == address
-    assert iorm_plan.checked([[["name", "a"], ["share", "1"]]]) == ((("name", "a"), ("share", "1")),)
+    assert hosts.check_host(address, None, None).address == address
+    assert iorm_plan.check_plan([[["name", "a"], ["share", "1"]]]) == ((("name", "a"), ("share", "1")),)
 
 
 def test_what_a_manifest_lacks_is_named(run: Run) -> None:

@@ -20,7 +20,7 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.engine import unrestored
 from dbdyno.move.ledger.folder import INNER, Ledger
 from dbdyno.move.loading.files import files_of
-from dbdyno.move.proof.statement import check_files, known
+from dbdyno.move.proof.statement import check_files, statement_of
 from fresh_dice import fresh_dice
 
 SECONDS = 60
@@ -30,7 +30,7 @@ RECORD = {"number": 0, "rows": 1, "file_bytes": 1, "hash": "0f", "file": "part-0
 
 def attack_owed(path: Path, seed: int, junk: Any) -> None:
     """A record with one thing in it changed, at times a byte too."""
-    record = unrestored.begun("host=h", "7", {"work_mem": unrestored.Kept("4MB", None, ("8MB",))}, "runs/x")
+    record = unrestored.new_record("host=h", "7", {"work_mem": unrestored.Kept("4MB", None, ("8MB",))}, "runs/x")
     dice = random.Random(seed)
     path.write_text(json.dumps(mutated(unrestored.to_json(record), dice, junk)))
     if dice.random() < 0.2:
@@ -62,7 +62,7 @@ def attack_job(folder: Path, seed: int, junk: Any) -> None:
     record = RECORD if in_manifest else mutated(RECORD, dice, junk)
     (folder / INNER / "chunks" / "00000.json").write_text(json.dumps(record))
     reads: tuple[Callable[[], object], ...] = (
-        lambda: check_files(Ledger.open(folder), known(Ledger.open(folder))).sentences(),
+        lambda: check_files(Ledger.open(folder), statement_of(Ledger.open(folder))).sentences(),
         lambda: files_of(folder),
     )
     for read in reads:

@@ -12,8 +12,8 @@ from dbdyno.flow import in_spark
 from dbdyno.flow.answers import answer, difference
 from dbdyno.flow.compare import compare, tree
 from dbdyno.flow.conditions import atoms
-from dbdyno.flow.in_pig import parsed as pig_plan
-from dbdyno.flow.in_polars import parsed as polars_plan
+from dbdyno.flow.in_pig import parse_plan as pig_plan
+from dbdyno.flow.in_polars import parse_graph as polars_plan
 from dbdyno.flow.step import FILTER, GROUP, JOIN, LIMIT, SCAN, SORT, TOP, Flow, Step
 from dbdyno.flow.tables import input_tables
 from skipped import skip_for

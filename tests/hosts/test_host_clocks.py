@@ -16,7 +16,7 @@ from dbdyno.hosts import clock as clocks
 from dbdyno.hosts.calls import HostPart, write_calls
 from dbdyno.hosts.clock import ClockFit, ClockServer, Comparison, SteadyClock, compare, fit
 from dbdyno.hosts.shares import first_session, share_of
-from dbdyno.stats.gates_hosts import hosts_alike, together
+from dbdyno.stats.gates_hosts import host_start_gate, hosts_alike
 from fresh_dice import fresh_dice
 
 SECOND = 1_000_000_000
@@ -117,5 +117,5 @@ def test_a_host_that_is_answered_later_is_named() -> None:
     gate = hosts_alike([{"x": {"a": 100.0, "b": 10.0}, "y": {"a": 100.0, "b": 10.0}, "z": {"a": 140.0, "b": 14.0}}] * 5)
     assert not gate.ok
     assert "host z answers 40.0 % later" in gate.text
-    assert together(1, 100).ok
-    assert not together(20, 100).ok
+    assert host_start_gate(1, 100).ok
+    assert not host_start_gate(20, 100).ok

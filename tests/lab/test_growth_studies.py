@@ -116,7 +116,7 @@ def test_a_cold_turn_on_somebody_elses_server_is_refused(lab, dsn):
 
 def test_a_transaction_that_does_more_work_on_more_rows_is_named(lab):
     try:
-        statements.preloaded()
+        statements.preload_setting()
     except TargetError as error:
         skip_for(error)
     two = "order by number,open orders"
@@ -182,7 +182,7 @@ def test_what_a_process_used_is_read_whatever_its_name(tmp_path: Path):
         (tmp_path / str(pid) / "stat").write_text(f"{pid} (post) gres (x) S {' '.join(['0'] * 10)} {ticks} 0\n")
     (tmp_path / "7" / "io").write_text("rchar: 1\nsyscr: 11\nsyscw: 2\nread_bytes: 4096\nwrite_bytes: 0\n")
     seven, eight = tmp_path / "7", tmp_path / "8"
-    found = usage.used([seven, eight, tmp_path / "9"])
+    found = usage.read_usage([seven, eight, tmp_path / "9"])
     assert set(found) == {seven, eight}, "one that is gone is left out"
     assert found[seven]["system_ns"] / found[seven]["user_ns"] == pytest.approx(4 / 3)
     assert (found[seven]["read_calls"], found[seven]["read_bytes"]) == (11, 4096)

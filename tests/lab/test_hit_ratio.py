@@ -19,7 +19,7 @@ from skipped import skip_for
 @pytest.fixture(scope="module")
 def extension() -> None:
     try:
-        statements.preloaded()
+        statements.preload_setting()
     except TargetError as error:
         skip_for(error)
 

@@ -65,12 +65,14 @@ def test_data_in_a_pipe_stays_exact(tmp_path: Path) -> None:
     out = io.StringIO()
     stream = visible.VisibleStream(out)
     stream.write(f"a{TITLE}")
-    visible.unwrapped(stream).write("\x1b[1m")  # type: ignore[arg-type]
+    visible.unwrap(stream).write("\x1b[1m")  # type: ignore[arg-type]
     assert out.getvalue() == "a\\x1b]0;taken\\x07\x1b[1m"
 
 
 def test_a_page_in_colour_has_our_colours_and_nobody_elses() -> None:
-    text = console.rendered(lambda page: page.print(console.plain(f"x\x1b[31m{TITLE}", "bold")), width=80, color=True)
+    text = console.render_text(
+        lambda page: page.print(console.plain(f"x\x1b[31m{TITLE}", "bold")), width=80, color=True
+    )
     assert text == "\x1b[1mx\\x1b[31m\\x1b]0;taken\x1b[0m\n"
 
 

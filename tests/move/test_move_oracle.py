@@ -18,7 +18,7 @@ from command_line import dbdyno
 from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.oracle import source
 from dbdyno.move.engines.oracle.source import Extent, Piece, cut, select_sql, split_name
-from dbdyno.move.engines.oracle.types import Described, typed
+from dbdyno.move.engines.oracle.types import Described, column_of
 from fresh_dice import fresh_dice
 
 COLUMNS = [
@@ -68,11 +68,11 @@ def test_pieces_hold_every_block_once() -> None:
 
 
 def test_what_travels_as_words() -> None:
-    kinds = {one.name: (typed(one).kind, typed(one).cast) for one in COLUMNS}
+    kinds = {one.name: (column_of(one).kind, column_of(one).cast) for one in COLUMNS}
     assert kinds["AMOUNT"] == ("decimal", False)
     assert [name for name, (_, cast) in kinds.items() if cast] == ["ANY", "At\u00e9", "FINE", "GAP", "DOC"]
     with pytest.raises(MoveError, match="BFILE, which cannot be moved"):
-        typed(Described("B", "BFILE", None, None))
+        column_of(Described("B", "BFILE", None, None))
 
 
 @pytest.mark.parametrize(

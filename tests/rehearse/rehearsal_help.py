@@ -15,7 +15,7 @@ from psycopg.conninfo import make_conninfo
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
+from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
 
 SCHEMA = """
 create table customers (id int primary key, name text not null, city text, payload text);
@@ -120,7 +120,7 @@ def capture(
     With `prepared` the driver prepares those that it has executed five times.
     """
     dice = random.Random(1)
-    with proxying(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), out) as it:
+    with run_proxy(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), out) as it:
         host, _, port = it.address.rpartition(":")
         way = {**engine.tcp_conninfo(), "host": host, "port": port, "sslmode": "disable", "dbname": name}
         with psycopg.connect(**way, autocommit=True) as connection:

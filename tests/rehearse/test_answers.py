@@ -12,7 +12,7 @@ import pytest
 from dbdyno.rehearse.answer import KEPT, Answer, answer_of, difference
 from dbdyno.rehearse.budget import Budget
 from dbdyno.rehearse.measuring import Bench
-from dbdyno.rehearse.order import determined, undetermined
+from dbdyno.rehearse.order import determined_parts, undetermined_reason
 from dbdyno.rehearse.rehearsal import rehearse
 from dbdyno.rehearse.rehearsed import Rehearsed
 from dbdyno.rehearse.side import Side
@@ -29,7 +29,7 @@ def answer(rows: Sequence[Sequence[object]], columns: str, floats: Sequence[int]
 
 def compared(text: str, columns: str, old: Sequence[Sequence[object]], new: Sequence[Sequence[object]]) -> str:
     sides = answer(old, columns), answer(new, columns)
-    return difference(*sides, determined(text, columns.split()))
+    return difference(*sides, determined_parts(text, columns.split()))
 
 
 LIMITED = "select id, status from orders order by status limit 3"
@@ -93,7 +93,7 @@ def test_of_distinct_on_only_the_columns_of_order_by_are_determined() -> None:
     ],
 )
 def test_what_a_statement_leaves_open_is_named(text: str, reason: str) -> None:
-    found = undetermined(text)
+    found = undetermined_reason(text)
     assert found.startswith(reason) and bool(found) == bool(reason), found
 
 
@@ -118,7 +118,7 @@ def test_keys_after_a_floating_point_one_decide_only_among_its_equals() -> None:
     text = "select x, id from t order by x, id"
     old, new = ((f"{0.1 + 0.2}", 1), ("0.3", 2)), (("0.3", 2), ("0.30000000000000004", 1))
     sides = answer(old, "x id", [0]), answer(new, "x id", [0])
-    assert difference(*sides, determined(text, ("x", "id"))) == ""
+    assert difference(*sides, determined_parts(text, ("x", "id"))) == ""
 
 
 class Answering:

@@ -23,7 +23,7 @@ from dbdyno.rehearse.rehearsed import LEAST_BLOCKS, NO_TIME_FOR_BLOCKS, Rehearse
 from dbdyno.rehearse.run_queue import Stopwatch, is_local, run_queue_of
 from dbdyno.rehearse.shortage import shortage_of
 from dbdyno.rehearse.side import Side
-from dbdyno.rehearse.spread import common_prior, digamma, moderated, trigamma
+from dbdyno.rehearse.spread import common_prior, digamma, moderated_error, trigamma
 from dbdyno.rehearse.statement import Parameters, Statement
 from dbdyno.rehearse.verdict import judge
 
@@ -128,7 +128,7 @@ def test_intervals_of_moderated_spreads_hold_95_percent() -> None:
     decisions = decide(items, 0.1)
     covered = statistics.fmean(one.low <= 1 <= one.high for one in decisions)
     assert 0.93 < covered < 0.97
-    own = statistics.fmean(moderated(logs)[1] for logs in groups) * 4.303
+    own = statistics.fmean(moderated_error(logs)[1] for logs in groups) * 4.303
     widths = statistics.fmean(math.log(one.high / one.low) / 2 for one in decisions)
     assert widths < 0.75 * own, "that is what the other statements' spread is worth"
     assert prior_of(items).freedom > 1

@@ -10,9 +10,9 @@ import pytest
 from dbdyno.rehearse.answer import Answer
 from dbdyno.rehearse.catalog import Catalog, Relation
 from dbdyno.rehearse.cause import Cause, Grounds
-from dbdyno.rehearse.causes import cause_of_answer, cause_of_slowness, read_plan, unexplained
+from dbdyno.rehearse.causes import cause_of_answer, cause_of_slowness, read_plan, unexplained_note
 from dbdyno.rehearse.decision import Decision
-from dbdyno.rehearse.names import named, search_path
+from dbdyno.rehearse.names import named_objects, search_path
 from dbdyno.rehearse.rehearsed import Rehearsed, Trial
 from dbdyno.rehearse.statement import Parameters, Statement
 
@@ -173,15 +173,15 @@ def test_nothing_explains_it_says_what_was_compared_and_what_could_not_be_read()
     trial = Trial(Parameters("select 1"), Answer(), Answer(), "", (SCAN, INDEXED))
     old = replace(OLD, settings={"work_mem": "4096 kB"})
     new = replace(OLD, settings={"work_mem": "64 kB"}, unread=("extended statistics",))
-    said = unexplained(trial, Grounds(old, new))
+    said = unexplained_note(trial, Grounds(old, new))
     assert "the plans differ; 1 settings differ" in said and "not known: extended statistics of the new side" in said
-    alike = unexplained(replace(trial, plans=(SCAN, SCAN)), Grounds(OLD, OLD))
+    alike = unexplained_note(replace(trial, plans=(SCAN, SCAN)), Grounds(OLD, OLD))
     assert alike == "Nothing that was read explains it: the plans are alike; the settings are alike."
-    assert "its plan on the new side" in unexplained(replace(trial, plans=(SCAN, "")), Grounds(OLD, OLD))
+    assert "its plan on the new side" in unexplained_note(replace(trial, plans=(SCAN, "")), Grounds(OLD, OLD))
 
 
 def test_the_search_path_is_that_of_the_session() -> None:
     assert search_path(['SET search_path TO "App", public'], "public") == ("App", "public")
     assert search_path((), '"$user", public', "app") == ("app", "public")
     assert search_path((), '"$user", public') == ("public",)
-    assert named("select o.id from Orders o where o.x = 1", {"orders", "x"}) == ["orders"]
+    assert named_objects("select o.id from Orders o where o.x = 1", {"orders", "x"}) == ["orders"]

@@ -17,7 +17,7 @@ from rehearsal_help import database, model_in, shop
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
+from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
 
 COLUMNS = ("id", "customer", "amount", "status", "region", "zone")
 CONDITIONS = (
@@ -42,7 +42,7 @@ def texts(count: int, dice: random.Random) -> list[str]:
 
 def captured(engine: EmbeddedPostgres, folder: Path, statements: list[str], dice: random.Random) -> Path:
     """A capture in which each statement was executed with five values; half of the sessions prepare them."""
-    with proxying(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), folder) as it:
+    with run_proxy(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), folder) as it:
         port = it.address.rpartition(":")[2]
         way = {**engine.tcp_conninfo(), "host": "127.0.0.1", "port": port, "sslmode": "disable", "dbname": "shop"}
         with psycopg.connect(**way, autocommit=True) as session:

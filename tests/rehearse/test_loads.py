@@ -30,11 +30,11 @@ from dbdyno.rehearse.load.server import with_made_values
 from dbdyno.rehearse.load.snapshot import load_of_snapshot
 from dbdyno.rehearse.masked import effect_of
 from dbdyno.rehearse.new_server import _move_database, copied_server
-from dbdyno.rehearse.privacy import hidden, hidden_message, hidden_plan
-from dbdyno.rehearse.sql_tree import parsed
+from dbdyno.rehearse.privacy import hidden_message, hidden_plan, hide_literals
+from dbdyno.rehearse.sql_tree import parse_sql
 from dbdyno.snapshot.reading.statement_names import names_of
 from dbdyno.snapshot.store.folder import Store
-from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
+from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
 
 SECRETS = ("miller@example.org", "4711815", "Xylophon")
 """Values of the private load."""
@@ -68,7 +68,7 @@ def texts_in(folder: Path) -> str:
 def private_capture(engine: EmbeddedPostgres, name: str, out: Path, key_file: Path | None = None) -> Path:
     """A load with secrets as literals, as values, in an error that a function raises, and in a setting."""
     options = ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True, key_file=key_file)
-    with proxying(options, out) as it:
+    with run_proxy(options, out) as it:
         host, _, port = it.address.rpartition(":")
         way = {**engine.tcp_conninfo(), "host": host, "port": port, "sslmode": "disable", "dbname": name}
         with psycopg.connect(**way, autocommit=True) as connection:
@@ -200,7 +200,7 @@ def test_hidden_texts_have_no_literal_whatever_it_is() -> None:
         secret = "".join(dice.choice("0123456789abcdef") for _ in range(12))
         number = str(dice.randrange(10**9, 10**12)) + dice.choice(("", ".5", "e+7", "e7"))
         text = f"select a1 from t_2 where x = {dice.choice(marks).format(secret)} and y in ({number}, -{number})"
-        shown = hidden(text)
+        shown = hide_literals(text)
         assert secret not in shown and number.rstrip("e+7.5") not in shown, (seed, text)
         assert shown.startswith("select a1 from t_2 where x = "), (seed, text)
     assert hidden_plan('[{"Plan": {"Index Name": "i_1", "Filter": "(a = 77)", "Plan Rows": 5}}]') == (
@@ -357,7 +357,7 @@ def test_a_new_server_can_have_a_masked_copy(engine: EmbeddedPostgres, tmp_path:
     old, _ = people(engine)
     with psycopg.connect(old, autocommit=True) as connection:
         connection.execute("create view mails as select id, email from people")
-    with proxying(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), tmp_path / "captured") as it:
+    with run_proxy(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), tmp_path / "captured") as it:
         way = {**engine.tcp_conninfo(), "host": "127.0.0.1", "port": it.address.rpartition(":")[2]}
         with psycopg.connect(**{**way, "sslmode": "disable", "dbname": "people_old"}, autocommit=True) as connection:
             for at in range(1, 4):
@@ -418,7 +418,7 @@ def test_statements_unknown_to_the_parser_are_read_without_its_warnings(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     for text in ("create extension if not exists hstore with schema public", "prepare p as select $1"):
-        parsed(text)
+        parse_sql(text)
         names_of(text)
     assert caplog.records == []
 

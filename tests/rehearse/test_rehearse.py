@@ -23,9 +23,9 @@ from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.rehearse.catalog import Catalog
 from dbdyno.rehearse.effects import Outside, reason_left_out
-from dbdyno.rehearse.order import undetermined
-from dbdyno.rehearse.settings import differing
-from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
+from dbdyno.rehearse.order import undetermined_reason
+from dbdyno.rehearse.settings import differing_settings
+from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
 from skipped import skip_for
 
 SUMS = """select (select sum(hashtext(o::text)) from orders o), (select sum(hashtext(c::text)) from customers c),
@@ -222,13 +222,13 @@ def test_an_interrupt_ends_it_soon_and_keeps_what_was_measured(
 def test_a_setting_that_may_hold_a_secret_is_named_without_its_value() -> None:
     old = Catalog(150000, settings={"primary_conninfo": "host=a password=hunter2", "work_mem": "4096 kB"})
     new = Catalog(150000, settings={"primary_conninfo": "", "work_mem": "64 MB"})
-    assert list(differing(old, new)) == [("primary_conninfo", "(hidden)", ""), ("work_mem", "4MB", "64MB")]
+    assert list(differing_settings(old, new)) == [("primary_conninfo", "(hidden)", ""), ("work_mem", "4MB", "64MB")]
 
 
 def test_a_message_about_a_value_does_not_show_it(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     old = database(engine, "old", "create table t (v text)", "insert into t values ('1')", template="shop")
     new = database(engine, "new", "create table t (v text)", "insert into t values ('secret')", template="shop")
-    with proxying(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), tmp_path / "captured") as it:
+    with run_proxy(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), tmp_path / "captured") as it:
         way = {**engine.tcp_conninfo(), "host": "127.0.0.1", "port": it.address.rpartition(":")[2], "dbname": "old"}
         with psycopg.connect(**{**way, "sslmode": "disable"}, autocommit=True) as connection:
             connection.execute("select sum(v::int) from t")
@@ -315,6 +315,6 @@ def test_what_a_rollback_does_not_undo_is_left_out(text: str, reason: str | None
 
 
 def test_answers_that_may_differ_by_right_are_not_compared() -> None:
-    assert undetermined("select random()") == "random, whose value changes"
-    assert undetermined("select * from t order by 1 limit 3") == ""
-    assert undetermined("select * from t where id = $1 limit $2") == "LIMIT without ORDER BY"
+    assert undetermined_reason("select random()") == "random, whose value changes"
+    assert undetermined_reason("select * from t order by 1 limit 3") == ""
+    assert undetermined_reason("select * from t where id = $1 limit $2") == "LIMIT without ORDER BY"

@@ -15,7 +15,7 @@ from rehearsal_help import database, model_in
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
+from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
 
 LEFT = "select (select sum(hashtext(o::text)) from orders o), (select count(*) from pg_database)"
 SHOP = """
@@ -55,7 +55,7 @@ def captured(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory)
                 session.execute("update customers set city = 'city 1' where id = %s", [at])
                 time.sleep(0.03)
 
-    with proxying(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), out) as it:
+    with run_proxy(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), out) as it:
         port = it.address.rpartition(":")[2]
         way = {**engine.tcp_conninfo(), "host": "127.0.0.1", "port": port, "sslmode": "disable", "dbname": "app"}
         threads = [threading.Thread(target=work, args=(way, first)) for first in (1, 1001)]
@@ -116,7 +116,7 @@ def test_a_side_that_loses_the_pace_is_a_regression(engine: EmbeddedPostgres, ca
 
 def test_a_load_that_only_reads_is_replayed_in_the_database_itself(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     old = database(engine, "app", template="shop")
-    with proxying(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), tmp_path / "captured") as it:
+    with run_proxy(ProxyOptions("127.0.0.1:0", ("127.0.0.1", engine.port), binds=True), tmp_path / "captured") as it:
         way = {**engine.tcp_conninfo(), "host": "127.0.0.1", "port": it.address.rpartition(":")[2], "dbname": "app"}
         with psycopg.connect(**{**way, "sslmode": "disable"}, autocommit=True) as session:
             for at in range(20):

@@ -25,7 +25,7 @@ from dbdyno.rehearse.blocks import run_block
 from dbdyno.rehearse.changes import refuse_change
 from dbdyno.rehearse.effects import NOTHING, Outside, may_change, reason_left_out
 from dbdyno.rehearse.outside import read_outside
-from dbdyno.rehearse.rehearsal import unsuited
+from dbdyno.rehearse.rehearsal import unsuited_reason
 from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed, Trial
 from dbdyno.rehearse.side import Side
 from dbdyno.rehearse.sides import with_change
@@ -74,10 +74,10 @@ def test_several_commands_are_seen_behind_a_text_that_was_cut_short() -> None:
     cut = "insert into t values ($1, $2)"
     sent = f"insert into t values {values}"
     assert (
-        unsuited(statement(f"{sent}; commit", is_simple=True, shown=cut), NOTHING)
+        unsuited_reason(statement(f"{sent}; commit", is_simple=True, shown=cut), NOTHING)
         == "several statements in one message"
     )
-    assert unsuited(statement(f"{sent}; -- that is all;", is_simple=True, shown=cut), NOTHING) == ""
+    assert unsuited_reason(statement(f"{sent}; -- that is all;", is_simple=True, shown=cut), NOTHING) == ""
 
 
 def test_a_statement_that_ends_its_transaction_ends_the_rehearsal(side: Side) -> None:

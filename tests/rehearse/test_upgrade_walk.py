@@ -20,7 +20,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries, inspect, installed_folders, wheel_folders
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying
+from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
 from skipped import skip_for
 
 ROOT = Path(__file__).parents[2]
@@ -153,7 +153,7 @@ def run_sql(servers: Servers, line: str) -> None:
 def capture_load(servers: Servers, line: str, out: Path, seconds: int) -> None:
     """The load of the page through the proxy, on a free port and for a shorter time."""
     out.parent.mkdir()
-    with proxying(ProxyOptions("127.0.0.1:0", ("127.0.0.1", servers.old.port), binds=True), out) as it:
+    with run_proxy(ProxyOptions("127.0.0.1:0", ("127.0.0.1", servers.old.port), binds=True), out) as it:
         own = {"-p": it.address.rpartition(":")[2], "-T": str(seconds), "-f": str(ROOT / "examples/upgrade/load.sql")}
         given = shlex.split(line)
         program = Postgres.on(servers.new).engine

@@ -18,7 +18,7 @@ import rendered
 import report_models
 
 from dbdyno.base.errors import ReportError
-from dbdyno.report.html import coded, embedded_json, render_html, write_html
+from dbdyno.report.html import code_spans, embedded_json, render_html, write_html
 
 
 class Reader(HTMLParser):
@@ -236,6 +236,6 @@ def test_nothing_heavy_is_imported_before_it_is_used():
 
 
 def test_what_a_sentence_has_in_backticks_is_code_and_stays_escaped():
-    assert str(coded("run `dbdyno report` <b> now")) == "run <code>dbdyno report</code> &lt;b&gt; now"
-    assert str(coded("`<script>`")) == "<code>&lt;script&gt;</code>"
-    assert str(coded("a lone ` stays")) == "a lone ` stays"
+    assert str(code_spans("run `dbdyno report` <b> now")) == "run <code>dbdyno report</code> &lt;b&gt; now"
+    assert str(code_spans("`<script>`")) == "<code>&lt;script&gt;</code>"
+    assert str(code_spans("a lone ` stays")) == "a lone ` stays"

@@ -8,7 +8,7 @@ HEAD = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9" width="9" heig
 
 
 def cleaned(body: str) -> str:
-    return svg.cleaned(f"{HEAD}{body}</svg>", "p", "a label")
+    return svg.clean_svg(f"{HEAD}{body}</svg>", "p", "a label")
 
 
 def test_scripts_images_links_styles_and_handlers_do_not_come_through():

@@ -19,7 +19,7 @@ from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.snap.top_keys import VIEWS, Desk, split
 from dbdyno.report.live import render_frame
-from dbdyno.report.live_sessions import blocking
+from dbdyno.report.live_sessions import show_blocking
 from dbdyno.snapshot.engines.live_sessions import SORTS, ordered, tree
 from dbdyno.snapshot.engines.postgres.live import PostgresLive
 from dbdyno.snapshot.engines.view import Options
@@ -50,7 +50,7 @@ def test_every_session_that_waits_hangs_under_its_nearest_blocker() -> None:
 def test_all_but_the_last_below_a_blocker_are_drawn_with_a_branch_that_goes_on() -> None:
     rows = [session(1), *(session(pid, blockers=[1]) for pid in (2, 3)), session(4, blockers=[2])]
     with io.StringIO() as file:
-        blocking(Console(file=file, width=100), tree(rows))
+        show_blocking(Console(file=file, width=100), tree(rows))
         lines = file.getvalue().splitlines()
     assert [line.split()[0] + line.split()[1] for line in lines if "─ " in line] == ["├─2", "│└─", "└─3"]
 

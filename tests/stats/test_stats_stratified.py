@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dbdyno.stats.stratified import Stratum, compare_totals, once
+from dbdyno.stats.stratified import Stratum, compare_totals, single_part
 
 
 def cut(values: np.ndarray, batches: int = 20) -> Stratum:
@@ -67,7 +67,7 @@ def test_a_scale_moves_the_ratio_and_not_its_error():
 def test_what_was_done_once_is_in_the_total_and_not_in_its_error():
     one = Stratum(np.array([500.0]), np.array([1.0]))
     many = cut(np.random.default_rng(6).normal(10, 1, 50))
-    assert once([one, many]) == 500
+    assert single_part([one, many]) == 500
     found = compare_totals([one, many], [many])
     assert found.base_value == pytest.approx(500 + many.sums.sum())
     nothing = compare_totals([one], [many])

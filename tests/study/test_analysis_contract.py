@@ -36,11 +36,11 @@ def test_the_page_is_made_of_the_types():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_no_key_is_undeclared(name: str):
-    assert list(contract.undeclared(MODELS[name]())) == []
+    assert list(contract.undeclared_keys(MODELS[name]())) == []
 
 
 def test_an_undeclared_key_is_named_with_its_place():
-    assert list(contract.undeclared({"run": {"colour": 1}, "arms": [{"x": 1}]})) == ["run.colour", "arms.x"]
+    assert list(contract.undeclared_keys({"run": {"colour": 1}, "arms": [{"x": 1}]})) == ["run.colour", "arms.x"]
 
 
 def test_an_older_file_is_read_and_what_a_newer_one_added_is_left_out():

@@ -19,7 +19,7 @@ from dbdyno.bench.programs.generated_files import makers
 from dbdyno.bench.programs.processors import Processors
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.library import find_study
-from dbdyno.study.plan.factors import doubling
+from dbdyno.study.plan.factors import doubling_numbers
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import plan_from_dict
 from dbdyno.study.run.execute import start
@@ -164,7 +164,7 @@ def test_quick_full_and_what_is_set_by_hand():
     ]
     assert quick.schedule.blocks < usual.schedule.blocks == full.schedule.blocks / 3
     assert study.plan({"sources": "5"}, full=True).workload.files["source"] == "c-project 5"
-    assert doubling(5) == "1,2,4,5"
+    assert doubling_numbers(5) == "1,2,4,5"
 
 
 def test_quick_and_full_together_are_refused():

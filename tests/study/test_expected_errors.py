@@ -11,9 +11,9 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.base.errors import PlanError
-from dbdyno.study.analysis.measured.failures import Failures, differing
+from dbdyno.study.analysis.measured.failures import Failures, differing_failures
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
-from dbdyno.study.plan.conditions import class_of, is_state, meaning, names, resolved, states
+from dbdyno.study.plan.conditions import class_of, is_state, meaning, names, resolve_codes, states
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import plan_from_dict
 from mock_plans import mock_plan
@@ -61,7 +61,7 @@ def test_where_nothing_fails_nothing_can_be_expected(tmp_path: Path):
 
 
 def test_a_name_of_several_states_stands_for_all_of_them():
-    assert resolved(["string_data_right_truncation"]) == (["01004", "22001"], None)
+    assert resolve_codes(["string_data_right_truncation"]) == (["01004", "22001"], None)
 
 
 @pytest.mark.parametrize(
@@ -103,15 +103,17 @@ def measures(*transactions: int) -> Measures:
 @pytest.mark.soak
 def test_arms_with_other_shares_of_an_expected_error_are_told():
     both = Failures([], [{}, {}], [{"23505": 500}, {"23505": 300, "P0001": 200}])
-    (found,) = differing(measures(1000, 1000), both, 0.02)
+    (found,) = differing_failures(measures(1000, 1000), both, 0.02)
     assert "30.0 % of arm 1's transactions ended in 23505, 50.0 % of arm 0's" in found["text"]
     assert "20.0 % of arm 1's transactions ended in P0001, 0 % of arm 0's" in found["text"]
 
 
 def test_alike_shares_and_few_errors_are_not_told():
-    assert differing(measures(1000, 1000), Failures([], [{}, {}], [{"23505": 500}, {"23505": 505}]), 0.02) == []
-    assert differing(measures(10, 10), Failures([], [{}, {}], [{"23505": 1}, {}]), 0.02) == []
-    assert differing(measures(10, 10), Failures([], [{}, {}], [{}, {}]), 0.02) == []
+    assert (
+        differing_failures(measures(1000, 1000), Failures([], [{}, {}], [{"23505": 500}, {"23505": 505}]), 0.02) == []
+    )
+    assert differing_failures(measures(10, 10), Failures([], [{}, {}], [{"23505": 1}, {}]), 0.02) == []
+    assert differing_failures(measures(10, 10), Failures([], [{}, {}], [{}, {}]), 0.02) == []
 
 
 ONE_FAILS = """\

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.base.errors import PlanError
-from dbdyno.study.plan.factors import Level, chosen, combined, crossed, numbers, sessions, setting, words
+from dbdyno.study.plan.factors import (
+    Level,
+    choose_levels,
+    combine_levels,
+    cross_factors,
+    numbers,
+    sessions,
+    setting,
+    words,
+)
 from dbdyno.study.plan.plan import Arm, Plan, Workload
 
 
@@ -14,7 +23,7 @@ def plan(*arms: Arm) -> Plan:
 
 
 def test_each_combination_is_an_arm_and_the_last_factor_changes_fastest():
-    arms = combined(setting("devices.s.stripe_kb", "32,1024"), sessions("1,10"))
+    arms = combine_levels(setting("devices.s.stripe_kb", "32,1024"), sessions("1,10"))
     assert [arm.name for arm in arms] == [
         "stripe_kb 32, 1 session",
         "stripe_kb 32, 10 sessions",
@@ -26,12 +35,12 @@ def test_each_combination_is_an_arm_and_the_last_factor_changes_fastest():
 
 
 def test_a_factor_of_one_level_is_in_force_and_names_nothing():
-    (arm,) = combined(setting("a.b", "5"), sessions("3"))
+    (arm,) = combine_levels(setting("a.b", "5"), sessions("3"))
     assert (arm.name, arm.settings, arm.sessions) == ("base", {"a.b": "5"}, 3)
 
 
 def test_within_an_arm_is_compared_with_the_first_level_of_the_last_factor():
-    arms = combined(sessions("1,10,20"), setting("storage.redo", "disk,flash"), within=True)
+    arms = combine_levels(sessions("1,10,20"), setting("storage.redo", "disk,flash"), within=True)
     assert [arm.against for arm in arms] == [
         None,
         None,
@@ -43,13 +52,13 @@ def test_within_an_arm_is_compared_with_the_first_level_of_the_last_factor():
 
 
 def test_without_it_all_are_compared_with_the_first():
-    arms = combined(sessions("1,10"), setting("storage.redo", "disk,flash"))
+    arms = combine_levels(sessions("1,10"), setting("storage.redo", "disk,flash"))
     assert {arm.against for arm in arms} == {None}
 
 
 def test_a_further_parameter_multiplies_the_arms_and_keeps_the_pairs():
     base = plan(Arm("off"), Arm("on", settings={"enabled": "true"}))
-    arms = crossed(base, {"cells.flash_log.dispatch_us": "20,60"}).arms
+    arms = cross_factors(base, {"cells.flash_log.dispatch_us": "20,60"}).arms
     assert [(arm.name, arm.against) for arm in arms] == [
         ("off, dispatch_us 20", None),
         ("on, dispatch_us 20", None),
@@ -60,7 +69,7 @@ def test_a_further_parameter_multiplies_the_arms_and_keeps_the_pairs():
 
 
 def test_one_value_is_put_into_every_arm():
-    arms = crossed(plan(Arm("off"), Arm("on")), {"database.cores": "4"}).arms
+    arms = cross_factors(plan(Arm("off"), Arm("on")), {"database.cores": "4"}).arms
     assert [(arm.name, arm.settings) for arm in arms] == [
         ("off", {"database.cores": "4"}),
         ("on", {"database.cores": "4"}),
@@ -68,7 +77,7 @@ def test_one_value_is_put_into_every_arm():
 
 
 def test_two_parameters_give_every_combination():
-    arms = crossed(plan(Arm("commit")), {"a.x": "1,2", "b.y": "3,4,5"}).arms
+    arms = cross_factors(plan(Arm("commit")), {"a.x": "1,2", "b.y": "3,4,5"}).arms
     assert len(arms) == 6
     assert arms[-1].name == "x 2, y 5"
     assert {arm.against for arm in arms} == {None}
@@ -77,7 +86,7 @@ def test_two_parameters_give_every_combination():
 def test_too_many_arms_are_refused_with_their_number():
     many = ",".join(str(n) for n in range(1, 10))
     with pytest.raises(PlanError, match="81 arms"):
-        crossed(plan(Arm("a")), {"a.x": many, "b.y": many})
+        cross_factors(plan(Arm("a")), {"a.x": many, "b.y": many})
 
 
 @pytest.mark.parametrize("text", ["", "1,", "1,1", " , 2"])
@@ -94,4 +103,4 @@ def test_a_number_is_whole_and_above_nothing(text: str):
 
 def test_an_unknown_level_is_told_the_known_ones():
     with pytest.raises(PlanError, match="off, on"):
-        chosen({"off": Level("off"), "on": Level("on")}, "offf", "flash_log")
+        choose_levels({"off": Level("off"), "on": Level("on")}, "offf", "flash_log")

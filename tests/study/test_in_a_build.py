@@ -20,7 +20,7 @@ from dbdyno.report.markdown import plain, render_markdown
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.runs_of_plan import moment, same_plan
-from dbdyno.study.plan.typed_workloads import compiled
+from dbdyno.study.plan.typed_workloads import compile_workload
 from dbdyno.study.plan.workloads import for_engine
 from mock_plans import mock_plan
 
@@ -153,7 +153,7 @@ def test_a_run_is_of_its_plan_in_the_words_of_its_bench(workload: str):
     """Runs of commands, and those of built-in workloads on MariaDB, were never found: no trend of them."""
     given = parse_plan(f'title = "t"\n[workload]\n{workload}\n[[arm]]\nname = "a"\n', Path("p.toml"))
     ran = replace(given, watch=replace(given.watch, overhead_blocks=0))
-    ran = replace(compiled(ran), workload=for_engine(compiled(ran).workload, "mariadb"))
+    ran = replace(compile_workload(ran), workload=for_engine(compile_workload(ran).workload, "mariadb"))
     assert same_plan(given, Manifest.of({"plan": ran.to_dict()}))
     assert not same_plan(given, Manifest.of({"plan": replace(ran, sessions=7).to_dict()}))
 

@@ -9,11 +9,11 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.base.errors import PlanError
-from dbdyno.study.plan.confirm import confirming
+from dbdyno.study.plan.confirm import confirming_plan
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.network import line, rate_bit_per_s, words
 from dbdyno.study.plan.plan import Plan, plan_from_dict
-from dbdyno.study.run.report import joined
+from dbdyno.study.run.report import join_reports
 from mock_plans import mock_plan
 
 HEAD = """\
@@ -101,7 +101,7 @@ def test_a_wrong_level_is_told_with_its_place(given: str, message: str):
 def test_a_manifest_and_a_confirming_plan_keep_the_line():
     made = plan('[load]\nnetwork = {rate = "1Gbit"}\n[[factor]]\ndelay = ["0ms", "1ms", "5ms"]\n')
     assert plan_from_dict(made.to_dict()) == made
-    confirmed = confirming(made, made.arms[0], made.arms[2], blocks=4)
+    confirmed = confirming_plan(made, made.arms[0], made.arms[2], blocks=4)
     read = parse_plan(confirmed.toml, Path("c.toml"))
     assert [read.network_of(arm) for arm in read.arms] == [
         {"rate": "1Gbit", "delay": "0ms"},
@@ -131,6 +131,6 @@ def test_what_has_no_sessions_refuses_a_line(tmp_path: Path, rest: str):
 def test_the_lateness_of_lines_is_added_up_over_the_pieces_of_a_block():
     piece = {"started_ns": 1, "ended_ns": 2, "arms": [{"arm": 1, "transactions": 3}]}
     lines = [[{"arm": 1, "pieces": 10, "late_ns": 50, "late_max_ns": 9}], [{"arm": 1, "pieces": 5, "late_max_ns": 20}]]
-    report = joined([{**piece, "lines": one} for one in lines])
+    report = join_reports([{**piece, "lines": one} for one in lines])
     assert report["lines"] == [{"arm": 1, "pieces": 15, "late_ns": 50, "late_max_ns": 20}]
     assert report["arms"] == [{"arm": 1, "transactions": 6}]

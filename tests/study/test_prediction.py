@@ -24,7 +24,7 @@ from dbdyno.model.swap import with_device
 from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.prediction.axes import axes_of
 from dbdyno.study.prediction.fit import Machine, calibrate, table
-from dbdyno.study.prediction.observed import WRITE, observe, timed
+from dbdyno.study.prediction.observed import WRITE, observe, timed_waits
 from dbdyno.study.prediction.parameter import toml_value
 from dbdyno.study.prediction.scripts import steps_of
 from dbdyno.study.prediction.server import as_parameters
@@ -46,7 +46,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def machine(runs: Path) -> Machine:
     """The machine of the arm of one session."""
     run = find_run("made", runs)
-    return calibrate(timed(observe(run, measure(run), "one")))
+    return calibrate(timed_waits(observe(run, measure(run), "one")))
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_what_is_not_determined_is_named(machine: Machine, runs: Path):
     run = find_run("made", runs)
     seen = observe(run, measure(run), "off")
     with pytest.raises(ModelError, match="missing"):
-        timed(seen)
+        timed_waits(seen)
 
 
 def test_the_fitted_arm_is_given_back_and_an_asynchronous_one_is_predicted(runs: Path, file: Path):

@@ -21,7 +21,7 @@ from dbdyno.pages.run_modelled import laws
 from dbdyno.study.analysis.measured import operational
 from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.analysis.measured.operational import _commits, _disk, of_run
-from dbdyno.study.prediction.analytic import Demands, alone, chain, closed, mva
+from dbdyno.study.prediction.analytic import Demands, chain, closed_loop, mva, time_of_own_flush
 from dbdyno.study.prediction.sensitivity import effects, walks
 
 
@@ -77,15 +77,15 @@ def test_the_chain_of_group_commit_is_what_dice_give(sessions: int, pause: float
 
 def test_one_session_asks_for_the_sum_of_its_demands():
     demands = Demands(cpu=100.0, delay=200.0, flush=500.0, cores=2, locks=False, spread=0.0)
-    assert closed(demands, 1)[0] == pytest.approx(1 / 800)
+    assert closed_loop(demands, 1)[0] == pytest.approx(1 / 800)
     without = Demands(cpu=100.0, delay=200.0, flush=0.0, cores=2, locks=False, spread=0.0)
-    assert closed(without, 1)[0] == pytest.approx(1 / 300)
+    assert closed_loop(without, 1)[0] == pytest.approx(1 / 300)
 
 
 def test_more_sessions_never_lower_the_analytic_throughput():
     """It fell from 6,989 to 4,050 per second at 16 sessions, since the iteration swung between two rates."""
     demands = Demands(cpu=286.2, delay=155.3, flush=76.16, cores=2, locks=False, spread=0.0)
-    rates = [closed(demands, sessions)[0] for sessions in (1, 2, 4, 8, 16, 32)]
+    rates = [closed_loop(demands, sessions)[0] for sessions in (1, 2, 4, 8, 16, 32)]
     assert rates == sorted(rates)
     assert rates[-1] < 2 / 286.2
 
@@ -93,8 +93,8 @@ def test_more_sessions_never_lower_the_analytic_throughput():
 def test_a_flush_for_each_commit_is_m_g_1_and_impossible_beyond_its_rate():
     demands = Demands(cpu=1.0, delay=0.0, flush=100.0, cores=1, locks=False, spread=1.0)
     # M/M/1 at a utilisation of .8: five service times.
-    assert alone(demands, 0.008) == pytest.approx(500.0)
-    assert alone(demands, 0.01) == math.inf
+    assert time_of_own_flush(demands, 0.008) == pytest.approx(500.0)
+    assert time_of_own_flush(demands, 0.01) == math.inf
 
 
 def test_both_answers_are_on_one_page_and_agree_where_they_should(file: Path):

@@ -20,7 +20,7 @@ from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.prediction.compare import Calibrated, predict
 from dbdyno.study.prediction.fit import Machine, calibrate
 from dbdyno.study.prediction.mariadb import FLUSH_US, WRITE_US, as_parameters, payload_bytes
-from dbdyno.study.prediction.observed import engine_of, observe, timed
+from dbdyno.study.prediction.observed import engine_of, observe, timed_waits
 
 TRUTH = Truth(flush_us=FLUSH_US, write_us=WRITE_US)
 
@@ -35,7 +35,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def machine_of(runs: Path, arm: str) -> Machine:
     run = find_run("made", runs)
-    return calibrate(timed(observe(run, measure(run), arm)))
+    return calibrate(timed_waits(observe(run, measure(run), arm)))
 
 
 @pytest.fixture(scope="module")

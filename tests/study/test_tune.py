@@ -11,7 +11,7 @@ import pytest
 from command_line import dbdyno
 from dbdyno.base.errors import PlanError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.study.plan.confirm import confirming
+from dbdyno.study.plan.confirm import confirming_plan
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import plan_to_resume
 from mock_plans import mock_plan
@@ -125,7 +125,7 @@ def test_a_race_that_was_cut_does_not_go_on(tmp_path: Path):
 class TestConfirmingPlan:
     def made(self, text: str, **more: Any):
         given = parse_plan(text, Path("p.toml"), **more)
-        return given, confirming(given, given.arms[0], given.arms[-1], 12)
+        return given, confirming_plan(given, given.arms[0], given.arms[-1], 12)
 
     def test_it_is_the_text_with_two_arms_in_place_of_the_factors(self):
         text = (

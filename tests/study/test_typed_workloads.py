@@ -14,7 +14,7 @@ from dbdyno.study.library import STUDIES
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import Arm, Plan, Script, Workload, plan_from_dict
 from dbdyno.study.plan.targets import on_target
-from dbdyno.study.plan.typed_workloads import compiled, refusal, size_bytes, sizes
+from dbdyno.study.plan.typed_workloads import compile_workload, refusal, size_bytes, sizes
 
 PLAN = """\
 title = "t"
@@ -74,7 +74,7 @@ def test_the_embedded_engine_has_a_name_as_a_target(name: str):
 
 
 def test_postgres_gets_scripts_that_compile_one_for_each_arm_that_differs():
-    plan = compiled(parse(PLAN))
+    plan = compile_workload(parse(PLAN))
     check_scripts(plan)
     base, other = (plan.scripts_of(arm)[0].text for arm in plan.arms)
     assert "random(4096, 1048576)" in base
@@ -83,7 +83,7 @@ def test_postgres_gets_scripts_that_compile_one_for_each_arm_that_differs():
 
 
 def test_redo_size_makes_the_script_that_it_always_made():
-    plan = compiled(STUDIES["redo-size"].plan({}))
+    plan = compile_workload(STUDIES["redo-size"].plan({}))
     (script,) = plan.workload.scripts
     assert script.text.startswith("\\set bytes random(4096, 12582912)\nbegin;\n")
     assert "\\redo\ncommit;" in script.text
@@ -93,7 +93,7 @@ def test_redo_size_is_one_study_on_both_targets():
     live = STUDIES["redo-size"].plan({}, target="postgres")
     model = STUDIES["redo-size"].plan({}, target="model:sas-and-flash")
     assert on_target(model, "postgres") == live
-    assert compiled(live) != live
+    assert compile_workload(live) != live
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_redo_size_is_one_study_on_both_targets():
 )
 def test_what_postgres_cannot_run_is_refused(table: str, says: str):
     with pytest.raises(PlanError, match=says):
-        compiled(parse(f'title = "t"\n[workload]\n{table}\n[[arm]]\nname = "a"\n'))
+        compile_workload(parse(f'title = "t"\n[workload]\n{table}\n[[arm]]\nname = "a"\n'))
 
 
 def test_what_a_model_cannot_run_is_refused():

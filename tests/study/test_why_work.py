@@ -16,8 +16,8 @@ from dbdyno.study.analysis.why.objects import Object
 from dbdyno.study.analysis.why.pair import Pair
 from dbdyno.study.analysis.why.parts import Side
 from dbdyno.study.analysis.why.reasons import reasons
-from dbdyno.study.analysis.why.same_work import compared
-from dbdyno.study.analysis.why.server_counters import DATABASE, GLOBAL, SESSION, Counted, counted
+from dbdyno.study.analysis.why.same_work import compare_work
+from dbdyno.study.analysis.why.server_counters import DATABASE, GLOBAL, SESSION, Counted, counters_of
 
 BLOCKS, COUNT = 8, 1000
 SAME = "for the same work"
@@ -53,7 +53,9 @@ def test_work_that_was_not_counted_of_both_arms_is_never_the_same(counts: tuple[
 
 def test_counters_that_count_no_work_do_not_make_it_the_same():
     """Of a WAL, or checkpoints, nobody knows how much was read."""
-    assert compared(Pair("b", "a", (totals(wal_bytes=9.0), totals(wal_bytes=9.0)))).words == "; work was not counted"
+    assert (
+        compare_work(Pair("b", "a", (totals(wal_bytes=9.0), totals(wal_bytes=9.0)))).words == "; work was not counted"
+    )
 
 
 def test_counters_that_came_too_late_for_their_turns_do_not_make_it_the_same():
@@ -62,7 +64,7 @@ def test_counters_that_came_too_late_for_their_turns_do_not_make_it_the_same():
     seen = nothing | {"rows_read": 20.0, "transactions": 0.9}
     for values, stretch_s, words in ((nothing, 9.0, False), (seen, 0.5, False), (seen, 2.0, True)):
         own = Counted(values, {}, {}, COUNT, None, 10.0, dict.fromkeys(values, DATABASE), stretch_s)
-        assert (compared(Pair("b", "a", (own, own))).words == f", {SAME}") == words
+        assert (compare_work(Pair("b", "a", (own, own))).words == f", {SAME}") == words
 
 
 def test_what_programs_do_is_not_counted():
@@ -171,18 +173,18 @@ def sessions(arm: str, session: str, rows: float, *, metric: str = "handler_read
 def test_what_sessions_did_is_their_arms_own_in_slices_and_what_all_did_is_nobodys():
     shared = [row(GLOBAL, "", "handler_read_next", at, at * 9e9) for at in (0, 1)]
     connection = evidence(*shared, *sessions("a", "7", 200), *sessions("a", "8", 100), *sessions("b", "9", 50))
-    one, two = (counted(connection, arm_of(name, at), alone=False) for at, name in enumerate("ab"))
+    one, two = (counters_of(connection, arm_of(name, at), alone=False) for at, name in enumerate("ab"))
     assert one and two
     assert (one.per("rows_read"), two.per("rows_read")) == (30.0, 5.0), "rows a transaction"
     assert one.blocks is None and one.place("rows_read") == "metrics: session status"
-    assert counted(evidence(*shared), arm_of("a", 0), alone=False) is None
+    assert counters_of(evidence(*shared), arm_of("a", 0), alone=False) is None
 
 
 def test_the_sessions_own_status_goes_before_that_of_the_server():
     """In the server's are the readings of what watches the load."""
     turns = [row(GLOBAL, "", "handler_read_next", at, at * 9e9, arm="a") for at in (0, 1)]
     turns += [row(GLOBAL, "", "innodb_buffer_pool_read_requests", at, at * 60.0, arm="a") for at in (0, 1)]
-    found = counted(evidence(*turns, *sessions("a", "7", 200)), arm_of("a", 0), alone=False)
+    found = counters_of(evidence(*turns, *sessions("a", "7", 200)), arm_of("a", 0), alone=False)
     assert found and (found.per("rows_read"), found.blocks) == (20.0, 6.0)
 
 
@@ -203,7 +205,7 @@ WARM_UP = [
 def test_rows_by_index_are_counted_arm_by_arm_in_the_warm_up_of_slices():
     own = [*sessions("a", "7", 200, metric="rows_read"), *sessions("b", "8", 400, metric="rows_read")]
     connection, warm_up = evidence(*WARM_UP, *own), [block(0, "warmup")]
-    one, two = (counted(connection, arm_of(name, at), alone=False, warmup=warm_up) for at, name in enumerate("ab"))
+    one, two = (counters_of(connection, arm_of(name, at), alone=False, warmup=warm_up) for at, name in enumerate("ab"))
     assert one and two
     assert one.indexes["s/t/cust"].per == {"rows_by_index": 20.0}
     assert two.tables["s/t"].per == {"rows_scanned": 40.0, "rows_by_index": 0.0}
@@ -213,7 +215,7 @@ def test_rows_by_index_are_counted_arm_by_arm_in_the_warm_up_of_slices():
 def test_rows_by_index_that_are_not_the_sessions_are_not_used():
     """Others read the table meanwhile."""
     own = sessions("a", "7", 20, metric="rows_read")
-    found = counted(evidence(*WARM_UP, *own), arm_of("a", 0), alone=False, warmup=[block(0, "warmup")])
+    found = counters_of(evidence(*WARM_UP, *own), arm_of("a", 0), alone=False, warmup=[block(0, "warmup")])
     assert found and not found.tables and found.per("rows_fetched") == 2.0
 
 
@@ -221,6 +223,6 @@ def test_a_table_that_lost_an_index_counts_from_zero():
     """As a server does it: the old counters stand until the table is opened again."""
     turn = [*reading(0, "b", pk=5, cust=300), *reading(1, "b", pk=0, none=400)]
     own = sessions("b", "8", 400, metric="rows_read")
-    found = counted(evidence(*turn, *own), arm_of("b", 1), alone=False, warmup=[block(0, "warmup")])
+    found = counters_of(evidence(*turn, *own), arm_of("b", 1), alone=False, warmup=[block(0, "warmup")])
     assert found and found.tables["s/t"].per == {"rows_scanned": 40.0, "rows_by_index": 0.0}
     assert found.tables["s/t"].last == {"indexes": 1.0} and "s/t/cust" not in found.indexes

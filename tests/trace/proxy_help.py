@@ -12,14 +12,14 @@ import psycopg
 import pytest
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.trace.proxy.proxy_run import Proxying, ProxyOptions, proxying
+from dbdyno.trace.proxy.proxy_run import Proxying, ProxyOptions, run_proxy
 
 
 @contextlib.contextmanager
 def proxied(engine: EmbeddedPostgres, out: Path, **wanted: Any) -> Iterator[Proxying]:
     """A proxy before the server's port of TCP."""
     server = ("127.0.0.1", engine.port)
-    with proxying(ProxyOptions("127.0.0.1:0", server, **wanted), out) as it:
+    with run_proxy(ProxyOptions("127.0.0.1:0", server, **wanted), out) as it:
         yield it
 
 

@@ -22,7 +22,7 @@ from record_help import rows, session
 from command_line import dbdyno, on_a_terminal
 from dbdyno.base.errors import TraceError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying, server_of, spin_ns
+from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy, server_of, spin_ns
 
 TURNS, CLIENTS = 10, 2
 SECRET = "c0ffee-54321"
@@ -232,7 +232,7 @@ def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     wanted = ProxyOptions("127.0.0.1:0", ("127.0.0.1", port))
-    with pytest.raises(TraceError, match=f"no server answers at 127.0.0.1:{port}"), proxying(wanted, tmp_path / "run"):
+    with pytest.raises(TraceError, match=f"no server answers at 127.0.0.1:{port}"), run_proxy(wanted, tmp_path / "run"):
         pass
     assert not list(tmp_path.iterdir())
 

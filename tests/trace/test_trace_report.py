@@ -14,11 +14,11 @@ from trace_text import trace
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.main import cli
-from dbdyno.report.branches import fitting, indented
+from dbdyno.report.branches import fitting_branches, indent_step
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
 from dbdyno.trace.job import Options
-from dbdyno.trace.page import merged
+from dbdyno.trace.page import merge_warnings
 from dbdyno.trace.profile import profile_trace
 from dbdyno.trace.report import Request, report_page
 from dbdyno.trace.source import open_traces
@@ -132,18 +132,18 @@ def test_merged_literals_and_the_request_are_heard(tmp_path: Path):
 def test_deep_steps_of_a_plan_keep_their_indent():
     """They used to fold to the left margin."""
     words = "TABLE ACCESS BY INDEX ROWID BATCHED A_TABLE_WITH_A_LONG_NAME PARTITION: 1 28"
-    lines = indented(words, 8, 9, 40).split("\n")
+    lines = indent_step(words, 8, 9, 40).split("\n")
     assert len(lines) > 1
     assert all(line.startswith(" " * 8) and len(line) <= 40 for line in lines)
-    deep = indented(words, 60, 60, 40).split("\n")
+    deep = indent_step(words, 60, 60, 40).split("\n")
     assert deep[0].lstrip().startswith("60› TABLE")
     assert all(len(line) <= 40 for line in deep)
-    assert indented("SORT", 2, 3, 60) == "    SORT"
+    assert indent_step("SORT", 2, 3, 60) == "    SORT"
 
 
 def test_deep_branches_of_a_tree_stay_within_their_half():
-    assert fitting("│  └─ ", 2, 60) == "│  └─ "
-    deep = fitting("│  " * 40 + "└─ ", 41, 60)
+    assert fitting_branches("│  └─ ", 2, 60) == "│  └─ "
+    deep = fitting_branches("│  " * 40 + "└─ ", 41, 60)
     assert deep.startswith("41… ")
     assert deep.endswith("└─ ")
     assert len(deep) <= 30
@@ -180,10 +180,10 @@ def test_branches_below_a_share_are_folded_and_the_tree_still_adds_up(tmp_path: 
 def test_sixteen_warnings_of_one_kind_are_one_with_a_count():
     found = [{"code": "trace", "text": f"f{at}.trc: {at} lines are torn", "next": ""} for at in range(16)]
     other = {"code": "unread", "text": "1 piece was not read.", "next": ""}
-    one, two = merged([*found, other])
+    one, two = merge_warnings([*found, other])
     assert one["text"] == "f0.trc, f1.trc, f2.trc and 13 more: 0 lines are torn (the first of 16 like it)"
     assert (one["count"], two) == (16, other)
-    same = merged([{"code": "trace", "text": f"f{at}.trc: no WAIT in it", "next": ""} for at in range(2)])
+    same = merge_warnings([{"code": "trace", "text": f"f{at}.trc: no WAIT in it", "next": ""} for at in range(2)])
     assert [warning["text"] for warning in same] == ["f0.trc, f1.trc: no WAIT in it"]
 
 

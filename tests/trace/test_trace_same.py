@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.study.analysis.traces.compare import compare_traces
 from dbdyno.study.analysis.traces.question import Question
-from dbdyno.study.analysis.traces.statement_matching import folded
+from dbdyno.study.analysis.traces.statement_matching import fold_text
 from dbdyno.trace.source import open_traces
 
 
@@ -24,7 +24,7 @@ from dbdyno.trace.source import open_traces
     ],
 )
 def test_texts_of_one_statement_are_folded_alike(one: str, other: str):
-    assert folded(one) == folded(other)
+    assert fold_text(one) == fold_text(other)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_texts_of_one_statement_are_folded_alike(one: str, other: str):
     ],
 )
 def test_texts_of_several_statements_are_not(one: str, other: str):
-    assert folded(one) != folded(other)
+    assert fold_text(one) != fold_text(other)
 
 
 def trace(texts: list[str], misses: int) -> str:

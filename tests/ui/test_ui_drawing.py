@@ -35,7 +35,7 @@ def pid_of(drawer: drawing.Drawer) -> int:
 
 @pytest.mark.drawn
 def test_the_process_draws_what_this_one_draws_and_says_what_it_cannot(drawer: drawing.Drawer) -> None:
-    assert ask(drawer, "drawn", "query", LINE) == figures.drawn("query", LINE)
+    assert ask(drawer, "drawn", "query", LINE) == figures.draw_figure("query", LINE)
     assert ask(drawer, "drawn", "no such figure", LINE) is None
     with pytest.raises(ReportError, match="expected one of png, svg"):
         ask(drawer, "encoded", {"kind": "query", **LINE}, "exe")
@@ -62,8 +62,8 @@ def test_the_server_draws_active_sessions_without_the_process() -> None:
     refused = mock.Mock(side_effect=AssertionError("asked the process"))
     token = figures.ELSEWHERE.set(refused)
     try:
-        assert figures.drawn("session_history", {"at_us": [], "classes": []}) is None
+        assert figures.draw_figure("session_history", {"at_us": [], "classes": []}) is None
         with pytest.raises(AssertionError, match="asked the process"):
-            figures.drawn("query", LINE)
+            figures.draw_figure("query", LINE)
     finally:
         figures.ELSEWHERE.reset(token)

@@ -117,7 +117,7 @@ def test_a_node_that_is_silent_at_the_first_word_is_told_with_the_time_that_was_
     try:
         with (
             pytest.raises(WideError, match="a node did not answer within 2 s"),
-            address.reached(address.address(wide_lab.dsn)),
+            address.open_session(address.address(wide_lab.dsn)),
         ):
             pass
     finally:

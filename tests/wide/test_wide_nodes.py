@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dbdyno.wide.nodes import Marks, again, starts, unsure_s
+from dbdyno.wide.nodes import Marks, starts, unsure_s, was_restarted
 
 MODE, PERIOD = "commitlog_sync", "commitlog_sync_period"
 
@@ -70,8 +70,10 @@ def test_a_node_tells_how_late_its_log_may_be(settings: dict[str, str] | None, s
 def test_a_node_with_another_generation_was_started_again() -> None:
     pytest.importorskip("cassandra", reason="the Cassandra driver is not installed: run `make setup-wide`")
     one = starts(Session({}, [("10.0.0.1", 7000, 5), ("10.0.0.2", 7000, 6)]))
-    assert again(one, one) is False
-    assert again(one, {"10.0.0.1:7000": 5}) is False, "a node that left acknowledges no more, and lost nothing itself"
-    assert again(one, {"10.0.0.1:7000": 5, "10.0.0.2:7000": 9}) is True
-    assert again(one, starts(Session({}))) is None, "not known"
-    assert again(None, one) is None
+    assert was_restarted(one, one) is False
+    assert was_restarted(one, {"10.0.0.1:7000": 5}) is False, (
+        "a node that left acknowledges no more, and lost nothing itself"
+    )
+    assert was_restarted(one, {"10.0.0.1:7000": 5, "10.0.0.2:7000": 9}) is True
+    assert was_restarted(one, starts(Session({}))) is None, "not known"
+    assert was_restarted(None, one) is None

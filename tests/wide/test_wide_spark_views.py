@@ -14,7 +14,7 @@ from dbdyno.wide.decode import converter
 from dbdyno.wide.mapping import WideMap, map_of
 from dbdyno.wide.pushdown import plan
 from dbdyno.wide.question import question
-from dbdyno.wide.spark import JARS, cause_of, fits, is_pushed, jars, transpiled
+from dbdyno.wide.spark import JARS, cause_of, fits, is_pushed, jars, transpile
 from dbdyno.wide.spark_views import View, view
 
 
@@ -84,11 +84,11 @@ def test_of_a_key_of_two_columns_only_the_last_may_be_in() -> None:
 
 
 def test_sql_of_duckdb_becomes_that_of_spark_and_code_of_java_is_refused() -> None:
-    sql = transpiled("select a, count(*) from _scan_0 as t group by a order by a")
+    sql = transpile("select a, count(*) from _scan_0 as t group by a order by a")
     assert sql.endswith("ORDER BY a NULLS LAST")
     for odd in ("select reflect('java.lang.System', 'exit', 1)", "select java_method('a', 'b')"):
         with pytest.raises(WideError, match="runs Java code"):
-            transpiled(odd)
+            transpile(odd)
 
 
 def test_of_a_task_that_failed_the_root_of_it_is_told() -> None:

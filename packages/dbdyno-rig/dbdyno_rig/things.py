@@ -9,7 +9,7 @@ import re
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from dbdyno.cells.numbers import number_and_unit, printed, size_bytes
+from dbdyno.cells.numbers import cellcli_text, number_and_unit, size_bytes
 from dbdyno_rig.language import Condition, Query, RefusedError, syntax
 
 
@@ -157,7 +157,7 @@ def whole(value: int) -> Shown:
 def measured(value: float, unit: str) -> Shown:
     """Return a metric's value: rounded with its unit as text, exact in XML."""
     xml = str(int(value)) if value == int(value) and abs(value) < 2**63 else repr(value)
-    return Shown(printed(value, unit), xml, value)
+    return Shown(cellcli_text(value, unit), xml, value)
 
 
 def moment(ns: int) -> Shown:

@@ -61,7 +61,7 @@ def drop_index(facts: Facts, one: Index) -> str:
     return f"drop index concurrently {one.name}"
 
 
-def named(facts: Facts, one: Index) -> str:
+def index_name(facts: Facts, one: Index) -> str:
     """Return a unique name for an index."""
     return f"{one.table}.{one.name}" if is_mariadb(facts) else one.name
 

@@ -42,7 +42,7 @@ def rules() -> tuple[Rule, ...]:
     return tuple(sorted(found, key=lambda one: (one.family, one.name)))
 
 
-def chosen(only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Rule, ...]:
+def choose_rules(only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Rule, ...]:
     """Return the rules to evaluate: all, or only those named (by name or family), without those skipped.
 
     Raises:
@@ -75,7 +75,7 @@ def judge(facts: Facts, asked: Iterable[Rule], proofs: Sequence[Proof] = ()) -> 
     engine = _identity(facts)
     unjudged: list[dict[str, str]] = []
     clean: list[str] = []
-    for rule in concerned(facts, asked):
+    for rule in applicable_rules(facts, asked):
         why = _unfit(rule, facts)
         if why is not None:
             unjudged.append(_not_judged(rule, why))
@@ -104,7 +104,7 @@ def judge(facts: Facts, asked: Iterable[Rule], proofs: Sequence[Proof] = ()) -> 
     }
 
 
-def concerned(facts: Facts, asked: Iterable[Rule]) -> list[Rule]:
+def applicable_rules(facts: Facts, asked: Iterable[Rule]) -> list[Rule]:
     """Return the rules that apply to this kind of evidence.
 
     For a stack or host these are the rules on machines, for traces or cells the rules on those, otherwise all others.
@@ -259,7 +259,7 @@ def _finding(number: int, rule: Rule, one: Advice, proof: Proof | None, facts: F
     }
 
 
-def listed(asked: Iterable[Rule]) -> Iterator[dict[str, str]]:
+def list_rules(asked: Iterable[Rule]) -> Iterator[dict[str, str]]:
     """Yield the rules as rows, for `dbdyno advise rules` and its page."""
     for one in asked:
         yield {
@@ -283,7 +283,7 @@ def _versions(rule: Rule) -> str:
     return " ".join(words) or "all"
 
 
-def worst(model: Mapping[str, Any], level: str) -> list[str]:
+def worst_findings(model: Mapping[str, Any], level: str) -> list[str]:
     """Return the findings of this level or a worse one as text, for `--fail-on`; refuted ones are left out."""
     most = LEVELS.index(level)
     return [

@@ -157,7 +157,7 @@ def keep(proof: Proof) -> None:
         ) from error
 
 
-def kept() -> list[Proof]:
+def stored_proofs() -> list[Proof]:
     """Return all results of this user, oldest first; unreadable files are skipped."""
     found = [_read(path) for path in sorted(folder().glob("*.json"))]
     return sorted((one for one in found if one is not None), key=lambda one: one.at)

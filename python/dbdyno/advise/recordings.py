@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.advise.facts import Facts
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.coverage import coverage
-from dbdyno.cells.series import Measured, measured
+from dbdyno.cells.series import Measured, open_series
 from dbdyno.judge.cells_flash import ALL, flash_cache, flash_log
 from dbdyno.judge.cells_skew import skew_page
 from dbdyno.judge.cells_why import slow_disks, work_of_recording
@@ -115,7 +115,7 @@ def read(run: Run) -> Facts:
     Raises:
         CellsError: the recording has no metrics of cells.
     """
-    with measured(run) as found:
+    with open_series(run) as found:
         rows: dict[type, list[Any]] = {
             CellState: list(_states(found)),
             SmartScans: list(_scans(found)),

@@ -11,7 +11,7 @@ from dbdyno.advise.facts import Facts, Lack
 from dbdyno.advise.judge import judge, rules
 from dbdyno.advise.placement import FastDevice
 from dbdyno.advise.predicted import without_machine
-from dbdyno.advise.proofs import kept
+from dbdyno.advise.proofs import stored_proofs
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.store.folder import Store
 
@@ -23,7 +23,7 @@ def advice_on(store: Store, period: str, target: str) -> JsonObject:
         SnapshotError: The period cannot be read.
         AdviceError: There are no rules for the engine.
     """
-    return judge(without_machine(without_device(read(store, period, target))), rules(), kept())
+    return judge(without_machine(without_device(read(store, period, target))), rules(), stored_proofs())
 
 
 def without_device(facts: Facts) -> Facts:

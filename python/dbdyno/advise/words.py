@@ -85,6 +85,6 @@ def value(facts: Facts, name: str, default: float) -> float:
     return found.number if found is not None else default
 
 
-def counted(number: int, noun: str = "session") -> str:
+def with_noun(number: int, noun: str = "session") -> str:
     """Return a number with its noun: `1 session`, `2 sessions`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

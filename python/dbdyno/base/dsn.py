@@ -152,14 +152,14 @@ def names_a_secret(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
-def mapped(value: Any, change: Callable[[str], str]) -> Any:
+def map_strings(value: Any, change: Callable[[str], str]) -> Any:
     """Return a JSON value with `change` applied to every string in it, but not to the keys of objects."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {key: mapped(entry, change) for key, entry in value.items()}
+        return {key: map_strings(entry, change) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [mapped(entry, change) for entry in value]
+        return [map_strings(entry, change) for entry in value]
     return value
 
 

@@ -81,7 +81,7 @@ def install() -> None:
             setattr(sys, name, VisibleStream(stream))
 
 
-def unwrapped(stream: TextIO) -> TextIO:
+def unwrap(stream: TextIO) -> TextIO:
     """Return the unwrapped stream, for dbdyno's own output: colours, screens, data in a pipe."""
     found = cast(object, stream)
     return found.behind if isinstance(found, VisibleStream) else stream

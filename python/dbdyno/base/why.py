@@ -73,7 +73,7 @@ class Why:
         return made
 
 
-def chosen(causes: Sequence[Cause], most: int = MOST) -> tuple[Cause, ...]:
+def largest_causes(causes: Sequence[Cause], most: int = MOST) -> tuple[Cause, ...]:
     """Return the `most` largest causes with a share of at least `LEAST_SHARE`.
 
     They are sorted by signed share: causes that work in the direction of the whole amount come first.

@@ -94,10 +94,10 @@ def canaries(
     clock: Callable[[], int] = time.perf_counter_ns,
 ) -> Canaries:
     """Measure all canaries now, which takes a few tens of milliseconds; `clock` returns ns."""
-    return measured(lambda: conn.execute("select 1").fetchall(), folder, on_data_disk, clock)
+    return measure_canaries(lambda: conn.execute("select 1").fetchall(), folder, on_data_disk, clock)
 
 
-def measured(
+def measure_canaries(
     ask: Callable[[], object],
     folder: Path,
     on_data_disk: bool = False,

@@ -76,7 +76,7 @@ def examine_named(dsn: str | None) -> list[Check]:
 
 
 def _examine_mariadb(dsn: str | None) -> list[Check]:
-    from dbdyno.bench.mariadb.address import driver, said
+    from dbdyno.bench.mariadb.address import driver, error_text
     from dbdyno.bench.mariadb.server import open_target
 
     found = []
@@ -86,7 +86,7 @@ def _examine_mariadb(dsn: str | None) -> list[Check]:
             try:
                 found.append(check(target, connection))
             except (driver().Error, OSError) as error:
-                found.append(Check(name, None, f"could not be checked: {said(error)}", "", ""))
+                found.append(Check(name, None, f"could not be checked: {error_text(error)}", "", ""))
     return found
 
 

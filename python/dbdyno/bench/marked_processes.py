@@ -35,7 +35,7 @@ class MarkUndo:
     def carry_out(self) -> list[str]:
         """Kill the processes until none is left and return problems as sentences."""
         deadline = time.monotonic() + PATIENCE_S
-        while found := list(marked(self.mark)):
+        while found := list(marked_pids(self.mark)):
             for pid in found:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
@@ -45,7 +45,7 @@ class MarkUndo:
         return []
 
 
-def marked(mark: str, proc: Path = Path("/proc")) -> Iterator[int]:
+def marked_pids(mark: str, proc: Path = Path("/proc")) -> Iterator[int]:
     """Yield the IDs of this user's processes that carry the mark."""
     wanted = f"{NAME}={mark}".encode()
     for entry in proc.glob("[0-9]*"):

@@ -41,7 +41,7 @@ class Clock:
             return "was set meanwhile" if was_set else f"runs {self.other_pace:.3g} times as fast as ours"
         if not self.ahead_s:
             return ""
-        return f"is {about(abs(self.ahead_s))} {'ahead of' if self.ahead_s > 0 else 'behind'} ours"
+        return f"is {duration_words(abs(self.ahead_s))} {'ahead of' if self.ahead_s > 0 else 'behind'} ours"
 
 
 def clock_of(asked_ns: Sequence[int], collected_ns: Sequence[int]) -> Clock:
@@ -71,7 +71,7 @@ def clocks_of(asked: Mapping[int, int], times: Mapping[str, Mapping[int, int]]) 
     }
 
 
-def about(seconds: float) -> str:
+def duration_words(seconds: float) -> str:
     """Return a duration in everyday words: 42 s, 5 min, 3.2 h, 12 days."""
     for size, unit in ((86_400.0, "days"), (3600.0, "h"), (60.0, "min")):
         if seconds >= 1.5 * size or (unit == "h" and seconds >= 0.95 * size):

@@ -112,7 +112,7 @@ def _split(line: str, delimiter: str) -> list[str]:
     return [one.strip() for one in found]
 
 
-def headed(text: str) -> tuple[int, int] | None:
+def header_span(text: str) -> tuple[int, int] | None:
     """Return start and end of the first header line, or None if the text has none."""
     for match in _HEADER.finditer(text, 0, min(len(text), _WITHIN)):
         if header_of(match[0]) is not None:

@@ -149,7 +149,7 @@ class Group:
     next_step: str | None
 
 
-def regrouped(answers: Iterable[Answer], own: Mapping[Host, str] | None = None) -> list[Group]:
+def group_answers(answers: Iterable[Answer], own: Mapping[Host, str] | None = None) -> list[Group]:
     """Group equal answers, in order of first appearance.
 
     A cell's name in its answer is shown as <cell>, so that it can equal another's. Answers that differ only in

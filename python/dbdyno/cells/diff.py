@@ -35,14 +35,14 @@ def side(text: str, *, mask: str | None = None, runs: Path = Path("runs")) -> Co
     Raises:
         CellsError: It cannot be read, or contains no metrics.
     """
-    from dbdyno.cells.record import recorded
+    from dbdyno.cells.record import recorded_round
     from dbdyno.evidence.run import find_run
 
     path = Path(text)
     if path.is_file():
         return from_file(path, mask=mask)
     pattern = pattern_of(mask)
-    found = recorded(find_run(text, runs))
+    found = recorded_round(find_run(text, runs))
     for column in found.columns:
         if pattern is not None:
             kept = [r for r in column.readings if pattern.fullmatch(r.name)]
@@ -100,7 +100,7 @@ def diff_page(before: Collection, after: Collection, *, by: str = "cell") -> Dif
     """Return the page of a difference: counters, latencies, the flash log, and counters without a difference."""
     if not {c.host.name for c in before.columns} & {c.host.name for c in after.columns}:
         before = _renamed_alone(before, after)
-    found = moved(before, after)
+    found = changes_between(before, after)
     over = totals(found, by)
     return {
         "schema": SCHEMA,
@@ -141,7 +141,7 @@ def diff_page(before: Collection, after: Collection, *, by: str = "cell") -> Dif
     }
 
 
-def moved(before: Collection, after: Collection) -> list[Change]:
+def changes_between(before: Collection, after: Collection) -> list[Change]:
     """Return the change of every counter between two collections.
 
     A cell whose service restarted in between has no differences, whatever its counters say.

@@ -65,7 +65,7 @@ def hosts_of(texts: Sequence[str], *, user: str | None = None) -> list[Host]:
     return _told_apart(list(found.values()))
 
 
-def checked(address: object, port: object, user: object) -> Host:
+def check_host(address: object, port: object, user: object) -> Host:
     """Return the host for an address that comes from a file, under the same rules as --hosts.
 
     Raises:

@@ -35,7 +35,7 @@ class Names:
         """Return all addresses by which each cell was reached, by its name; cells that never answered are left out."""
         found: dict[str, list[str]] = {}
         for host, name in self.own.items():
-            found.setdefault(name, []).append(shown(host))
+            found.setdefault(name, []).append(address_of(host))
         return found
 
     @property
@@ -63,7 +63,7 @@ class Names:
             name = self.of(column.host)
             if name not in kept or (kept[name].problem and not column.problem):
                 kept[name] = column
-        collection.columns = [renamed(column, name) for name, column in kept.items()]
+        collection.columns = [rename_column(column, name) for name, column in kept.items()]
         collection.twice = self.twice
 
     def learn(self, facts: Mapping[Host, Mapping[str, str]]) -> None:
@@ -73,7 +73,7 @@ class Names:
             ids.setdefault(own.get("cell.name", ""), set()).add(own.get("cell.id", ""))
         for host, own in facts.items():
             if name := own.get("cell.name"):
-                self.own[host] = name if len(ids[name]) == 1 else f"{name} ({shown(host)})"
+                self.own[host] = name if len(ids[name]) == 1 else f"{name} ({address_of(host)})"
 
     def _learn(self, columns: Sequence[Column]) -> None:
         alike: dict[str, list[Column]] = {}
@@ -83,7 +83,7 @@ class Names:
         for name, found in alike.items():
             one = all(_may_be_same(found[0], other) for other in found[1:])
             for column in found:
-                self.own.setdefault(column.host, name if one else f"{name} ({shown(column.host)})")
+                self.own.setdefault(column.host, name if one else f"{name} ({address_of(column.host)})")
 
 
 def renamed_answers(answers: Iterable[Answer], own: Mapping[Host, str]) -> None:
@@ -95,7 +95,7 @@ def renamed_answers(answers: Iterable[Answer], own: Mapping[Host, str]) -> None:
     by_name = Counter(own.values())
     for answer in answers:
         if name := own.get(answer.host):
-            kept = name if by_name[name] == 1 else f"{name} ({shown(answer.host)})"
+            kept = name if by_name[name] == 1 else f"{name} ({address_of(answer.host)})"
             answer.host = replace(answer.host, name=kept)
 
 
@@ -117,7 +117,7 @@ def known_as(manifest: Manifest) -> dict[str, str]:
     return found
 
 
-def shown(host: Host) -> str:
+def address_of(host: Host) -> str:
     """Return a host's address, with its port if one was given."""
     return f"{host.address}:{host.port}" if host.port else host.address
 
@@ -127,7 +127,7 @@ def own_name(column: Column) -> str:
     return column.listing.own_name or next(iter(own_names(column.everything).values()), "")
 
 
-def renamed(column: Column, name: str) -> Column:
+def rename_column(column: Column, name: str) -> Column:
     """Return the column under another name."""
     if column.host.name == name:
         return column

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.collection import Collection
-from dbdyno.cells.diff import moved
+from dbdyno.cells.diff import changes_between
 from dbdyno.cells.rates import NOT_REFRESHED, RESET, Change
 
 Key = tuple[str, str, str]
@@ -73,7 +73,7 @@ class Intervals:
 
 def intervals_of(rounds: Sequence[Collection]) -> Intervals:
     """Return the intervals of a recording's rounds, which must be in order of time."""
-    kept = refreshed(rounds)
+    kept = refreshed_rounds(rounds)
     cells = list(dict.fromkeys(c.host.name for one in rounds for c in one.columns))
     # The median over cells, so that a single wrong clock has no effect.
     first_ns, last_ns = (statistics.median_low(_times(one).values()) for one in (kept[0], kept[-1]))
@@ -85,14 +85,14 @@ def intervals_of(rounds: Sequence[Collection]) -> Intervals:
                 key = (reading.name, reading.cell, reading.object)
                 made.levels.setdefault(key, [math.nan] * len(kept))[at] = reading.value
     for at, (before, after) in enumerate(itertools.pairwise(kept)):
-        found = moved(before, after)
+        found = changes_between(before, after)
         for change in found:
             _put(made, at, change)
         made.lost.update((cell, why) for cell, why in _lost_cells(made.cells, found).items())
     return made
 
 
-def refreshed(rounds: Sequence[Collection]) -> list[Collection]:
+def refreshed_rounds(rounds: Sequence[Collection]) -> list[Collection]:
     """Return the rounds that are used: in each, every cell has collected again since the previous one."""
     kept = [rounds[0]]
     since: dict[str, set[int]] = {}

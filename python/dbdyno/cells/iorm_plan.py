@@ -79,7 +79,7 @@ def _directive(line: str, cell: str) -> Directive:
     return directive
 
 
-def checked(wire: object) -> tuple[Directive, ...]:
+def check_plan(wire: object) -> tuple[Directive, ...]:
     """Check directives that come from a file, under the same rules as those read from a cell.
 
     Raises:
@@ -104,7 +104,7 @@ def alter(directives: Sequence[Directive]) -> str:
     return f"alter iormplan dbplan=({','.join(f'({text})' for text in texts)})"
 
 
-def same(one: Sequence[Directive], other: Sequence[Directive]) -> bool:
+def is_same_plan(one: Sequence[Directive], other: Sequence[Directive]) -> bool:
     """Return True if two plans mean the same, regardless of case and of the order of attributes and directives.
 
     The order of directives does not matter, because no two name the same database.

@@ -22,7 +22,7 @@ from dbdyno.base.errors import CellsError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.commands import command_of, failure
 from dbdyno.cells.hosts import Host
-from dbdyno.cells.iorm_plan import LIST, Directive, IormPlan, alter, plan_of, same
+from dbdyno.cells.iorm_plan import LIST, Directive, IormPlan, alter, is_same_plan, plan_of
 from dbdyno.cells.ssh import Access, Answer, Fleet
 
 Directives = tuple[Directive, ...]
@@ -53,7 +53,7 @@ async def put(fleet: Fleet, wanted: Mapping[Host, Directives], ours: Mapping[Hos
         CellsError: A cell has another plan or refuses the new one; some cells may already have the new plan.
     """
     for host, plan in (await plans(fleet)).items():
-        if not any(same(plan.directives, own) for own in ours[host]):
+        if not any(is_same_plan(plan.directives, own) for own in ours[host]):
             raise CellsError(
                 f"another user has changed its IORM plan since the run began: {alter(plan.directives)}",
                 where=host.name,
@@ -62,7 +62,7 @@ async def put(fleet: Fleet, wanted: Mapping[Host, Directives], ours: Mapping[Hos
     texts = {host: command_of(alter(wanted[host])).remote for host in fleet.hosts}
     _all_well(await fleet.run(texts), "its IORM plan cannot be changed")
     for host, plan in (await plans(fleet)).items():
-        if not same(plan.directives, wanted[host]):
+        if not is_same_plan(plan.directives, wanted[host]):
             raise CellsError(
                 f"accepted ALTER IORMPLAN, but shows another plan: {alter(plan.directives)}",
                 where=host.name,
@@ -220,9 +220,9 @@ async def _looks(fleet: Fleet, cells: Mapping[Host, dict[str, object]]) -> dict[
 
 
 def _state(cell: Mapping[str, Any], now: Directives) -> str:
-    if same(now, _directives(cell["found"])):
+    if is_same_plan(now, _directives(cell["found"])):
         return "found"
-    return "ours" if any(same(now, _directives(own)) for own in cell["ours"]) else "other"
+    return "ours" if any(is_same_plan(now, _directives(own)) for own in cell["ours"]) else "other"
 
 
 def plan_undo(

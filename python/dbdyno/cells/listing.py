@@ -20,7 +20,7 @@ import re
 from math import isinf
 
 from dbdyno.cells.catalogue import metric
-from dbdyno.cells.columns import headed, read_columns
+from dbdyno.cells.columns import header_span, read_columns
 from dbdyno.cells.details import others
 from dbdyno.cells.findings import DOUBTED, FOREIGN, CellError, Listing, Reading, Unread, moment_ns, visible
 from dbdyno.cells.rows import STATES, TYPES, UNITS, is_disk, row_of
@@ -53,7 +53,7 @@ def read_text(text: str, cell: str = "") -> Listing:
         cell: Name of the cell for lines without a dcli prefix.
     """
     found = Listing()
-    header = headed(text)
+    header = header_span(text)
     if header is not None:
         _read_lines(text[: header[0]], cell, found)
         read_columns(text[header[0] :], cell, text.count("\n", 0, header[0]) + 1, found)

@@ -35,7 +35,7 @@ def size_bytes(text: str) -> int | None:
     return None if match is None else round(float(match[1].replace(",", "")) * _SCALE[match[2]])
 
 
-def printed(value: float, unit: str) -> str:
+def cellcli_text(value: float, unit: str) -> str:
     """Return a value as CellCLI prints it; the inverse of `number_and_unit`, up to the printed digits."""
     if unit in ("MB", "MB/sec", "KB/sec"):
         number = f"{value:,.3f}" if abs(value) < 100 else f"{value:,.0f}"

@@ -48,11 +48,11 @@ def panels(found: Measured, family: str) -> list[dict[str, object]]:
             "meaning": measure.meaning,
             "cells": [_steps(cell, measure.cells.get(cell, ()), found.began_ns) for cell in found.cells],
         }
-        for measure in chosen(found.family(family))
+        for measure in choose_measures(found.family(family))
     ]
 
 
-def chosen(measures: Sequence[Measure]) -> list[Measure]:
+def choose_measures(measures: Sequence[Measure]) -> list[Measure]:
     """Return the measures to draw: those named in `FIRST`, or else the first ones in order of their names."""
     moved = [measure for measure in measures if measure.moved]
     heads = {measure.name.partition("_")[0] for measure in moved}
@@ -63,7 +63,7 @@ def chosen(measures: Sequence[Measure]) -> list[Measure]:
 
 
 def _steps(cell: str, steps: Sequence[Step], origin_ns: int) -> Steps:
-    few = thinned(steps)
+    few = thin_out(steps)
     return {
         "cell": cell,
         "from_s": [round((step[0] - origin_ns) / 1e9, 3) for step in few],
@@ -72,7 +72,7 @@ def _steps(cell: str, steps: Sequence[Step], origin_ns: int) -> Steps:
     }
 
 
-def thinned(steps: Sequence[Step], most: int = STEPS_MOST) -> list[Step]:
+def thin_out(steps: Sequence[Step], most: int = STEPS_MOST) -> list[Step]:
     """Return at most about `most` steps by merging adjacent ones, never across a gap."""
     together = -(-len(steps) // most)
     found: list[list[Step]] = []

@@ -208,7 +208,7 @@ def _no_metrics(run: Run) -> CellsError:
     )
 
 
-def recorded(run: Run, *, last: bool = True) -> Collection:
+def recorded_round(run: Run, *, last: bool = True) -> Collection:
     """Return the last (or first) round of a recording as a collection.
 
     A cell without values in that round is taken from the nearest round in which it has some.

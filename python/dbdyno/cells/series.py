@@ -156,7 +156,7 @@ class Measured:
 
 
 @contextlib.contextmanager
-def measured(run: Run) -> Iterator[Measured]:
+def open_series(run: Run) -> Iterator[Measured]:
     """Open a recording, and close it on exit.
 
     Raises:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dbdyno.cells.aggregate import Combined, combine, own_names, side_by_side
 from dbdyno.cells.catalogue import family_words, metric
-from dbdyno.cells.clocks import MINUTE_S, NEAR_S, about
+from dbdyno.cells.clocks import MINUTE_S, NEAR_S, duration_words
 from dbdyno.cells.collection import Collection, Column
-from dbdyno.cells.identity import shown
+from dbdyno.cells.identity import address_of
 from dbdyno.cells.page import ShownCell, ShownMetric, ShowPage
 
 SCHEMA = 1
@@ -47,7 +47,7 @@ def _cell(column: Column) -> ShownCell:
     return {
         "name": column.host.name,
         "readings": len(column.readings),
-        "address": shown(column.host),
+        "address": address_of(column.host),
         "collected_ns": max(times) if times else None,
         "asked_ns": column.asked_ns,
         "age_s": (column.asked_ns - max(times)) / 1e9 if times and column.asked_ns else None,
@@ -148,7 +148,7 @@ def _far_words(ages: Mapping[str, float], when: str, why: str) -> list[str]:
     names = list(ages)
     one = len(names) == 1
     reason = why.format("its clock is" if one else "their clocks are", "it has" if one else "they have")
-    low, high = about(min(ages.values())), about(max(ages.values()))
+    low, high = duration_words(min(ages.values())), duration_words(max(ages.values()))
     span = low if low == high else f"{low} to {high}"
     who = ", ".join(names) if len(names) <= NAMED else f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
     return [f"{who}: {'its' if one else 'their'} values are dated {span} {when}: {reason}"]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from dbdyno.cells.aggregate import combine
 from dbdyno.cells.catalogue import metric, request_counters
 from dbdyno.cells.collection import Collection
-from dbdyno.cells.diff import moved
+from dbdyno.cells.diff import changes_between
 from dbdyno.cells.page import WatchedRow, WatchPage
 from dbdyno.cells.rates import GONE, NEW, NOT_REFRESHED, RESET, Change
 
@@ -54,7 +54,7 @@ class Since:
 
 def watch_page(since: Since, before: Collection, after: Collection, *, by: str = "cell") -> WatchPage:
     """Return the page of a round: its rows in order of rank, and counters without a difference."""
-    found = moved(before, after)
+    found = changes_between(before, after)
     since.rounds += 1
     rows = [*_rates(since, found, by), *_latencies(since, found, by), *_gauges(since, after, by)]
     return {
@@ -63,7 +63,7 @@ def watch_page(since: Since, before: Collection, after: Collection, *, by: str =
         "page": "watch",
         "by": by,
         "rounds": since.rounds,
-        "rows": ranked(rows),
+        "rows": rank_rows(rows),
         "without": [
             {"cell": c.cell, "metric": c.name, "object": c.object, "verdict": c.verdict}
             for c in found
@@ -72,7 +72,7 @@ def watch_page(since: Since, before: Collection, after: Collection, *, by: str =
     }
 
 
-def ranked(rows: Sequence[Row]) -> list[Row]:
+def rank_rows(rows: Sequence[Row]) -> list[Row]:
     """Return the rows in order: errors that rose, then those farthest from their average, then by name."""
 
     def rank(row: Row) -> tuple[int, float, str, str, str]:

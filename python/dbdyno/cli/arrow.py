@@ -39,7 +39,7 @@ def _sink(output: Path | None) -> Iterator[BinaryIO]:
                 next_step="name a file with -o, or pipe the output into another program",
             )
         sys.stdout.flush()
-        yield visible.unwrapped(sys.stdout).buffer
+        yield visible.unwrap(sys.stdout).buffer
         return
     with os_errors_as(Error, "cannot be written", output, "choose another place, or free space there"):
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -142,7 +142,7 @@ def _compare_traces(
     form: str | None,
     output: Path | None,
 ) -> None:
-    from dbdyno.cli.trace.options import Chosen, end_with, opened
+    from dbdyno.cli.trace.options import Chosen, end_with, open_selection
     from dbdyno.study.analysis.traces.compare import compare_traces
     from dbdyno.study.analysis.traces.question import Question
 
@@ -155,7 +155,7 @@ def _compare_traces(
         )
     event, merge_literals, threshold, pair = asked
     base_side, other_side = (Chosen([path], think_time) for path in paths)
-    with opened(base_side) as base, opened(other_side) as other:
+    with open_selection(base_side) as base, open_selection(other_side) as other:
         question: Question = Question(_short_names(names), event, merge_literals, threshold=threshold, pair=pair)
         analysis = compare_traces(base, other, question)
         show_analysis(analysis, form, output)

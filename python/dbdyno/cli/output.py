@@ -131,7 +131,7 @@ def stream_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], form: str, 
     if output is not None:
         write_text(output, "".join(pieces))
         return
-    stream = sys.stdout if sys.stdout.isatty() else visible.unwrapped(sys.stdout)
+    stream = sys.stdout if sys.stdout.isatty() else visible.unwrap(sys.stdout)
     for piece in pieces:
         stream.write(piece)
     stream.flush()
@@ -176,19 +176,19 @@ STREAMED = tuple(_PIECES)
 
 def heading(text: str) -> None:
     """Print a line, in bold on a terminal."""
-    click.secho(visible.text(text), bold=True, file=visible.unwrapped(sys.stdout))
+    click.secho(visible.text(text), bold=True, file=visible.unwrap(sys.stdout))
 
 
 def echo_own(text: str) -> None:
     """Write text to stdout unchanged: our own output, or data for a file or a pipe."""
-    click.echo(text, nl=False, file=visible.unwrapped(sys.stdout))
+    click.echo(text, nl=False, file=visible.unwrap(sys.stdout))
 
 
 def show_line(words: str = "") -> None:
     """Show a line of progress figures on stderr in place of the previous one; an empty line removes it."""
-    from dbdyno.base.visible import line, unwrapped
+    from dbdyno.base.visible import line, unwrap
 
-    stream = unwrapped(sys.stderr)
+    stream = unwrap(sys.stderr)
     stream.write(f"\r\x1b[K{line(words)}")
     stream.flush()
 

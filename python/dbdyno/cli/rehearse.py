@@ -259,10 +259,10 @@ def _messages(played: ReplayRequest | None, key_file: Path | None) -> Iterator[R
     if played is None:
         yield None
         return
-    from dbdyno.evidence.captures import captured
+    from dbdyno.evidence.captures import open_capture
     from dbdyno.evidence.encryption import messages_of
 
-    with messages_of(captured(played.capture), key_file) as folder:
+    with messages_of(open_capture(played.capture), key_file) as folder:
         yield replace(played, messages=folder)
 
 

@@ -323,14 +323,14 @@ def show(run: Run, form: str | None = None, output: Path | None = None, fail_on:
     """
     from dbdyno.cli.compare import end_with_verdict
 
-    analysis = reported(run, form, output)
+    analysis = write_report(run, form, output)
     end_with_verdict(analysis, "run")
     if fail_on and (said := reasons(run, analysis, fail_on)):
         click.echo(f"--fail-on: {'; '.join(said)}", err=True)
         raise click.exceptions.Exit(1)
 
 
-def reported(run: Run, form: str | None = None, output: Path | None = None) -> Model:
+def write_report(run: Run, form: str | None = None, output: Path | None = None) -> Model:
     """Analyse a run, write its report and print the verdict; return the analysis."""
     from dbdyno.cli.compare import show_analysis
     from dbdyno.report.html import write_html

@@ -18,7 +18,7 @@ import sys
 from types import FrameType
 from typing import Any, Self
 
-from dbdyno.base.visible import unwrapped
+from dbdyno.base.visible import unwrap
 
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"
 _LEAVE = "\x1b[?25h\x1b[?1049l"
@@ -51,12 +51,12 @@ class Screen:
             modes = termios.tcgetattr(sys.stdin)
             modes[6][termios.VSUSP] = b"\0"  # a process stopped by Ctrl-Z would leave the screen unrestored
             termios.tcsetattr(sys.stdin, termios.TCSANOW, modes)
-        unwrapped(sys.stdout).write(_ENTER)
+        unwrap(sys.stdout).write(_ENTER)
         sys.stdout.flush()
         return self
 
     def __exit__(self, *ending: object) -> None:
-        unwrapped(sys.stdout).write(_LEAVE)
+        unwrap(sys.stdout).write(_LEAVE)
         sys.stdout.flush()
         if self._kept is not None:
             import termios
@@ -76,7 +76,7 @@ class Screen:
     def draw(self, text: str) -> None:
         """Show the text from the upper left corner and clear everything else."""
         lines = "\x1b[K\r\n".join(text.split("\n"))
-        unwrapped(sys.stdout).write(f"\x1b[H{lines}\x1b[K\x1b[J")
+        unwrap(sys.stdout).write(f"\x1b[H{lines}\x1b[K\x1b[J")
         sys.stdout.flush()
 
     def wait(self, seconds: float) -> str | None:

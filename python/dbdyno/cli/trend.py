@@ -64,13 +64,13 @@ def command(
     dbdyno trend runs/imported-night
     dbdyno trend plan.toml --results branch:performance
     """
-    from dbdyno.cli.runs.choose import chosen
+    from dbdyno.cli.runs.choose import choose_runs
     from dbdyno.study.analysis.trend import trend_of
 
     if results is not None:
         model = _kept_trend(plan, folder, since, metric, levels, results, machine)
     else:
-        runs = [run for run in chosen(folder, plan, since) if run.status == "complete"]
+        runs = [run for run in choose_runs(folder, plan, since) if run.status == "complete"]
         model = trend_of(runs, plan, metric, levels=levels)
     show_page(model, form, output)
     if model["verdict"]["decision"] in ("slower", "no verdict"):

@@ -156,7 +156,7 @@ def _fresh(run: Run, plan: Plan, seconds: float | None, output: Path) -> Plan | 
         PlanError: every arm failed.
     """
     from dbdyno.report.files import write_whole
-    from dbdyno.study.plan.confirm import confirming
+    from dbdyno.study.plan.confirm import confirming_plan
 
     race: JsonObject = run.manifest.race
     if not race["alive"] or len(race["failed"]) == len(plan.arms):
@@ -170,7 +170,7 @@ def _fresh(run: Run, plan: Plan, seconds: float | None, output: Path) -> Plan | 
         each = float(run.manifest.wall_s) / max(race["ran"], 1)
         blocks = max(FRESH_LEAST, min(blocks, int(seconds * (1 - RACE_SHARE) / (2 * each))))
     original = replace(plan, title=plan.title.removesuffix(": race"))
-    made = confirming(original, plan.arms[0], plan.arms[race["leader"]], blocks)
+    made = confirming_plan(original, plan.arms[0], plan.arms[race["leader"]], blocks)
     if made.toml:
         write_whole(output, made.toml.encode())
     else:

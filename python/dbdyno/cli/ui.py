@@ -121,10 +121,10 @@ def command(
 def _print(places: Places, page: str, form: str | None, output: Path | None, *, sql: bool) -> None:
     """Print one page, or write it into a file."""
     from dbdyno.report.files import write_whole
-    from dbdyno.ui.printed import printed
+    from dbdyno.ui.printed import print_page
 
     width, color = terminal(output)
-    made = printed(places, page, form_of(form, output, FORMS, "text"), width, color, sql=sql)
+    made = print_page(places, page, form_of(form, output, FORMS, "text"), width, color, sql=sql)
     if output is None:
         click.echo(made, nl=False)
     else:

@@ -139,10 +139,10 @@ class Settings(OwnStore):
 
     def add(self, number: int) -> None:
         """Write a record before its change is made."""
-        from dbdyno.bench.engine.unrestored import Kept, begun, write_new
+        from dbdyno.bench.engine.unrestored import Kept, new_record, write_new
 
         os.environ["DBDYNO_STATE"] = str(self.folder / "state")
-        write_new(begun(str(number), payload_of(number), {"work_mem": Kept("4MB", None, ("8MB",))}))
+        write_new(new_record(str(number), payload_of(number), {"work_mem": Kept("4MB", None, ("8MB",))}))
 
     def rows(self) -> Iterator[Row]:
         """Yield the records."""

@@ -147,10 +147,10 @@ def plan_of(name: str) -> CutPlan:
             f"there is no plan of power cuts named {name!r}",
             next_step=f"{hint}use one of {', '.join(BUILT_IN)}, or name a file as ./FILE.toml",
         )
-    return checked(given_toml(Path(name), DeviceError), name)
+    return check_plan(given_toml(Path(name), DeviceError), name)
 
 
-def checked(values: JsonObject, where: str) -> CutPlan:
+def check_plan(values: JsonObject, where: str) -> CutPlan:
     """Return the plan of the values of a file.
 
     Raises:

@@ -11,7 +11,7 @@ from dbdyno.base.processes import python_command
 from dbdyno.cuts.ledger import Content
 from dbdyno.cuts.plan import CutPlan
 from dbdyno.cuts.processes import ProcessCuts
-from dbdyno.cuts.sqlite_load import TABLES, opened
+from dbdyno.cuts.sqlite_load import TABLES, open_database
 
 FILE = "cuts.db"
 
@@ -30,7 +30,7 @@ class SqliteCuts(ProcessCuts):
         """Make an empty database."""
         super().create()
         try:
-            connection = opened(str(self.back / FILE), self._pragmas)
+            connection = open_database(str(self.back / FILE), self._pragmas)
             for statement in TABLES:
                 connection.execute(statement)
             connection.close()

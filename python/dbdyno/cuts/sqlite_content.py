@@ -11,7 +11,7 @@ import sqlite3
 import sys
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.cuts.sqlite_load import opened
+from dbdyno.cuts.sqlite_load import open_database
 
 
 def content(path: str, pragmas: dict[str, str]) -> JsonObject:
@@ -21,7 +21,7 @@ def content(path: str, pragmas: dict[str, str]) -> JsonObject:
         sqlite3.OperationalError: the device fails.
     """
     try:
-        connection = opened(path, pragmas)
+        connection = open_database(path, pragmas)
         problems = [row[0] for row in connection.execute("pragma integrity_check(3)") if row[0] != "ok"]
         orphans = connection.execute("pragma foreign_key_check").fetchall()
         problems += [f"{len(orphans)} rows violate the foreign key"] if orphans else []

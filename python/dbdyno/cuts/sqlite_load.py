@@ -21,7 +21,7 @@ TABLES = (
 )
 
 
-def opened(path: str, pragmas: dict[str, str]) -> sqlite3.Connection:
+def open_database(path: str, pragmas: dict[str, str]) -> sqlite3.Connection:
     """Open a database with pragmas, and without implicit transactions by Python.
 
     Raises:
@@ -39,7 +39,7 @@ def opened(path: str, pragmas: dict[str, str]) -> sqlite3.Connection:
 
 def main(path: str, pragmas: str, first: str) -> None:
     """Commit until the database fails."""
-    connection = opened(path, json.loads(pragmas))
+    connection = open_database(path, json.loads(pragmas))
     number = int(first)
     while True:
         sys.stdout.write(f"t {number}\n")

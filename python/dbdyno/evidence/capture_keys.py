@@ -73,7 +73,7 @@ class KeyPlan:
             name: [{"statement": shape, "times": times} for shape, times in statements]
             for name, statements in (("unread", self.unread), ("mixed", self.mixed))
         }
-        return {**report, "keys": counted, **left, "unmapped": list(unmapped(self))}
+        return {**report, "keys": counted, **left, "unmapped": list(unmapped_keys(self))}
 
 
 def sentences(report: Mapping[str, Any]) -> Iterator[str]:
@@ -92,7 +92,7 @@ def sentences(report: Mapping[str, Any]) -> Iterator[str]:
     yield from report["unmapped"]
 
 
-def unmapped(plan: KeyPlan) -> Iterator[str]:
+def unmapped_keys(plan: KeyPlan) -> Iterator[str]:
     """Yield sentences about statements in which no key was mapped although there may be one."""
     reasons = (
         (plan.unread, "could not be parsed, so no key is mapped in them"),

@@ -16,7 +16,7 @@ LIMITS = "-c statement_timeout=1h -c lock_timeout=60s"
 """Connection options (timeouts) that each session of a replay starts with."""
 
 
-def captured(folder: Path) -> Run:
+def open_capture(folder: Path) -> Run:
     """Open a captured run; it must belong to this user, because its statements will be executed.
 
     Raises:

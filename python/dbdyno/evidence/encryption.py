@@ -70,7 +70,7 @@ def is_encrypted(run: Path) -> bool:
 
 
 @contextlib.contextmanager
-def encrypting(folder: Path, key: bytes | None) -> Iterator[None]:
+def encrypt_parts(folder: Path, key: bytes | None) -> Iterator[None]:
     """Keep what is written into `folder/wire/` in memory, and encrypt each part when it is complete.
 
     With no key, nothing is done.

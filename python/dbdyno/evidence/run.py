@@ -32,7 +32,7 @@ from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import DAMAGED, Manifest, Process, Section
 from dbdyno.evidence.seal import seal
 from dbdyno.evidence.trust import refuse_foreign
-from dbdyno.evidence.upgrade import upgraded
+from dbdyno.evidence.upgrade import upgrade_manifest
 
 SCHEMA = 1
 DEFAULT_FOLDER = Path("runs")
@@ -90,7 +90,7 @@ class Run:
 
     def __init__(self, path: Path, manifest: Manifest | Mapping[str, Any]) -> None:
         self.path = path
-        self.manifest = manifest if isinstance(manifest, Manifest) else Manifest.of(upgraded(dict(manifest)))
+        self.manifest = manifest if isinstance(manifest, Manifest) else Manifest.of(upgrade_manifest(dict(manifest)))
 
     def _repr_html_(self) -> str:
         known = self.manifest

@@ -17,7 +17,7 @@ _READS: dict[str, JsonObject] = {
 _SIGNS = {"iorm": "cells", "logs": "host", "machine": "model"}
 
 
-def upgraded(manifest: JsonObject) -> JsonObject:
+def upgrade_manifest(manifest: JsonObject) -> JsonObject:
     """Return the manifest with its kind of bench and how its evidence is read; other JSON is unchanged."""
     if "bench" in manifest or "plan" not in manifest:
         return manifest

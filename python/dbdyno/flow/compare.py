@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dbdyno.flow.step import FILTER, GROUP, JOIN, SCAN, Flow, Step, shortened
+from dbdyno.flow.step import FILTER, GROUP, JOIN, SCAN, Flow, Step, without_projections
 
 SAME, MOVED, MERGED, DROPPED, ADDED = "same", "moved", "merged", "dropped", "added"
 
@@ -59,7 +59,7 @@ class _Place:
 
 def compare(flow: Flow) -> Compared:
     """Compare the two plans of a flow."""
-    written, executed = shortened(flow.written), shortened(flow.executed)
+    written, executed = without_projections(flow.written), without_projections(flow.executed)
     return Compared(tuple(_changes(written, executed)), (rows_out(written), rows_out(executed)))
 
 

@@ -132,7 +132,7 @@ def _plan(script: Path, *options: str) -> Step:
         copy = Path(folder) / "flow.pig"
         copy.write_text(text_of(script) + "\n")
         said = _pig(script, script.resolve().parent, *options, "-e", f"explain -script {copy};")
-    return parsed(said)
+    return parse_plan(said)
 
 
 def _pig(script: Path, cwd: Path, *options: str) -> str:
@@ -164,7 +164,7 @@ def _pig(script: Path, cwd: Path, *options: str) -> str:
     return done.stdout
 
 
-def parsed(text: str) -> Step:
+def parse_plan(text: str) -> Step:
     """Parse the logical plan from EXPLAIN's output; constants come from the physical plan."""
     logical = text.partition("New Logical Plan")[2].partition("Physical Plan")[0]
     physical = text.partition("Physical Plan")[2].partition("Map Reduce Plan")[0]

@@ -80,12 +80,12 @@ def _lazy(text: str, tables: Sequence[InputTable]) -> Iterator[tuple[Any, Any]]:
 
 def _plan(lazy: Any, **how: Any) -> Step:
     scanned = [found.group(2) for found in _SCANNED.finditer(lazy.explain(**how))]
-    return parsed(
+    return parse_graph(
         lazy.show_graph(raw_output=True, **how), [one.rpartition("/")[2].rpartition(".")[0] for one in scanned]
     )
 
 
-def parsed(graph: str, scanned: Sequence[str]) -> Step:
+def parse_graph(graph: str, scanned: Sequence[str]) -> Step:
     """Parse a graph as Polars writes it; `scanned` names the files in the order in which they are read."""
     labels = {name: label.encode().decode("unicode_escape") for name, label in _NODE.findall(graph)}
     below: dict[str, list[str]] = {}

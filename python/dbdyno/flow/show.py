@@ -8,7 +8,7 @@ from pathlib import Path
 from dbdyno.base.errors import FlowError
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.flow.compare import MARKS, SAME, Compared, compare
-from dbdyno.flow.step import FILTER, SCAN, Flow, Step, shortened
+from dbdyno.flow.step import FILTER, SCAN, Flow, Step, without_projections
 from dbdyno.flow.tables import InputTable, text_of
 
 ENGINES = ("duckdb", "polars", "spark", "pig")
@@ -61,8 +61,8 @@ def model(flow: Flow, title: str) -> JsonObject:
         "engine": flow.engine,
         "off": flow.off,
         "headline": compared.headline(),
-        "written": nodes(shortened(flow.written), marks),
-        "executed": nodes(shortened(flow.executed), marks),
+        "written": nodes(without_projections(flow.written), marks),
+        "executed": nodes(without_projections(flow.executed), marks),
         "changes": [{"what": one.what, "mark": one.mark, "sentence": one.sentence} for one in compared.changes],
         "passed": list(_numbers(compared)),
     }

@@ -47,9 +47,9 @@ class Flow:
     """Setting that switched the optimizer off."""
 
 
-def shortened(step: Step) -> Step:
+def without_projections(step: Step) -> Step:
     """Return the plan without steps that only choose columns, because their order changes no row."""
-    inputs = tuple(shortened(one) for one in step.inputs)
+    inputs = tuple(without_projections(one) for one in step.inputs)
     if step.kind == PROJECT and len(inputs) == 1:
         return inputs[0]
     return replace(step, inputs=inputs)

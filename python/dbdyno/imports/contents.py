@@ -145,7 +145,7 @@ def finite(value: object, name: str, where: str) -> float:
     return number
 
 
-def known(**values: float | None) -> dict[str, float]:
+def known_values(**values: float | None) -> dict[str, float]:
     """Return the values that are not missing; `p99_9` stands for p99.9."""
     return {
         name.replace("_9", ".9"): value for name, value in values.items() if value is not None and math.isfinite(value)

@@ -65,7 +65,7 @@ class Failed:
     certain: bool
 
 
-def blocked(looked: Sequence[ActiveRates | None], kind: str = LOCK) -> Blocked | None:
+def blocked_of(looked: Sequence[ActiveRates | None], kind: str = LOCK) -> Blocked | None:
     """Return the time of two periods in waits of one class, or None if sessions were not sampled in both."""
     old, new = looked
     if old is None or new is None:
@@ -92,7 +92,7 @@ def _has_more(old: Floats, new: Floats) -> bool:
     return found.value > 0 and found.p < CERTAIN
 
 
-def failed(values: Sequence[Mapping[str, Sequence[float | None]]]) -> Failed | None:
+def failed_transactions(values: Sequence[Mapping[str, Sequence[float | None]]]) -> Failed | None:
     """Return the failed transactions of two periods from the metrics `tps` and `rollbacks`.
 
     The result is None if a period lacks these metrics or has fewer than two sub-intervals with transactions.

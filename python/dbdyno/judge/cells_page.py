@@ -29,7 +29,7 @@ from dbdyno.judge.cells_parts import (
     TOP,
     as_dict,
     levels_section,
-    listed,
+    list_names,
     section,
     table,
 )
@@ -378,14 +378,14 @@ def _warnings(one: Recording, other: Recording, unlike: Sequence[Unlike], allowe
     found = [
         _warning(
             "cells.dead",
-            f"{listed(side.silent)} gave nothing in any round of {side.name}: no number here has it",
+            f"{list_names(side.silent)} gave nothing in any round of {side.name}: no number here has it",
             f"dbdyno report {side.name}",
         )
         for side in (one, other)
         if side.silent
     ]
     if unlike and not allowed:
-        names = listed(list(dict.fromkeys(str(row["what"]) for row in unlike)))
+        names = list_names(list(dict.fromkeys(str(row["what"]) for row in unlike)))
         found.append(
             _warning(
                 "cells.not_comparable",

@@ -40,7 +40,7 @@ def table(title: str, columns: str, rows: Sequence[Mapping[str, object]], *, top
     return {"title": title, "columns": shown, "rows": kept, "left_out": len(rows) - len(kept)}
 
 
-def listed(names: Sequence[str], most: int = 6) -> str:
+def list_names(names: Sequence[str], most: int = 6) -> str:
     """Return names joined by commas; beyond `most`, the number of further names."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -18,7 +18,7 @@ from dbdyno.cells.coverage import Coverage, coverage, what_they_are
 from dbdyno.cells.disk_map import disk_maps, disk_table
 from dbdyno.cells.page import DiskMap, Heading, Table, Verdict
 from dbdyno.cells.panels import panels
-from dbdyno.cells.series import Measured, measured
+from dbdyno.cells.series import Measured, open_series
 from dbdyno.judge import cells_flash as report_flash
 from dbdyno.judge.cells_findings import findings
 from dbdyno.judge.cells_skew import THRESHOLD, Sibling, SkewPage, skew_page
@@ -41,7 +41,7 @@ def report_page(run: Run, *, threshold: float = THRESHOLD) -> JsonObject:
     Raises:
         CellsError: The recording has no metrics of cells.
     """
-    with measured(run) as found:
+    with open_series(run) as found:
         covered = coverage(found)
         skew = skew_page(found.siblings(), found.intervals, threshold=threshold)
         log, cache = report_flash.flash_log(found), report_flash.flash_cache(found)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdyno.base.json_types import TableRow
-from dbdyno.base.why import Cause, Why, chosen, rest
+from dbdyno.base.why import Cause, Why, largest_causes, rest
 from dbdyno.cells.catalogue import request_counters
 from dbdyno.cells.intervals import Intervals
 from dbdyno.cells.kinds import kind_of
@@ -161,7 +161,7 @@ def why_busy(work: Work, skew: Sequence[Row]) -> Why:
             for at, end in zip(slow, ends[len(work.parts) :], strict=True)
         ),
     ]
-    named = chosen(causes)
+    named = largest_causes(causes)
     left, share = rest(total, named)
     return replace(
         whole, amount=total, low=float(lows[0]), high=float(highs[0]), causes=named, rest=left, rest_share=share
@@ -203,7 +203,7 @@ def why_busier(one: Work, other: Work, names: tuple[str, str], withheld: str = "
         for at, part in enumerate(parts)
         for cause in _differences((one, other), part, (ends[0][at], ends[1][at]), amount)
     ]
-    named = chosen(causes)
+    named = largest_causes(causes)
     left, share = rest(amount, named)
     return replace(whole, causes=named, rest=left, rest_share=share)
 

@@ -21,7 +21,7 @@ AT_ONCE = 400_000
 """Number of values of both periods that are processed at once, so that memory does not grow with the periods."""
 
 
-def compared(metric: Metric, a: list[float], b: list[float]) -> TableRow:
+def compare_metric(metric: Metric, a: list[float], b: list[float]) -> TableRow:
     """Return the comparison row of a metric from its values in the sub-intervals of both periods."""
     import numpy as np
 

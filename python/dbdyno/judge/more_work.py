@@ -40,7 +40,7 @@ class Added:
     share: float
 
 
-def added(change: Change, costs: tuple[StatementCosts, StatementCosts]) -> Added | None:
+def added_work(change: Change, costs: tuple[StatementCosts, StatementCosts]) -> Added | None:
     """Return the work that was added, minus what new statements replaced; None if it is immaterial or uncertain."""
     usual = usual_growth(change)
     parts = {key: _extra(change, one, usual) for key, one in change.statements.items()}

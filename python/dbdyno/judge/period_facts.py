@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbdyno.judge.blocked_time import COMMIT, blocked, failed
-from dbdyno.judge.more_work import added
+from dbdyno.judge.blocked_time import COMMIT, blocked_of, failed_transactions
+from dbdyno.judge.more_work import added_work
 from dbdyno.judge.same_work import same_work
 from dbdyno.judge.verdict import Facts
 from dbdyno.snapshot.causes import Change, causes, reported_causes
@@ -39,15 +39,15 @@ def facts_of(
     return Facts(
         counts,
         same_work(change, *both) if both else None,
-        blocked(looked),
-        failed(values),
-        added(change, both) if both else None,
+        blocked_of(looked),
+        failed_transactions(values),
+        added_work(change, both) if both else None,
         reported,
         change.spent_ms,
         _calls(change),
         unread,
         closed,
-        commits=blocked(looked, COMMIT),
+        commits=blocked_of(looked, COMMIT),
         commits_a_second=_mean(values, "tps"),
     )
 

@@ -19,8 +19,8 @@ from typing import TypedDict
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.evidence.memory import for_files
-from dbdyno.judge.blocked_time import failed
-from dbdyno.judge.metric_tests import compared, decision
+from dbdyno.judge.blocked_time import failed_transactions
+from dbdyno.judge.metric_tests import compare_metric, decision
 from dbdyno.judge.object_tests import by_object
 from dbdyno.judge.period_facts import facts_of
 from dbdyno.judge.verdict import LEAST, Facts, Verdict, judge
@@ -209,7 +209,7 @@ def _find_changes(
     one, other = parts
     closed = _closed_loop_decision(rows) if asked.closed_loop else ""
     if one.chain[0].engine not in ENGINES or one.chain[0].target != other.chain[0].target:
-        broken = failed([side.values for side in given])
+        broken = failed_transactions([side.values for side in given])
         unread = "statements of two servers, or of an engine without rules, are not matched"
         return _Found([], [], [], Facts(counts, failed=broken, unread=unread, closed=closed))
     with (
@@ -271,7 +271,7 @@ def _rows(a: Series, b: Series, asked: _Asked) -> list[Row]:
 
     known = {metric.name: metric for metric in b.metrics}
     rows = [
-        compared(metric, _values(a, metric.name), _values(b, metric.name))
+        compare_metric(metric, _values(a, metric.name), _values(b, metric.name))
         for metric in a.metrics
         if metric.name in known
     ]

@@ -8,7 +8,7 @@ from typing import Any
 from dbdyno.page import Cell, Finding, Head, Page, Row, Section, Tone
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
-from dbdyno.pages.common import columns, counted
+from dbdyno.pages.common import columns, with_noun
 from dbdyno.pages.reading import Analysis
 
 _TONES: dict[str, Tone] = {"critical": "bad", "warning": "doubt", "hint": "even"}
@@ -63,13 +63,14 @@ def _has_level(findings: list[dict[str, object]], level: str) -> bool:
 def _count_words(findings: list[dict[str, object]], level: str) -> str:
     """Return the number of findings of a level in words: `1 critical`, `2 warnings`."""
     number = sum(one.get("level") == level for one in findings)
-    return f"{number} critical" if level == "critical" else counted(number, level)
+    return f"{number} critical" if level == "critical" else with_noun(number, level)
 
 
 def _coverage(model: Analysis) -> str:
     asked = len(reading.strings(model, "clean"))
     left = len({one.get("rule") for one in reading.entries(model, "not_judged")})
-    return f"{counted(asked, 'rule') or 'no rule'} found nothing; {counted(left, 'rule') or 'none'} could not be judged"
+    unjudged = f"{with_noun(left, 'rule') or 'none'} could not be judged"
+    return f"{with_noun(asked, 'rule') or 'no rule'} found nothing; {unjudged}"
 
 
 def _summary(findings: list[dict[str, object]], whose: str) -> Section:

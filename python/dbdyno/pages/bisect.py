@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dbdyno.page import Cell, Column, Head, Page, Section, Tone
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
-from dbdyno.pages.common import columns, counted
+from dbdyno.pages.common import columns, with_noun
 from dbdyno.pages.reading import Analysis, Entry
 
 SHORT = 12
@@ -26,7 +26,7 @@ def page(model: Analysis) -> Page:
         headline=fmt.line(reading.dig(model, "verdict", "headline") or ""),
         sentences=tuple(fmt.line(one) for one in reading.strings(model, "verdict", "sentences")),
         next=fmt.line(reading.dig(model, "verdict", "next") or ""),
-        chips=(counted(model.get("commits"), "commit"), counted(len(reading.entries(model, "tests")), "test")),
+        chips=(with_noun(model.get("commits"), "commit"), with_noun(len(reading.entries(model, "tests")), "test")),
         section="Verdict",
     )
     sections = tuple(section for section in (_suspects(suspects), _tests(model)) if section.tables)

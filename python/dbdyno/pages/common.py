@@ -68,7 +68,7 @@ def figures(model: Mapping[str, Any], *kinds: str) -> tuple[Figure, ...]:
     return tuple(Figure(kind, model) for kind in kinds)
 
 
-def counted(number: Any, noun: str) -> str:
+def with_noun(number: Any, noun: str) -> str:
     """Return a number with its noun: `1 file`, `3 files`; "" for none."""
     if number is None or number == 0:
         return ""

@@ -97,7 +97,7 @@ def _shrunk(model: Analysis) -> Iterator[Section]:
     repeats = int(found.get("repeats") or 0)
     about = (
         f"Cut {found.get('cut')} made as small as it goes, with {fmt.count(found.get('tries') or 0)} tries: the power"
-        f" goes after {common.counted(int(found.get('after_changes') or 0), 'change')} of files. Of {repeats} more"
+        f" goes after {common.with_noun(int(found.get('after_changes') or 0), 'change')} of files. Of {repeats} more"
         f" {'try' if repeats == 1 else 'tries'} of this plan {found.get('failures')} failed."
     )
     step = f"dbdyno device cut ./FILE.toml --seed {model.get('seed')} --only {found.get('cut')} replays it"

@@ -8,14 +8,14 @@ from dbdyno.base import decisions
 from dbdyno.page import Head, Page, Row, Section
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
-from dbdyno.pages.common import columns, counted
+from dbdyno.pages.common import columns, with_noun
 from dbdyno.pages.reading import Analysis
 
 
 def page(model: Analysis) -> Page:
     """Return the page about a flash probe."""
     answer = decisions.answer(reading.dig(model, "verdict", "decision"))
-    alerts = counted(len(reading.entries(model, "warnings")), "warning")
+    alerts = with_noun(len(reading.entries(model, "warnings")), "warning")
     head = Head(
         "Flash probe",
         fmt.line(reading.dig(model, "flash", "path") or ""),

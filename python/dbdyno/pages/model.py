@@ -12,7 +12,7 @@ from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, data, table
 from dbdyno.pages.model_answers import analysis, sensitivity, what_if
 from dbdyno.pages.model_map import claim_map
-from dbdyno.pages.model_prediction import calibrated, predicted
+from dbdyno.pages.model_prediction import calibration_page, prediction_page
 from dbdyno.pages.reading import Analysis
 
 MACHINE = ("path", "value", "unit", "default", "given", "meaning", "source")
@@ -45,8 +45,8 @@ def page(model: Analysis) -> Page:
         "calibration": _calibration,
         "device_fit": device.fit,
         "replay": device.replay,
-        "calibrated": calibrated,
-        "prediction": predicted,
+        "calibrated": calibration_page,
+        "prediction": prediction_page,
         "whatif": what_if,
         "analysis": analysis,
         "sensitivity": sensitivity,

@@ -18,7 +18,7 @@ _AIMS = {"p50": 0.10, "p99": 0.25}
 _SHOWN = ("throughput", "mean", "p50", "p90", "p99")
 
 
-def calibrated(model: Analysis) -> Page:
+def calibration_page(model: Analysis) -> Page:
     """Return the page about a calibrated machine: every parameter with its interval and where it comes from."""
     shown = columns("key:text:parameter value:words unit:left interval:words:95_%_interval source:text how:text")
     rows = [_parameter(row) for row in reading.entries(model, "parameters")]
@@ -66,7 +66,7 @@ def _statement(row: Mapping[str, Any]) -> TableRow:
     return {"text": text, "user": ns("user_us"), "system": ns("system_us"), "wal": fmt.number(row.get("wal_bytes"))}
 
 
-def predicted(model: Analysis) -> Page:
+def prediction_page(model: Analysis) -> Page:
     """Return the page about a prediction: a table of all arms, then each arm with its waits."""
     arms = reading.entries(model, "arms")
     about = f"{fmt.line(model.get('machine') or '', 200)}; run {fmt.line(model.get('run') or '', 200)}"

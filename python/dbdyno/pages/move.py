@@ -49,7 +49,7 @@ def page(model: Analysis) -> Page:
         headline=fmt.line(reading.dig(model, "verdict", "headline") or "", 300),
         sentences=tuple(_rate(totals)),
         chips=tuple(_chips(model, job)),
-        alerts=((common.counted(rejected, "rejected row"), "rejects"),) if rejected else (),
+        alerts=((common.with_noun(rejected, "rejected row"), "rejects"),) if rejected else (),
         section="Verdict",
     )
     sections = (
@@ -79,7 +79,7 @@ def _chips(model: Analysis, job: Entry) -> Iterator[str]:
         yield fmt.line(job["mode"])
     attempts = reading.entries(model, "attempts")
     if attempts:
-        yield common.counted(attempts[-1].get("workers"), "worker")
+        yield common.with_noun(attempts[-1].get("workers"), "worker")
         yield f"{fmt.size(attempts[-1].get('memory_bytes'))} of memory"
     if len(attempts) > 1:
         yield f"{len(attempts)} attempts"

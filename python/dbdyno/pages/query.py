@@ -16,10 +16,10 @@ def page(model: Analysis) -> Page:
     rows = tuple(Row({f"c{at}": value for at, value in enumerate(row)}) for row in reading.dig(model, "rows") or ())
     count = int(model.get("count") or 0)
     shown = Table("", columns, rows, left_out=int(model.get("left_out") or 0), look="loose")
-    head = Head("SQL", "", name="sql", headline=common.counted(count, "row") or "no row", section="SQL")
+    head = Head("SQL", "", name="sql", headline=common.with_noun(count, "row") or "no row", section="SQL")
     answer = Section(
         "answer",
-        common.counted(count, "row") or "No row",
+        common.with_noun(count, "row") or "No row",
         tables=(shown,) if rows else (),
         figures=common.figures(model, "query") if model.get("points") else (),
         notes=tuple(fmt.line(one) for one in reading.strings(model, "notes")),

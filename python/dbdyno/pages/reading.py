@@ -113,7 +113,7 @@ def entries(data: Any, *keys: str) -> list[TableRow]:
     return found
 
 
-def listed(of: type[T], data: Any, *keys: str) -> list[T]:
+def list_of(of: type[T], data: Any, *keys: str) -> list[T]:
     """Return `entries` typed as `of`, a TypedDict; entries of an older file may lack some keys."""
     return cast("list[T]", entries(data, *keys))
 

@@ -72,7 +72,7 @@ def _sections(model: Analysis) -> Iterator[Section]:
     yield from run_traces.answer(model)
     yield from run_order.sections(model)
     yield from run_about.arms(model)
-    yield from run_modelled.beside(model)
+    yield from run_modelled.compare_arms(model)
     yield from run_about.errors(model)
     yield from run_modelled.logs(model)
     yield from run_factors.sections(model)
@@ -82,7 +82,7 @@ def _sections(model: Analysis) -> Iterator[Section]:
     yield from run_metrics.sections(model)
     yield from _terminal_sections(model)
     yield from run_modelled.sections(model)
-    yield from run_traces.compared(model)
+    yield from run_traces.compared_sections(model)
     yield from run_about.classical(model)
     yield from run_about.statements(model)
     yield gates(model)
@@ -130,9 +130,9 @@ def _alerts(model: Analysis) -> Iterator[str]:
     """Yield the numbers of failed gates and of warnings, so that they are seen at the top."""
     failed = sum(gate.get("ok") is False for gate in reading.entries(model, "gates"))
     if failed:
-        yield f"{common.counted(failed, 'gate')} failed"
+        yield f"{common.with_noun(failed, 'gate')} failed"
     if reading.entries(model, "warnings"):
-        yield common.counted(len(reading.entries(model, "warnings")), "warning")
+        yield common.with_noun(len(reading.entries(model, "warnings")), "warning")
 
 
 def gates(model: Analysis) -> Section:

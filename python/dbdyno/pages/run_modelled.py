@@ -169,7 +169,7 @@ def devices(model: Analysis) -> Iterator[Section]:
     yield Section("devices", "Devices", about, tables=(table,), notes=(_law(broken, looks),))
 
 
-def beside(model: Analysis) -> Iterator[Section]:
+def compare_arms(model: Analysis) -> Iterator[Section]:
     """Yield two runs of one study arm by arm, each compared with the base of its own run."""
     given = reading.entries(model, "beside")
     if not given:

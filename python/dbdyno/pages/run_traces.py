@@ -46,7 +46,7 @@ def answer(model: Analysis) -> Iterator[Section]:
     yield from contributions(model)
 
 
-def compared(model: Analysis) -> Iterator[Section]:
+def compared_sections(model: Analysis) -> Iterator[Section]:
     """Yield pairs of files, every line, and the tail."""
     yield from pairs(model)
     yield from lines(model)

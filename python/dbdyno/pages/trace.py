@@ -18,7 +18,7 @@ from dbdyno.pages import (
     why,
 )
 from dbdyno.pages import format as fmt
-from dbdyno.pages.common import columns, counted
+from dbdyno.pages.common import columns, with_noun
 from dbdyno.pages.reading import Analysis, Entry
 from dbdyno.pages.trace_finding import finding
 from dbdyno.pages.trace_words import period
@@ -58,17 +58,17 @@ def _head(model: Analysis, name: str) -> Head:
         period(facts.get("from_ns"), facts.get("to_ns")),
         headline=finding(model, name),
         chips=tuple(phrase for phrase in _chips(facts) if phrase),
-        alerts=((counted(warnings, "warning"), "gates"),) if warnings else (),
+        alerts=((with_noun(warnings, "warning"), "gates"),) if warnings else (),
         section="Trace",
     )
 
 
 def _chips(facts: Entry) -> Iterator[str]:
     """Yield the known facts, one short phrase each."""
-    yield counted(facts.get("files"), "file")
+    yield with_noun(facts.get("files"), "file")
     yield fmt.size(facts["bytes"]) if facts.get("bytes") else ""
-    yield counted(facts.get("lines"), "line")
-    yield counted(facts.get("sessions"), "session")
+    yield with_noun(facts.get("lines"), "line")
+    yield with_noun(facts.get("sessions"), "session")
     yield f"{fmt.span(facts['elapsed_ns'] / 1e9)} of session time" if facts.get("elapsed_ns") else ""
     yield from (_engine(fmt.line(version, 30)) for version in facts.get("versions") or [])
     yield from (f"level {fmt.line(level, 20)}" for level in facts.get("levels") or [])
@@ -101,7 +101,7 @@ def _timeline(model: Analysis) -> Iterator[Section]:
         for row in sessions
     ]
     shown = columns("name:text:session from:left elapsed:span calls:count waits:count file:text")
-    folded = common.table("", shown, rows, look="slim", folded=counted(len(rows), "session"), where="page")
+    folded = common.table("", shown, rows, look="slim", folded=with_noun(len(rows), "session"), where="page")
     yield Section("figures", f"Every {fmt.duration(every)}", figures=common.figures(model, "timeline"))
     yield Section("trace_timeline", "Time by class", tables=(by_class, folded))
 

@@ -9,7 +9,7 @@ from dbdyno.base.json_types import TableRow
 from dbdyno.page import Finding, Section, Tone
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
-from dbdyno.pages.common import counted
+from dbdyno.pages.common import with_noun
 from dbdyno.pages.reading import Analysis, Entry
 
 _RECORDS = 8
@@ -99,7 +99,7 @@ def _clock(clock: Entry) -> str:
     if not clock.get("stamps"):
         return "no wall-clock stamp"
     residual = fmt.duration(clock.get("residual_max_ns"))
-    return f"{counted(clock['stamps'], 'wall-clock stamp')}, at most {residual} off"
+    return f"{with_noun(clock['stamps'], 'wall-clock stamp')}, at most {residual} off"
 
 
 def _unread(unread: Entry) -> Finding:

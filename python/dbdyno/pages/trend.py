@@ -9,7 +9,7 @@ from dbdyno.base import decisions
 from dbdyno.page import Cell, Column, Head, Page, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
-from dbdyno.pages.common import columns, counted
+from dbdyno.pages.common import columns, with_noun
 from dbdyno.pages.reading import Analysis, Entry
 
 
@@ -33,8 +33,8 @@ class Run(TypedDict, total=False):
 def page(model: Analysis) -> Page:
     """Return the page about a trend."""
     answer = decisions.answer(reading.dig(model, "verdict", "decision"))
-    runs = reading.listed(Run, model, "runs")
-    alerts = counted(len(reading.entries(model, "warnings")), "warning")
+    runs = reading.list_of(Run, model, "runs")
+    alerts = with_noun(len(reading.entries(model, "warnings")), "warning")
     head = Head(
         "Trend",
         fmt.line(model.get("title") or ""),
@@ -43,7 +43,7 @@ def page(model: Analysis) -> Page:
         tone=answer.tone,
         headline=fmt.line(reading.dig(model, "verdict", "headline") or ""),
         sentences=tuple(reading.strings(model, "verdict", "sentences")),
-        chips=(counted(len(runs), "run"), fmt.line(model.get("label") or ""), _followed_value(model)),
+        chips=(with_noun(len(runs), "run"), fmt.line(model.get("label") or ""), _followed_value(model)),
         alerts=((alerts, "warnings"),) if alerts else (),
         section="Verdict",
     )

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from dbdyno.rehearse.decision import is_settled, log_ratios, looks_slower, prior_of
 from dbdyno.rehearse.rehearsed import Rehearsed
-from dbdyno.rehearse.spread import NO_PRIOR, Prior, moderated
+from dbdyno.rehearse.spread import NO_PRIOR, Prior, moderated_error
 
 BLOCKS_MOST = 200
 """Maximum number of blocks of one statement."""
@@ -69,7 +69,7 @@ def _probabilities(item: Rehearsed, threshold: float, prior: Prior) -> tuple[flo
     error = item.statement.calls * statistics.stdev(blocks.apart) / math.sqrt(count)
     if is_settled(item, threshold, prior) or (item.first_blocks is None and looks_slower(item, threshold, prior)):
         return error, 0.0
-    spread = moderated(log_ratios(blocks), prior)[1] * math.sqrt(count)
+    spread = moderated_error(log_ratios(blocks), prior)[1] * math.sqrt(count)
     missing = (_T * spread / (_HALF * math.log1p(threshold))) ** 2 - count
     if missing <= 0:
         return error, 0.0

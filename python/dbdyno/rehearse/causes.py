@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dbdyno.rehearse.catalog import Relation
 from dbdyno.rehearse.cause import NO_TIME, Cause, Grounds
 from dbdyno.rehearse.decision import Decision
-from dbdyno.rehearse.names import named, words_of
+from dbdyno.rehearse.names import named_objects, words_of
 from dbdyno.rehearse.rehearsed import Rehearsed, Trial
 from dbdyno.rehearse.setting_trials import OutOfTimeError, Try, by_parallel_plan, by_plan_choice, by_setting
-from dbdyno.rehearse.settings import differing
+from dbdyno.rehearse.settings import differing_settings
 from dbdyno.snapshot.plans.explain import Explained, UnreadPlanError, of_values
 from dbdyno.snapshot.plans.tree import Node, changed, identity, walk
 
@@ -44,7 +44,7 @@ def plan_change(trial: Trial) -> str:
     return changed(old.plan, new.plan)
 
 
-def worst(item: Rehearsed) -> int:
+def worst_trial(item: Rehearsed) -> int:
     """Return the index of the first trial whose plans differ, else of the first one that succeeded."""
     for at, trial in enumerate(item.trials):
         if plan_change(trial):
@@ -84,7 +84,7 @@ def _only_old(text: str, grounds: Grounds) -> str | None:
     """Return the first table or view that a text names and only the old side has."""
     for kind, side in (("table", "relations"), ("view", "views"), ("function", "functions")):
         old, new = getattr(grounds.old, side), getattr(grounds.new, side)
-        if found := next((name for name in named(text, old, grounds.path) if name not in new), None):
+        if found := next((name for name in named_objects(text, old, grounds.path) if name not in new), None):
             return f"{kind} {found}"
     return None
 
@@ -95,7 +95,7 @@ def cause_of_answer(text: str, trial: Trial, grounds: Grounds) -> Cause:
         return Cause("collation", f"rows come in another order: {said}", "create the copy with the old collation")
     if definition := next(_definitions(text, grounds), None):
         return definition
-    for name in named(text, grounds.old.relations, grounds.path):
+    for name in named_objects(text, grounds.old.relations, grounds.path):
         old_rows, new_rows = grounds.old.relations.get(name), grounds.new.relations.get(name)
         if old_rows and new_rows and _are_others(old_rows.rows, new_rows.rows):
             counts = f"about {old_rows.rows:,.0f} on the old side, {new_rows.rows:,.0f} on the new"
@@ -131,14 +131,14 @@ def cause_of_slowness(decision: Decision, grounds: Grounds, try_setting: Try) ->
     return found or structural
 
 
-def unexplained(trial: Trial, grounds: Grounds) -> str:
+def unexplained_note(trial: Trial, grounds: Grounds) -> str:
     """Return what is known of a slower statement without an explanation, and which information could not be read."""
     plans = [read_plan(text) if text else None for text in trial.plans]
     unknown = [f"its plan on the {side} side" for side, plan in zip(("old", "new"), plans, strict=True) if plan is None]
     said = []
     if not unknown:
         said.append("the plans differ" if plan_change(trial) else "the plans are alike")
-    count = sum(1 for _ in differing(grounds.old, grounds.new))
+    count = sum(1 for _ in differing_settings(grounds.old, grounds.new))
     tried = "none that was tried takes half of the difference back"
     said.append(f"{count} settings differ, and {tried}" if count else "the settings are alike")
     unknown += _unread(grounds)
@@ -214,9 +214,9 @@ def _differing_object(text: str, grounds: Grounds, kind: str) -> str:
     old: Mapping[str, str] = getattr(grounds.old, kind)
     new: Mapping[str, str] = getattr(grounds.new, kind)
     is_same_version = grounds.old.major == grounds.new.major
-    first = named(text, old, grounds.path)
+    first = named_objects(text, old, grounds.path)
     # A view or function may be reached through another one.
-    inner = [name for outer in first for name in named(old[outer], old, grounds.path) if name != outer]
+    inner = [name for outer in first for name in named_objects(old[outer], old, grounds.path) if name != outer]
     for name in (*first, *inner):
         if name not in new or not _are_same(old[name], new[name], is_same_version=is_same_version):
             return name
@@ -245,13 +245,13 @@ def _sequence_behind(text: str, grounds: Grounds) -> str:
     behind = {
         column.rpartition(".")[0]: column for column in grounds.new.sequences if column not in grounds.old.sequences
     }
-    return next((grounds.new.sequences[behind[table]] for table in named(text, behind, grounds.path)), "")
+    return next((grounds.new.sequences[behind[table]] for table in named_objects(text, behind, grounds.path)), "")
 
 
 def _collation(text: str, grounds: Grounds) -> str:
     words = set(words_of(text))
     old, new = grounds.old, grounds.new
-    tables = set(named(text, {column.rpartition(".")[0] for column in old.columns}, grounds.path))
+    tables = set(named_objects(text, {column.rpartition(".")[0] for column in old.columns}, grounds.path))
     for column, kind in old.columns.items():
         table, _, name = column.rpartition(".")
         if table not in tables or name not in words:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dbdyno.rehearse.rehearsed import LEAST_BLOCKS, Blocks, Rehearsed
-from dbdyno.rehearse.spread import NO_PRIOR, Prior, common_prior, moderated
+from dbdyno.rehearse.spread import NO_PRIOR, Prior, common_prior, moderated_error
 from dbdyno.stats.distributions import t_cdf, t_quantile
 
 Word = Literal["slower", "faster", "same", "unclear", "fails", "differs", "not rehearsed"]
@@ -89,7 +89,7 @@ def looks_slower(item: Rehearsed, threshold: float, prior: Prior = NO_PRIOR) -> 
     """Return True if the mean is slower by more than half the threshold, so that confirming blocks are needed."""
     if len(item.old_ns) < LEAST_BLOCKS:
         return False
-    mean, error, freedom = moderated(log_ratios(item.deciding), prior)
+    mean, error, freedom = moderated_error(log_ratios(item.deciding), prior)
     return mean > math.log1p(threshold / 2) and _p_above(mean, error, freedom, math.log1p(threshold)) < 0.2
 
 
@@ -98,7 +98,7 @@ def is_settled(item: Rehearsed, threshold: float, prior: Prior = NO_PRIOR) -> bo
     blocks = item.deciding
     if not LEAST_BLOCKS <= len(blocks.old_ns) < LEAST_BLOCKS + _LOOKS:
         return False
-    mean, error, freedom = moderated(log_ratios(blocks), prior)
+    mean, error, freedom = moderated_error(log_ratios(blocks), prior)
     return 1 - _p_above(mean, error, freedom, math.log1p(threshold)) < _SETTLED
 
 
@@ -164,7 +164,7 @@ def _decide_by_times(item: Rehearsed, threshold: float, prior: Prior) -> Decisio
     if item.reason or len(item.old_ns) < LEAST_BLOCKS:
         return Decision(item, "not rehearsed")
     blocks = item.deciding
-    mean, error, freedom = moderated(log_ratios(blocks), prior)
+    mean, error, freedom = moderated_error(log_ratios(blocks), prior)
     return Decision(
         item,
         "unclear",
@@ -178,7 +178,7 @@ def _decide_by_times(item: Rehearsed, threshold: float, prior: Prior) -> Decisio
 
 def interval(old: Sequence[float], new: Sequence[float], level: float = LEVEL) -> tuple[float, float, float]:
     """Return the ratio of block times, new to old, with its interval (95 % by default)."""
-    return _interval(*moderated([math.log(b / a) for a, b in zip(old, new, strict=True)]), level)
+    return _interval(*moderated_error([math.log(b / a) for a, b in zip(old, new, strict=True)]), level)
 
 
 def _interval(mean: float, error: float, freedom: float, level: float) -> tuple[float, float, float]:

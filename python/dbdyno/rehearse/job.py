@@ -19,7 +19,7 @@ from dbdyno.rehearse import causes as found_causes
 from dbdyno.rehearse.budget import Budget
 from dbdyno.rehearse.catalog import Catalog, read_catalog
 from dbdyno.rehearse.cause import NO_TIME, Cause, Grounds
-from dbdyno.rehearse.causes import read_plan, worst
+from dbdyno.rehearse.causes import read_plan, worst_trial
 from dbdyno.rehearse.decision import Decision, decide, total
 from dbdyno.rehearse.distance import level_distance, subtract_waits, waits_note
 from dbdyno.rehearse.effects import Outside, may_change
@@ -29,7 +29,7 @@ from dbdyno.rehearse.model import PLANNED_MOST, model_of
 from dbdyno.rehearse.names import search_path
 from dbdyno.rehearse.outside import read_outside
 from dbdyno.rehearse.plans import execute_plans, pass_custom_plans, take_plans
-from dbdyno.rehearse.rehearsal import rehearse, unsuited
+from dbdyno.rehearse.rehearsal import rehearse, unsuited_reason
 from dbdyno.rehearse.rehearsed import Rehearsed
 from dbdyno.rehearse.replay.summary import outcome_of
 from dbdyno.rehearse.replay.turns import open_player, replay_both
@@ -61,7 +61,7 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     catalogs = read_catalog(old.server, old.settings), read_catalog(new.server, new.settings)
     _refuse_empty(new, catalogs)
     outside = read_outside(old.server, new.server, allowed=request.allowed)
-    load = replace(load, statements=[replace(one, left_out=unsuited(one, outside)) for one in load.statements])
+    load = replace(load, statements=[replace(one, left_out=unsuited_reason(one, outside)) for one in load.statements])
     apart = level_distance(old, new)
     subtract_waits(old, new)
     load = replace(load, notes=(*load.notes, *old.notes, *new.notes, *_unread(catalogs), *([apart] if apart else [])))
@@ -190,7 +190,7 @@ def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog], is_over:
         return found_causes.cause_of_answer(text, differing, grounds)
     if one.word != "slower":
         return None
-    trial = one.item.trials[worst(one.item)]
+    trial = one.item.trials[worst_trial(one.item)]
     plans = tuple(read_plan(plan) if plan else None for plan in trial.plans)
     grounds = replace(grounds, plans=(plans[0], plans[1]))
     return found_causes.cause_of_slowness(one, grounds, functools.partial(_try_setting, one.item, new, is_over))

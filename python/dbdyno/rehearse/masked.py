@@ -18,7 +18,7 @@ from typing import Any
 
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.masks import Mask
-from dbdyno.rehearse.sql_tree import parsed
+from dbdyno.rehearse.sql_tree import parse_sql
 from dbdyno.rehearse.statement import Load
 
 _SIDE = "which is masked on the new side"
@@ -55,7 +55,7 @@ def effect_of(text: str, masks: Iterable[Mask], views: Mapping[str, str] | None 
         masks: The masked columns.
         views: Names of views by which a masked column is reached, with that column.
     """
-    tree = parsed(text)
+    tree = parse_sql(text)
     words = {word.lower() for word in re.findall(r"[^\W\d][\w$]*", text)}
     uncompared = next(
         (f"it reads {view}, a view of {_is(of)}" for view, of in (views or {}).items() if view in words), ""

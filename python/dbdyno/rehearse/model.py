@@ -11,12 +11,12 @@ from dbdyno.base.visible import line
 from dbdyno.evidence.run import Run
 from dbdyno.rehearse.catalog import Catalog
 from dbdyno.rehearse.cause import Cause, Grounds
-from dbdyno.rehearse.causes import plan_change, unexplained, worst
+from dbdyno.rehearse.causes import plan_change, unexplained_note, worst_trial
 from dbdyno.rehearse.decision import Decision, Total
 from dbdyno.rehearse.first_execution import first_execution
 from dbdyno.rehearse.plan_lines import jit_ns, lines
 from dbdyno.rehearse.request import Request
-from dbdyno.rehearse.settings import differing, one_sided, why_differing
+from dbdyno.rehearse.settings import differing_settings, one_sided, why_differing
 from dbdyno.rehearse.statement import Load
 from dbdyno.rehearse.verdict import Verdict
 
@@ -44,7 +44,7 @@ def model_of(
     grounds = Grounds(*catalogs)
     for row, one in zip(rows, decisions, strict=True):
         if one.word == "slower" and row["cause"] is None:
-            row["unexplained"] = unexplained(one.item.trials[worst(one.item)], grounds)
+            row["unexplained"] = unexplained_note(one.item.trials[worst_trial(one.item)], grounds)
     return {
         "schema": SCHEMA,
         "kind": "rehearsal",
@@ -82,7 +82,7 @@ def model_of(
         "left_out": [row for row in rows if row["decision"] == "not rehearsed"],
         "settings": [
             {"name": name, "old": old, "new": new, "why": why_differing(name, *catalogs)}
-            for name, old, new in differing(*catalogs)
+            for name, old, new in differing_settings(*catalogs)
         ],
         "extensions": _extensions(*catalogs),
         "one_sided": dict(zip(("old", "new"), one_sided(*catalogs), strict=True)),
@@ -123,7 +123,7 @@ def _row(one: Decision, cause: Cause | None, spent: int, threshold: float) -> Js
             "observed": cause.observed,
         }
     if item.trials and one.word in ("fails", "differs", "slower", "faster"):
-        trial = item.fails or item.differs or item.trials[worst(item)]
+        trial = item.fails or item.differs or item.trials[worst_trial(item)]
         row["plan_change"] = plan_change(trial)
         row["jit_ns"] = jit_ns(trial.plans[1])
         row["plans"] = {"old": lines(*trial.plans), "new": lines(*trial.plans[::-1])}

@@ -18,7 +18,7 @@ _PARTS = re.compile(_PART)
 _PATH = re.compile(r"\s*set\s+(?:session\s+|local\s+)?search_path\s*(?:=|\bto\b)(.*)", re.I | re.S)
 
 
-def named(text: str, known: Iterable[str], path: Sequence[str] = USUAL) -> list[str]:
+def named_objects(text: str, known: Iterable[str], path: Sequence[str] = USUAL) -> list[str]:
     """Return the catalog keys of the objects that a text names, each once.
 
     Args:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dbdyno.rehearse.answer import Determined
-from dbdyno.rehearse.sql_tree import parsed
+from dbdyno.rehearse.sql_tree import parse_sql
 
 _CHANGING = re.compile(
     r"\b(random|clock_timestamp|statement_timestamp|transaction_timestamp|now|timeofday|gen_random_uuid"
@@ -45,11 +45,11 @@ _BY_PLACE = {"row_number", "ntile", "lag", "lead", "first_value", "last_value", 
 """Window functions whose result differs between rows with equal keys."""
 
 
-def determined(text: str, columns: Sequence[str]) -> Determined:
-    """Return which parts of an answer are determined, for a statement that is not `undetermined`."""
+def determined_parts(text: str, columns: Sequence[str]) -> Determined:
+    """Return which parts of an answer are determined, for a statement without an `undetermined_reason`."""
     from sqlglot import expressions as exp
 
-    tree = parsed(text)
+    tree = parse_sql(text)
     if tree is None:
         return Determined()
     chosen, has_order = tree.args.get("distinct"), tree.args.get("order") is not None
@@ -66,7 +66,7 @@ def ordered_by(text: str, columns: Sequence[str]) -> list[int]:
 
     Keys after one that is not a column of the answer are left out: they only decide among equals.
     """
-    tree = parsed(text)
+    tree = parse_sql(text)
     order = tree.args.get("order") if tree is not None else None
     places: list[int] = []
     for key in order.expressions if order is not None else ():
@@ -77,13 +77,13 @@ def ordered_by(text: str, columns: Sequence[str]) -> list[int]:
     return places
 
 
-def undetermined(text: str) -> str:
+def undetermined_reason(text: str) -> str:
     """Return why two executions may legitimately return different answers; empty if they may not."""
     if found := _CHANGING.search(text):
         return f"{(found[1] or found[2]).lower()}, whose value changes"
     if found := _SERVERS_OWN.search(text):
         return f"{found[1].lower()}, which each server answers for itself"
-    tree = parsed(text)
+    tree = parse_sql(text)
     if tree is None:
         return ""
     for cut in ("limit", "offset"):

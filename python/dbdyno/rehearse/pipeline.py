@@ -17,7 +17,7 @@ Send = Callable[[Any], None]
 """Function that hands one command of the extended protocol to libpq's connection."""
 
 
-def pipelined(connection: Session, sends: Sequence[Send], *, apart: bool = False) -> list[list[Any]]:
+def run_pipeline(connection: Session, sends: Sequence[Send], *, apart: bool = False) -> list[list[Any]]:
     """Send commands in one message and return their results.
 
     After an error, the commands up to the next sync have results with the status PIPELINE_ABORTED.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 
-from dbdyno.rehearse.causes import worst
+from dbdyno.rehearse.causes import worst_trial
 from dbdyno.rehearse.generic_plans import plan_choice
 from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed
 from dbdyno.rehearse.side import FailedError, Side
@@ -27,7 +27,7 @@ def take_plans(item: Rehearsed, old: Side, new: Side) -> None:
 
 def execute_plans(item: Rehearsed, old: Side, new: Side) -> None:
     """Replace the plans of the statement's worst trial by executed ones; keep the plan of a side that refuses."""
-    at = worst(item)
+    at = worst_trial(item)
     trial = item.trials[at]
     executed: dict[int, str] = {}
     for place, side in enumerate((old, new)):

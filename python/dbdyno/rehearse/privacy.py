@@ -54,7 +54,7 @@ _NAMES = frozenset(
 """Keys of a plan whose texts are object names."""
 
 
-def hidden(text: str) -> str:
+def hide_literals(text: str) -> str:
     """Return an SQL text with each literal replaced by a question mark."""
     return _NUMBER.sub("?", without_literals(text))
 
@@ -83,8 +83,8 @@ def hidden_message(sqlstate: str, message: str, *, is_raised: bool, sent: str = 
     """
     if is_raised or not sqlstate.startswith(_WORDED):
         return _condition(sqlstate)
-    names = set(re.findall(r"[^\W\d][\w$]*", hidden(sent).replace("'?'", " ")))
-    return hidden(_NEAR.sub(lambda found: found[0] if _is_known(found[1], sqlstate, names) else '"?"', message))
+    names = set(re.findall(r"[^\W\d][\w$]*", hide_literals(sent).replace("'?'", " ")))
+    return hide_literals(_NEAR.sub(lambda found: found[0] if _is_known(found[1], sqlstate, names) else '"?"', message))
 
 
 def without_values(sqlstate: str, message: str, sent: str) -> str:
@@ -97,12 +97,12 @@ def without_values(sqlstate: str, message: str, sent: str) -> str:
     """
     if sqlstate.startswith(_WORDED):
         return hidden_message(sqlstate, message, is_raised=False, sent=sent)
-    return hidden(_NEAR.sub('"?"', message))
+    return hide_literals(_NEAR.sub('"?"', message))
 
 
 def hidden_load(load: Load) -> Load:
     """Return a load whose displayed texts have no literals; the statements sent are unchanged."""
-    return replace(load, statements=[replace(one, text=hidden(one.text)) for one in load.statements])
+    return replace(load, statements=[replace(one, text=hide_literals(one.text)) for one in load.statements])
 
 
 def _is_known(word: str, sqlstate: str, names: set[str]) -> bool:
@@ -124,4 +124,4 @@ def _hidden_value(value: object, key: str = "") -> object:
         return value if key in _NAMES else {name: _hidden_value(one, name) for name, one in value.items()}
     if isinstance(value, list):
         return [_hidden_value(one, key) for one in value]
-    return hidden(value) if isinstance(value, str) and key not in _NAMES else value
+    return hide_literals(value) if isinstance(value, str) and key not in _NAMES else value

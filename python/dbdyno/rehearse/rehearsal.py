@@ -16,7 +16,7 @@ from dbdyno.rehearse.answer import Answer, Difference, difference
 from dbdyno.rehearse.decision import decide, looks_slower, prior_of
 from dbdyno.rehearse.effects import Outside, has_several, reason_left_out
 from dbdyno.rehearse.measuring import Bench, confirm, measure
-from dbdyno.rehearse.order import determined, undetermined
+from dbdyno.rehearse.order import determined_parts, undetermined_reason
 from dbdyno.rehearse.rehearsed import (
     FAILS_ON_OLD,
     LEAST_BLOCKS,
@@ -70,7 +70,7 @@ def _confirm(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
     confirm(chosen, bench, share)
 
 
-def unsuited(statement: Statement, outside: Outside) -> str:
+def unsuited_reason(statement: Statement, outside: Outside) -> str:
     """Return why a statement cannot be rehearsed; empty if it can."""
     if statement.left_out:
         return statement.left_out
@@ -109,7 +109,7 @@ def _collect_answers(item: Rehearsed, old: Side, new: Side, parameters: Paramete
     found = new.answer(parameters)
     elapsed = time.perf_counter_ns() - begun
     if not item.undetermined and _differs(item, was, found) not in ("", "error"):
-        uncompared = item.statement.uncompared or undetermined(item.statement.text)
+        uncompared = item.statement.uncompared or undetermined_reason(item.statement.text)
         item.undetermined = uncompared or _changing_server(item, parameters, ((old, was), (new, found)))
     return Trial(parameters, was, found, _differs(item, was, found), elapsed_ns=elapsed)
 
@@ -125,4 +125,4 @@ def _changing_server(item: Rehearsed, parameters: Parameters, answers: Iterable[
 def _differs(item: Rehearsed, was: Answer, found: Answer) -> Difference:
     if item.undetermined and not (was.sqlstate or found.sqlstate):
         return ""
-    return difference(was, found, determined(item.statement.text, was.columns))
+    return difference(was, found, determined_parts(item.statement.text, was.columns))

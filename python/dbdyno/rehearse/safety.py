@@ -8,7 +8,7 @@ import psycopg
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 
 _RECENT = """
 select count(*)::int, min(usename)::text, min(nullif(application_name, ''))::text from pg_stat_activity
@@ -37,8 +37,8 @@ def refuse_production(server: Postgres) -> None:
             (replicas,) = conn.execute(_REPLICAS).fetchone() or (0,)
     reasons = {
         "it is a standby, on which writes cannot be rehearsed": is_standby,
-        f"{counted(replicas, 'replica')} {'follows' if replicas == 1 else 'follow'} it": replicas > 0,
-        f"{counted(count, 'session')} of others {'was' if count == 1 else 'were'} at work there in the last 10 s"
+        f"{with_noun(replicas, 'replica')} {'follows' if replicas == 1 else 'follow'} it": replicas > 0,
+        f"{with_noun(count, 'session')} of others {'was' if count == 1 else 'were'} at work there in the last 10 s"
         f" ({_user_and_application(user, application)})": count > 0,
     }
     reason = next((words for words, holds in reasons.items() if holds), None)

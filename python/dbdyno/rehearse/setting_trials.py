@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from dbdyno.rehearse.cause import Cause, Grounds
 from dbdyno.rehearse.decision import Decision, interval
-from dbdyno.rehearse.settings import settable, shown, why_differing
+from dbdyno.rehearse.settings import settable, setting_text, why_differing
 from dbdyno.snapshot.plans.explain import Explained
 from dbdyno.snapshot.plans.tree import walk
 
@@ -91,8 +91,8 @@ def by_setting(decision: Decision, grounds: Grounds, try_setting: Try) -> Cause 
         if (certain := _certainly_restored(decision, try_setting, name, settable(was))) is not None:
             back = f"with the old value the difference goes back by {100 * min(certain, 1):.0f} %"
             why = why_differing(name, grounds.old, grounds.new)
-            words = f"{name} is {shown(now)} and was {shown(was)}" + (f" ({why})" if why else "")
-            return Cause("setting", words, f"set {name} = '{shown(was)}' on the new side", back)
+            words = f"{name} is {setting_text(now)} and was {setting_text(was)}" + (f" ({why})" if why else "")
+            return Cause("setting", words, f"set {name} = '{setting_text(was)}' on the new side", back)
     return None
 
 

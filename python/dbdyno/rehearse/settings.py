@@ -32,12 +32,12 @@ _PLACES = {
 }
 
 
-def differing(old: Catalog, new: Catalog) -> Iterator[tuple[str, str, str]]:
+def differing_settings(old: Catalog, new: Catalog) -> Iterator[tuple[str, str, str]]:
     """Yield name and both values of each setting that differs between the sides; secrets are hidden."""
     for name in sorted({*old.settings} & {*new.settings} - _PLACES):
         values = old.settings[name], new.settings[name]
         if values[0] != values[1]:
-            before, after = (shown_value(name, shown(value)) for value in values)
+            before, after = (shown_value(name, setting_text(value)) for value in values)
             yield name, before, after
 
 
@@ -81,7 +81,7 @@ def settable(text: str) -> str:
     return f"{number}{unit}" if unit else text
 
 
-def shown(text: str) -> str:
+def setting_text(text: str) -> str:
     """Return a value of pg_settings in its usual form: `64MB` for `65536 kB`."""
     value = settable(text)
     size = re.fullmatch(r"(\d+)kB", value)

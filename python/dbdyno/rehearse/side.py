@@ -20,7 +20,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.session import StopAsked
 from dbdyno.rehearse.answer import Answer, answer_of
-from dbdyno.rehearse.pipeline import Send, pipelined
+from dbdyno.rehearse.pipeline import Send, run_pipeline
 from dbdyno.rehearse.privacy import hidden_message, hidden_plan, without_values
 from dbdyno.rehearse.quiet import silence
 from dbdyno.rehearse.run_queue import Stopwatch, is_local, run_queue_of
@@ -185,7 +185,7 @@ class Side:
         names = [self._prepare(one) if one.is_prepared else None for one in executions]
         sends = [_send_execution(one, name) for one, name in zip(executions, names, strict=True)]
         self._watch.start()
-        results = pipelined(self._connection, sends)
+        results = run_pipeline(self._connection, sends)
         elapsed = max(self._watch.stop() - self.farther_ns, _LEAST_NS)
         self._refuse_ended_transaction()
         for parameters, found in zip(executions, results, strict=True):
@@ -194,7 +194,7 @@ class Side:
 
     def answer(self, parameters: Parameters) -> Answer:
         """Execute a statement once, undo its changes, and return its answer or error."""
-        found, undone = pipelined(self._connection, [_send_execution(parameters), _send_command(_UNDO)], apart=True)
+        found, undone = run_pipeline(self._connection, [_send_execution(parameters), _send_command(_UNDO)], apart=True)
         self._refuse_ended_transaction()
         self._refuse(undone, _UNDO)
         try:
@@ -205,7 +205,7 @@ class Side:
 
     def has_written(self) -> bool:
         """Return True if the transaction has changed or locked rows, even if that was undone."""
-        (results,) = pipelined(self._connection, [_send_command(_HAS_WRITTEN)])
+        (results,) = run_pipeline(self._connection, [_send_command(_HAS_WRITTEN)])
         self._refuse(results, _HAS_WRITTEN)
         return bool(results[-1].get_value(0, 0) == b"t")
 
@@ -319,7 +319,7 @@ class Side:
         Raises:
             FailedError: The server refused one; it has executed those before it.
         """
-        for text, results in zip(texts, pipelined(self._connection, [*map(_send_command, texts)]), strict=True):
+        for text, results in zip(texts, run_pipeline(self._connection, [*map(_send_command, texts)]), strict=True):
             self._refuse(results, text)
 
     def _refuse(self, results: Sequence[Any], sent: str) -> None:

@@ -51,7 +51,7 @@ def common_prior(statements: Iterable[Sequence[float]]) -> Prior:
     return Prior(math.exp(mean + digamma(freedom / 2) - math.log(freedom / 2)), freedom)
 
 
-def moderated(logs: Sequence[float], prior: Prior = NO_PRIOR) -> tuple[float, float, float]:
+def moderated_error(logs: Sequence[float], prior: Prior = NO_PRIOR) -> tuple[float, float, float]:
     """Return mean, standard error and degrees of freedom of the logarithms of block ratios."""
     own = len(logs) - 1
     freedom = own + prior.freedom

@@ -19,7 +19,7 @@ _PARAMETER, _NUMBERED = re.compile(r"\$(\d+)"), re.compile(r"p\d+")
 
 
 @functools.lru_cache(maxsize=4096)
-def parsed(text: str) -> Any:
+def parse_sql(text: str) -> Any:
     """Return the tree of a statement, or None if it cannot be parsed; the tree is shared and must not be changed."""
     import sqlglot
     from sqlglot.errors import SqlglotError
@@ -41,7 +41,7 @@ def reads_catalogs_only(text: str) -> bool:
     """
     from sqlglot import expressions as exp
 
-    if not _CATALOGS.search(text) or not isinstance(tree := parsed(text), exp.Query):
+    if not _CATALOGS.search(text) or not isinstance(tree := parse_sql(text), exp.Query):
         return False
     own = {one.alias for one in tree.find_all(exp.CTE)}
     tables = [one for one in tree.find_all(exp.Table) if one.db or one.name not in own]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dbdyno.pages import format as fmt
 
 
-def under(lead: str, words: str, code: str, notes: Sequence[str], deepest: int, room: int) -> str:
+def words_below(lead: str, words: str, code: str, notes: Sequence[str], deepest: int, room: int) -> str:
     """Return words below a branch (`│  └─ `), or with an indentation of two blanks per level.
 
     Args:
@@ -20,15 +20,15 @@ def under(lead: str, words: str, code: str, notes: Sequence[str], deepest: int, 
         room: the width available, in characters.
     """
     if "─" not in lead:
-        return indented(f"{words}  {code}".rstrip(), len(lead) // 2, deepest, room)
-    branch = fitting(lead, len(lead) // 3, room)
+        return indent_step(f"{words}  {code}".rstrip(), len(lead) // 2, deepest, room)
+    branch = fitting_branches(lead, len(lead) // 3, room)
     text = fmt.line(code, max(room - len(branch) - len(words) - 2, 12))
     below = branch.replace("├─ ", "│  ").replace("└─ ", "   ")
     more = textwrap.wrap(" · ".join(notes).replace(fmt.THIN, "\xa0"), max(room - len(below), 16))
     return "\n".join([f"{branch}{words}  {text}".rstrip(), *(below + line for line in more)])
 
 
-def indented(words: str, level: int, deepest: int, room: int) -> str:
+def indent_step(words: str, level: int, deepest: int, room: int) -> str:
     """Return a plan step with its indentation, in lines that fit.
 
     A level takes two blanks, or one if the plan is deep. Beyond half the room the level is shown as a number, so that
@@ -43,7 +43,7 @@ def indented(words: str, level: int, deepest: int, room: int) -> str:
     return "\n".join([indent + lines[0], *(" " * len(indent) + line for line in lines[1:])])
 
 
-def fitting(branch: str, level: int, room: int) -> str:
+def fitting_branches(branch: str, level: int, room: int) -> str:
     """Return the branch characters of a node in half the room: for a deep node its level and the last characters."""
     if len(branch) <= max(room // 2, 12):
         return branch

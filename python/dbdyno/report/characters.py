@@ -59,7 +59,7 @@ def bars(values: Sequence[float], height: int) -> list[str]:
     ]
 
 
-def squeezed(values: Sequence[float], most: int) -> list[float]:
+def thin_values(values: Sequence[float], most: int) -> list[float]:
     """Return at most `most` of the values, picked evenly, so that a chart fits its line."""
     if len(values) <= most:
         return list(values)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NARROWEST = 40
 
 
-def rendered(draw: Callable[[Console], None], *, width: int, color: bool) -> str:
+def render_text(draw: Callable[[Console], None], *, width: int, color: bool) -> str:
     """Return as text what `draw` prints on a console that is `width` columns wide (at least 40)."""
     out = io.StringIO()
     console = _console_type()(

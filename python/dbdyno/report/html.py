@@ -25,7 +25,7 @@ from dbdyno.pages import page_of, reading
 from dbdyno.report import cell_text, marks
 from dbdyno.report.figures import theme
 from dbdyno.report.files import write_whole
-from dbdyno.report.typography import unbroken
+from dbdyno.report.typography import no_break
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 _SIGNS = {"good": "✓", "bad": "✗", "doubt": "?", "even": "·", "": "·"}
@@ -42,7 +42,7 @@ def render_html(given: Page | Mapping[str, Any]) -> str:
     """
     page = page_of(given)
     style, script = style_sheet(), template_text("report.js")
-    return unbroken(
+    return no_break(
         _environment()
         .get_template("page.html")
         .render(
@@ -119,7 +119,7 @@ def _finding(finding: Finding) -> View:
 def _figure(figure: Any) -> View | None:
     from dbdyno.report import figures
 
-    found = figures.drawn(figure.kind, figure.data)
+    found = figures.draw_figure(figure.kind, figure.data)
     return None if found is None else {**found, **{look: _markup(found[look]) for look in ("wide", "narrow")}}
 
 
@@ -212,11 +212,11 @@ def template_environment(text_of: Callable[[str], str]) -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["coded"] = coded
+    made.filters["coded"] = code_spans
     return made
 
 
-def coded(text: str) -> Any:
+def code_spans(text: str) -> Any:
     """Return a sentence as escaped HTML in which `words in backticks` are set as code; a single backtick stays."""
     from markupsafe import escape
 

@@ -47,7 +47,7 @@ def render_frame(frame: Mapping[str, Any], *, width: int, height: int | None, co
             page.print()
             page.print(console.plain(fmt.line(note), "dim"))
 
-    lines = console.rendered(draw, width=width, color=color).rstrip("\n").split("\n")
+    lines = console.render_text(draw, width=width, color=color).rstrip("\n").split("\n")
     if height is not None:
         lines = lines[: max(height - (1 if foot else 0), 1)]
         lines += [""] * (height - len(lines) - (1 if foot else 0)) if foot else []
@@ -65,7 +65,7 @@ def _sessions(frame: Mapping[str, Any], view: str, page: Console) -> None:
     if view in ("all", "overview", "sessions"):
         live_sessions.sessions(page, frame["sessions"], frame.get("listed", ""), frame.get("chosen"))
     if view == "blocking" or (frame["tree"] and view != "progress"):
-        live_sessions.blocking(page, frame["tree"], frame.get("chosen"))
+        live_sessions.show_blocking(page, frame["tree"], frame.get("chosen"))
     if view == "progress" or (frame["progress"] and view in ("all", "overview")):
         live_sessions.progress(page, frame["progress"])
 

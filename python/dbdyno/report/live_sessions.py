@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.pages import format as fmt
 from dbdyno.report import characters, console
-from dbdyno.report.branches import fitting
+from dbdyno.report.branches import fitting_branches
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +42,7 @@ def sessions(page: Console, rows: Sequence[Mapping[str, Any]], about: str, chose
     _rows(page, f"Sessions, {len(rows)}{about}", [(0, row) for row in rows], chosen)
 
 
-def blocking(page: Console, tree: Sequence[tuple[int, Mapping[str, Any]]], chosen: int | None = None) -> None:
+def show_blocking(page: Console, tree: Sequence[tuple[int, Mapping[str, Any]]], chosen: int | None = None) -> None:
     """Print each session below the session that it waits for."""
     page.print()
     if not tree:
@@ -88,7 +88,7 @@ def _rows(page: Console, title: str, rows: Sequence[tuple[int, Mapping[str, Any]
     leads = fmt.branches([depth for depth, _ in rows])
     shown = [
         (
-            _cells(fitting(lead, depth, _MOST["pid"]), row),
+            _cells(fitting_branches(lead, depth, _MOST["pid"]), row),
             f"{_style(row)} reverse".strip() if row["pid"] == chosen else _style(row),
         )
         for lead, (depth, row) in zip(leads, rows, strict=True)

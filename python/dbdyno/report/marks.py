@@ -34,9 +34,9 @@ def signs(kind: str, value: Any, room: int, wide: int = 0) -> str:
     if kind == "side":
         return _sided_bar(float(value))
     if kind == "heights":
-        return characters.heights(characters.squeezed(value, max(room, 12)))
+        return characters.heights(characters.thin_values(value, max(room, 12)))
     if kind == "spark":
-        return characters.line(characters.squeezed(value, max(room, 12)))
+        return characters.line(characters.thin_values(value, max(room, 12)))
     strip: Strip = value
     return characters.interval(strip.ratio, strip.low, strip.high, strip.reach, _STRIP_SIGNS)
 

@@ -70,12 +70,12 @@ def inline(chart: Any, prefix: str, label: str) -> str:
 
     spec = chart.to_dict(validate=False)
     spec.pop("title", None)
-    spec = theme.fitted(spec)
+    spec = theme.fit_titles(spec)
     raw = vl_convert.vegalite_to_svg(spec, vl_version=vega_lite_version())
-    return cleaned(raw, prefix, label)
+    return clean_svg(raw, prefix, label)
 
 
-def cleaned(raw: str, prefix: str, label: str) -> str:
+def clean_svg(raw: str, prefix: str, label: str) -> str:
     """Return SVG text reduced to the allow list, with prefixed identifiers and merged shapes."""
     # The input is the output of our own renderer, not a foreign document.
     tree = ET.fromstring(raw)  # noqa: S314

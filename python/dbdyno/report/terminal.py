@@ -47,7 +47,7 @@ def render_text(given: Page | Mapping[str, Any], *, width: int, color: bool, **o
         for line in page.foot:
             out.print(console.plain(fmt.line(line), "dim"))
 
-    return console.rendered(draw, width=width, color=color)
+    return console.render_text(draw, width=width, color=color)
 
 
 def _head(head: Head, out: Console, *, is_plain: bool) -> None:
@@ -124,11 +124,11 @@ def _words(section: Section, out: Console) -> None:
         for line in section.text.rstrip().split("\n"):
             out.print(console.plain(line), soft_wrap=True)
         return
-    for line in folded(section.text, out.width - 3, 5):
+    for line in fold_statement(section.text, out.width - 3, 5):
         out.print(console.plain(f"   {line}", "cyan"))
 
 
-def folded(text: str, width: int, most: int) -> list[str]:
+def fold_statement(text: str, width: int, most: int) -> list[str]:
     """Return a statement on at most `most` lines, white space folded, cut with an ellipsis."""
     import textwrap
 
@@ -142,7 +142,7 @@ def _figure(figure: Any, width: int) -> list[Any]:
     """Return a figure drawn with characters; an empty list if it has no such drawing."""
     from dbdyno.report import texts
 
-    return texts.drawn(figure.kind, figure.data, width)
+    return texts.draw_text(figure.kind, figure.data, width)
 
 
 def _findings(findings: list[Finding], section: Section, out: Console) -> None:
@@ -239,7 +239,7 @@ def _put_under_branches(
     deepest = max(len(cell.lead) // 2 for cell in cells)
     for line, cell in zip(body, cells, strict=True):
         lead = cell.lead
-        line[0] = branches.under(lead, str(cell.value), cell.code, cell.notes, deepest, room) if lead else line[0]
+        line[0] = branches.words_below(lead, str(cell.value), cell.code, cell.notes, deepest, room) if lead else line[0]
 
 
 def _add_column(made: Any, column: Column, at: int, body: list[list[str]], *, headed: bool) -> None:

@@ -10,7 +10,7 @@ _FILES = {"curve": "curve_text", "timeline": "timeline_text", "machine": "machin
 """Module under `figures/` whose function `lines` draws a kind."""
 
 
-def drawn(kind: str, data: Mapping[str, Any], width: int) -> list[Any]:
+def draw_text(kind: str, data: Mapping[str, Any], width: int) -> list[Any]:
     """Return the lines of a figure, or an empty list if its kind has no such drawing."""
     if kind not in _FILES:
         return []

@@ -85,7 +85,7 @@ def labels(data: Any) -> tuple[NDArray[np.uint32], list[str]]:
     """
     values = data.to_pylist() if hasattr(data, "to_pylist") else _array(data).tolist()
     words = ["NULL" if _missing(value) else str(value) for value in values]
-    names = ordered(set(words))
+    names = natural_order(set(words))
     numbers = {name: at for at, name in enumerate(names)}
     return np.fromiter((numbers[w] for w in words), np.uint32, len(words)), names
 
@@ -94,7 +94,7 @@ def _missing(value: Any) -> bool:
     return value is None or value != value  # noqa: PLR0124 - NaN is not itself
 
 
-def ordered(names: set[str] | Sequence[str]) -> list[str]:
+def natural_order(names: set[str] | Sequence[str]) -> list[str]:
     """Return names in natural order: by value if all are numbers, else alphabetically."""
     try:
         return sorted(names, key=float)

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from dbdyno.base.errors import StatsError
 from dbdyno.base.notebook import facts_table
 from dbdyno.stats.distributions import t_quantile
-from dbdyno.stats.shapes import PERIOD_STEP, PHASES, SHAPES, Fit, Floats, Search, around, places_for
+from dbdyno.stats.shapes import PERIOD_STEP, PHASES, SHAPES, Fit, Floats, Search, periods_and_phases, places_for
 from dbdyno.stats.wording import duration, percent, size
 
 BINS_MAX = 96
@@ -316,7 +316,7 @@ def _refine(fit: Fit, x: Floats, weights: Floats, y: Floats) -> Fit:
         return fit
     reach = np.linspace(1 / PERIOD_STEP, PERIOD_STEP, 31) * period
     shares = phase / period + np.linspace(-1, 1, 17) / PHASES
-    return Search(fit.shape, x, weights, around(reach, shares)).fit(y)
+    return Search(fit.shape, x, weights, periods_and_phases(reach, shares)).fit(y)
 
 
 def _falls(fit: Fit, x: Floats, y: Floats) -> tuple[int, int]:

@@ -207,7 +207,7 @@ def describe(
     asked = question(quantiles=quantiles, level=level, longest=longest, fences=fences)
     asked |= {"groups": groups, "blocks": blocks}
     found = _core.stats_arrays(array, group_numbers, block_numbers, asked)
-    return described(found, level)
+    return description_of(found, level)
 
 
 def question(*, quantiles: Sequence[float], level: float, longest: int, fences: bool) -> dict[str, object]:
@@ -273,10 +273,10 @@ def of_parquet(
     if "unsupported" in found:
         return str(found["unsupported"])
     files = [str(file) for _, given in sets for file in given]
-    return described(found, level, files)
+    return description_of(found, level, files)
 
 
-def described(found: Mapping[str, Any], level: float, files: Sequence[str] = ()) -> Described:
+def description_of(found: Mapping[str, Any], level: float, files: Sequence[str] = ()) -> Described:
     """Return the core's answer as named fields; `files` are the files whose indexes the core uses."""
     shift = _number(found["shift"])
     groups = tuple(_group(entry, shift) for entry in found["groups"])

@@ -39,7 +39,7 @@ def hosts_alike(blocks: Sequence[Means]) -> Gate:
     )
 
 
-def together(cut: int, transactions: int) -> Gate:
+def host_start_gate(cut: int, transactions: int) -> Gate:
     """Return the gate for operations that began before all hosts were in their slice."""
     share = cut / transactions if transactions else 0.0
     return Gate(

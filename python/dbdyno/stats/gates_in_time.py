@@ -146,13 +146,13 @@ def level(label: str, values: ArrayLike, at_s: ArrayLike, ratios: Mapping[str, s
 def not_still(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, threshold: float) -> str:
     """Return why a ratio within blocks is not valid for a run whose base drifted, as a clause; empty if valid.
 
-    The ratio is valid if it did not move in the sense of `moved`, and if its line over time has, at 95 %, the same sign
-    at both ends of the run, or is within 5 % of no difference at both (within the threshold, if that is larger).
+    The ratio is valid if it did not move in the sense of `drift_clause`, and if its line over time has, at 95 %, the
+    same sign at both ends of the run, or is within 5 % of no difference at both (or within a larger threshold).
     """
     found = trend(log_ratios, at_s)
     if found is None:
         return f"too few blocks show whether {arm} against {base} held still"
-    if said := moved(arm, base, found, threshold):
+    if said := drift_clause(arm, base, found, threshold):
         return said
     low, high = found.span(_STILL_LEVEL)
     if low > 0 or high < 0 or max(-low, high) <= max(math.log1p(threshold), _MOVES_MIN):
@@ -160,7 +160,7 @@ def not_still(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, thres
     return f"whether {arm} against {base} held still {found.blocks} blocks cannot tell"
 
 
-def moved(arm: str, base: str, found: Trend, threshold: float, *, tests: int = 1) -> str:
+def drift_clause(arm: str, base: str, found: Trend, threshold: float, *, tests: int = 1) -> str:
     """Return a clause if a ratio certainly moved by more than half its mean, 5 % and the threshold; else "".
 
     The significance level is divided by the number of `tests`.
@@ -197,7 +197,7 @@ def steady_difference(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLik
             because=f"the difference between {arm} and {base} changed its sign during the run "
             f"({_signed_change(begin)} at the beginning, {_signed_change(end)} at the end)",
         )
-    if moved(arm, base, found, threshold):
+    if drift_clause(arm, base, found, threshold):
         step = f"a longer run would say otherwise: look for what grows with {arm} or {base}, or judge the end by itself"
         return Gate(name, False, f"the difference moves: {text}", step, code="moving", arm=arm)
     if found.visible / 2 > max(abs(found.mean), _LARGE):

@@ -90,11 +90,11 @@ def noise_floor(
         blocks_needed=needed,
         blocks_to_tell=tell,
         false_alarm=false_alarm,
-        words=_words(c, wanted(tell), false_alarm),
+        words=_words(c, wanted_blocks(tell), false_alarm),
     )
 
 
-def wanted(ranges: tuple[tuple[float, power.BlockRange], ...]) -> str:
+def wanted_blocks(ranges: tuple[tuple[float, power.BlockRange], ...]) -> str:
     """Return the number of blocks for each difference in words; empty if none is within reach."""
     known = [(target, blocks) for target, blocks in ranges if blocks.low is not None]
     return ", ".join(f"{_range(blocks)} for {target * 100:g} %" for target, blocks in known)

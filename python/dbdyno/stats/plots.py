@@ -192,7 +192,7 @@ def longest(described: Described) -> JsonObject:
     return {"points": points, "groups": groups, "log": spans_decades(low, high)}
 
 
-def scaling(fit: UslFit, load: Floats, throughput: Floats) -> dict[str, object]:
+def scaling_points(fit: UslFit, load: Floats, throughput: Floats) -> dict[str, object]:
     """Return the measured points, the fitted law up to 1.25 times the largest load, and its peak within that range."""
     at = np.linspace(float(load.min()), float(load.max()) * 1.25, 120)
     peak = fit.peak.estimate

@@ -169,9 +169,9 @@ def places_for(shape: Shape, x: Floats, least_period: float) -> Floats:
         return np.zeros((0, 2))
     steps = round(float(np.log(high / low) / np.log(PERIOD_STEP)))
     periods = np.geomspace(low, high, steps + 1)
-    return around(periods, np.arange(PHASES) / PHASES)
+    return periods_and_phases(periods, np.arange(PHASES) / PHASES)
 
 
-def around(periods: Floats, phases: Floats) -> Floats:
+def periods_and_phases(periods: Floats, phases: Floats) -> Floats:
     """Return all pairs of a period and a phase; `phases` are shares of the period."""
     return np.column_stack([np.repeat(periods, phases.size), np.outer(periods, phases % 1.0).ravel()])

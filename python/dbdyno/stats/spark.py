@@ -21,7 +21,7 @@ import numpy as np
 
 from dbdyno.base.errors import StatsError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.stats.arrays import ordered
+from dbdyno.stats.arrays import natural_order
 from dbdyno.stats.description import (
     NOTE,
     QUANTILES,
@@ -174,7 +174,7 @@ def describe_by_spark(
     except PySparkException as error:
         text = str(error).strip().splitlines()[0]
         raise StatsError(f"Spark reported an error: {text}", next_step="check the column and --where") from error
-    names = ordered({row["g"] for row in moments})
+    names = natural_order({row["g"] for row in moments})
     if first in names:
         names = [first, *(name for name in names if name != first)]
     return finish(names, moments, buckets, top, bool(block), level), column, block
@@ -224,7 +224,7 @@ def finish(
         groups.append(_group(name, merged, whole, level))
         samples.append(_sample(whole))
     blocks = []
-    in_time = {block: at for at, block in enumerate(ordered({block for _, block in counts}))}
+    in_time = {block: at for at, block in enumerate(natural_order({block for _, block in counts}))}
     for at, name in enumerate(names if by_block else ()):
         whole_cells = [row for row in cells[name] if row["n"]]
         for row in sorted(whole_cells, key=lambda row: in_time[row["b"]]):

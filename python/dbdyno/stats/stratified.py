@@ -16,7 +16,7 @@ total then has an error as large as itself.
 
 The interval therefore says where the ratio would be if the same parts were executed again under the same conditions. It
 does not cover differences between runs. Parts that occurred only once count in the total but not in its error (see
-`once`).
+`single_part`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Total:
     inflation: float
 
 
-def once(strata: Sequence[Stratum]) -> float:
+def single_part(strata: Sequence[Stratum]) -> float:
     """Return the part of a total whose spread is unknown: the sum of strata that have a single batch."""
     return sum(float(s.sums.sum()) for s in strata if s.sums.size < 2)
 

@@ -89,7 +89,7 @@ class Held:
         }
 
 
-def meanwhile(one: Held) -> str:
+def holders_words(one: Held) -> str:
     """Return what the holders did in words (`80 % of it while the holder was in IO:WALSync`), or "" if not known."""
     told = [
         f"{100 * share:.0f} % {'of it ' if at == 0 else ''}{_DID.get(name, f'while the holder was in {name}')}"

@@ -56,7 +56,7 @@ class Terminated(BaseException):
 
 
 @contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
+def delay_signals() -> Iterator[None]:
     """Delay Ctrl-C, SIGTERM and SIGHUP during a step that could not be undone when half done.
 
     Python's handler is used instead of a signal mask: a mask of this thread would make the kernel deliver the signal to
@@ -122,7 +122,7 @@ def run_job(
     reading = reading or early_read.Reading(_core.TraceJob(told), work)
     try:
         if not is_begun:
-            with uninterrupted():
+            with delay_signals():
                 reading.start()
                 is_begun = True
         while not reading.done.wait(_TICK_S):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
 
 
-def imported(names: Sequence[str]) -> Run | None:
+def imported_run(names: Sequence[str]) -> Run | None:
     """Return the imported run that the names refer to, or None if they are files.
 
     Raises:

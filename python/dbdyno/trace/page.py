@@ -34,7 +34,7 @@ def page(name: str, traces: Traces, body: Mapping[str, Any], title: str = "") ->
         "kind": "trace",
         "page": name,
         "facts": {**facts(traces), "title": title or title_of(traces.manifest)},
-        "warnings": merged(warnings(traces)),
+        "warnings": merge_warnings(warnings(traces)),
         **body,
     }
 
@@ -96,7 +96,7 @@ def reader_warnings(sentences: Sequence[Any], paths: Sequence[Any]) -> list[dict
     return found
 
 
-def merged(found: Sequence[JsonObject]) -> list[dict[str, object]]:
+def merge_warnings(found: Sequence[JsonObject]) -> list[dict[str, object]]:
     """Return the warnings with those that say the same about several files merged into one, with their `count`.
 
     Sentences say the same if they differ only in the file at the beginning and in numbers.

@@ -15,8 +15,8 @@ from typing import Any
 from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.trace.job import Options, Progress, run_job
-from dbdyno.trace.names import imported, nothing_read, torn_records
-from dbdyno.trace.page import NO_WAITS, SCHEMA, files_title, merged, reader_warnings, title_of, unread_warning
+from dbdyno.trace.names import imported_run, nothing_read, torn_records
+from dbdyno.trace.page import NO_WAITS, SCHEMA, files_title, merge_warnings, reader_warnings, title_of, unread_warning
 
 DIMENSIONS = (
     "event",
@@ -122,7 +122,7 @@ def profile_page(
     if not request.is_core():
         return _by_expressions(names, request, options, progress)
     text = request.as_json()
-    run = imported(names)
+    run = imported_run(names)
     if run is not None:
         from dbdyno import _core
 
@@ -235,7 +235,7 @@ def _warnings(found: Mapping[str, Any], names: Sequence[str]) -> list[dict[str, 
     total = sum(unread.values()) if isinstance(unread, dict) else len(unread)
     if total and not any("could not be read" in text for text in said):
         warnings.append(unread_warning(total))
-    return merged(warnings)
+    return merge_warnings(warnings)
 
 
 def _paths(names: Sequence[str]) -> list[str]:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.base.why import Cause, Why, chosen, rest
+from dbdyno.base.why import Cause, Why, largest_causes, rest
 from dbdyno.trace import profile, statements, tree
-from dbdyno.trace.holders import Held, holders, meanwhile
+from dbdyno.trace.holders import Held, holders, holders_words
 from dbdyno.trace.page import page
 from dbdyno.trace.pivot import CPU, WITHIN
 from dbdyno.trace.source import Traces
@@ -110,7 +110,7 @@ def _causes_of_time(
         )
         for row in lines
     ]
-    named = chosen(every)
+    named = largest_causes(every)
     left, share = rest(whole, named)
     return Why(of, "ns", whole, after=whole, causes=named, rest=left, rest_share=share)
 
@@ -127,7 +127,7 @@ def _with_statement(name: str, most: Mostly | None, texts: dict[str, str]) -> st
 
 
 def _with_holders(one: Held | None) -> str:
-    words = meanwhile(one) if one else ""
+    words = holders_words(one) if one else ""
     return f"; {words}" if words else ""
 
 

@@ -23,8 +23,8 @@ from dbdyno.base.version import VERSION
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
-from dbdyno.trace.job import Options, Progress, cleaned_up, run_job, uninterrupted
-from dbdyno.trace.names import imported, nothing_read, torn_records
+from dbdyno.trace.job import Options, Progress, cleaned_up, delay_signals, run_job
+from dbdyno.trace.names import imported_run, nothing_read, torn_records
 
 if TYPE_CHECKING:
     import duckdb
@@ -81,7 +81,7 @@ def open_traces(
     """
     from dbdyno.evidence.query import connect
 
-    run = imported(names)
+    run = imported_run(names)
     if run is not None:
         connection, broken = connect(run)
         with connection:
@@ -90,7 +90,7 @@ def open_traces(
     import tempfile
 
     with cleaned_up(), contextlib.ExitStack() as stack:
-        with uninterrupted():
+        with delay_signals():
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dbdyno-trace-"))
         run, refused = _import_aside(Path(folder), names, options or Options(), progress)
         connection, broken = connect(run)

@@ -22,7 +22,7 @@ from pathlib import Path
 from dbdyno.base.errors import EvidenceError, TraceError
 from dbdyno.base.files import make_folder, os_errors_as, sync_folder
 from dbdyno.evidence.run import is_alive, this_process
-from dbdyno.trace.job import uninterrupted
+from dbdyno.trace.job import delay_signals
 
 _MAKER = ".maker.json"
 _NOTE_WITHIN_S = 60.0
@@ -41,7 +41,7 @@ def in_place(out: Path, *, replace: bool = False) -> Iterator[Path]:
         raise TraceError("exists already", where=str(out), next_step="choose another place with --out")
     aside = out.with_name(f".{out.name}.importing-{os.urandom(4).hex()}")
     try:
-        with uninterrupted():
+        with delay_signals():
             _make(aside, out)
         yield aside
         (aside / _MAKER).unlink()

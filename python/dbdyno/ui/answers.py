@@ -34,7 +34,7 @@ PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 """Content security policy for a picture opened on its own: it runs no script and loads nothing."""
 
 
-def answered(route: Callable[[Request], View]) -> Callable[[Request], Response]:
+def endpoint_of(route: Callable[[Request], View]) -> Callable[[Request], Response]:
     """Return the endpoint of a route: its view in the requested form, or a page about an `Error`."""
 
     def endpoint(request: Request) -> Response:
@@ -78,7 +78,7 @@ def respond(request: Request, view: View) -> Response:
     if form in PICTURES:
         headers["content-security-policy"] = PICTURE_POLICY
     if form in DATA or form in PICTURES:
-        return Response(encoded(view, form), headers=headers, media_type=MEDIA[form])
+        return Response(encode_view(view, form), headers=headers, media_type=MEDIA[form])
     raise Error(f"{form!r:.20} is not a format of a page", next_step=f"use one of {', '.join((*DATA, *PICTURES))}")
 
 
@@ -107,13 +107,13 @@ def _command(request: Request, query: list[tuple[str, str]]) -> str:
     return shell_words("dbdyno", "ui", "--runs", places.runs_folder, "--store", places.store_folder, "--page", address)
 
 
-def encoded(view: View, form: str) -> bytes:
+def encode_view(view: View, form: str) -> bytes:
     """Return a view's data or picture in a given form."""
     if form == "json" and view.model is not None:
         return (json.dumps(view.model, indent=1, ensure_ascii=False, default=str) + "\n").encode()
     if form in PICTURES:
         drawn = view.picture or (view.model if _has_figures(view.page) else None)
-        return drawing.encoded(drawn, form) if drawn is not None else drawing.encoded_page(view.page, form)
+        return drawing.encode_figure(drawn, form) if drawn is not None else drawing.encoded_page(view.page, form)
     return encoded_rows(_rows(view), form)
 
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from dbdyno.ui import rendering
-from dbdyno.ui.answers import answered
+from dbdyno.ui.answers import endpoint_of
 from dbdyno.ui.guard import Access, App, Guard
 from dbdyno.ui.places import Places
 from dbdyno.ui.routes import VIEWS, live
@@ -25,7 +25,7 @@ FOREVER = {"cache-control": "private, max-age=31536000, immutable"}
 
 def application(places: Places, access: Access, *, sql: bool = True) -> App:
     """Return the ASGI application for these folders; `sql=False` leaves out the SQL console."""
-    routes = [Route(path, answered(view), methods=["GET"]) for path, view in VIEWS.items() if sql or path != "/sql"]
+    routes = [Route(path, endpoint_of(view), methods=["GET"]) for path, view in VIEWS.items() if sql or path != "/sql"]
     fixed = [
         Route("/static/{name}", _asset, methods=["GET"]),
         Route("/events", live.events, methods=["GET"]),
@@ -59,7 +59,7 @@ def _handlers() -> dict[Any, Callable[[Request, Exception], Any]]:
             next_step="report the traceback that is in the terminal of `dbdyno ui`",
         )
 
-    return {404: lambda request, _: answered(absent)(request), 500: lambda request, _: answered(broken)(request)}
+    return {404: lambda request, _: endpoint_of(absent)(request), 500: lambda request, _: endpoint_of(broken)(request)}
 
 
 def _asset(request: Request) -> Response:

@@ -92,14 +92,14 @@ def _exchange(process: subprocess.Popen[bytes], request: object) -> Any:
 DRAWER = Drawer()
 
 
-def drawn(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:
+def draw_figure(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:
     """Return a figure for a page, as `figures.drawn` does, from a cache of recent figures."""
     request = ("drawn", kind, data, clock.ZONE.get())
     name = hashlib.blake2b(pickle.dumps(request), digest_size=16).hexdigest()
     return _FIGURES.get(name, None, functools.partial(DRAWER.ask, *request))
 
 
-def encoded(model: Mapping[str, Any], form: str) -> bytes:
+def encode_figure(model: Mapping[str, Any], form: str) -> bytes:
     """Return the first figure of a model as `png` or `svg`, as `figures.encoded_figure` does."""
     return bytes(DRAWER.ask("encoded", model, form, clock.ZONE.get()))
 
@@ -120,7 +120,7 @@ def answer(what: str, first: Any, second: Any, zone: tzinfo) -> object:
             import vl_convert
 
             return vl_convert.svg_to_png(first, scale=2)
-        return figures.drawn(first, second) if what == "drawn" else figures.encoded_figure(first, second)
+        return figures.draw_figure(first, second) if what == "drawn" else figures.encoded_figure(first, second)
     except Exception as error:  # shown by the page that asked
         return error
     finally:

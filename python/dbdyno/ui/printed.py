@@ -9,13 +9,13 @@ from urllib.parse import unquote, urlsplit
 from starlette.requests import Request
 
 from dbdyno.base.errors import Error
-from dbdyno.ui.answers import encoded
+from dbdyno.ui.answers import encode_view
 from dbdyno.ui.places import Places
 from dbdyno.ui.routes import VIEWS
 from dbdyno.ui.view import View
 
 
-def printed(places: Places, address: str, form: str, width: int, color: bool, *, sql: bool = True) -> bytes:
+def print_page(places: Places, address: str, form: str, width: int, color: bool, *, sql: bool = True) -> bytes:
     """Return the page at an address in a given form; addresses copied from a browser are accepted.
 
     Args:
@@ -30,7 +30,7 @@ def printed(places: Places, address: str, form: str, width: int, color: bool, *,
         Error: There is no such page, or it cannot be shown.
     """
     if form != "text":
-        return encoded(_view(places, address, sql), form)
+        return encode_view(_view(places, address, sql), form)
     from dbdyno.report.terminal import render_text
 
     texts = (render_text(view.page, width=width, color=color) for view in _with_rest(places, address, sql))

@@ -12,7 +12,7 @@ from typing import Any
 
 from dbdyno.pages import format as fmt
 from dbdyno.report import html
-from dbdyno.report.typography import unbroken
+from dbdyno.report.typography import no_break
 from dbdyno.ui.view import View
 from dbdyno.ui.zones import in_zone
 
@@ -56,13 +56,13 @@ def render(view: View, frame: Frame) -> str:
         "seen": frame.seen,
         "version": version(),
     }
-    return unbroken(in_zone(template.render(**html.view_of(view.page), **given), frame.shown_in))
+    return no_break(in_zone(template.render(**html.view_of(view.page), **given), frame.shown_in))
 
 
 def render_part(view: View, zone: tzinfo) -> str:
     """Return only the content of a view, which a script inserts into an open page."""
     template = environment().get_template("part.html")
-    return unbroken(in_zone(template.render(**html.view_of(view.page), view=view), zone))
+    return no_break(in_zone(template.render(**html.view_of(view.page), view=view), zone))
 
 
 @functools.cache

@@ -55,17 +55,17 @@ def stretch_of(snapshots: Sequence[Snapshot], text: str) -> Stretch:
         )
     if (text or DEFAULT) in LASTING:
         high = snapshots[-1].at_ns // 1000
-        return around(snapshots, high - LASTING[text or DEFAULT], high)
+        return stretch_around(snapshots, high - LASTING[text or DEFAULT], high)
     first, dots, last = text.partition("..")
     low, until = moment_us(first), moment_us(last)
     if not dots or low is None or until is None or low >= until:
         raise SnapshotError(
             f"{text!r:.60} is not an interval", next_step="write 2026-11-21T10:00..2026-11-21T11:00, 1h, 1d or 7d"
         )
-    return around(snapshots, low, until)
+    return stretch_around(snapshots, low, until)
 
 
-def before(snapshots: Sequence[Snapshot], given: Stretch, text: str) -> Stretch:
+def comparison_stretch(snapshots: Sequence[Snapshot], given: Stretch, text: str) -> Stretch:
     """Return the interval to compare another one with: `yesterday`, `last week` or an explicit one.
 
     Raises:
@@ -79,10 +79,10 @@ def before(snapshots: Sequence[Snapshot], given: Stretch, text: str) -> Stretch:
             f"there are no snapshots of {text} at that time",
             next_step=f"name a later interval; the first snapshot is of {iso(snapshots[0].at_ns // 1000)}",
         )
-    return around(snapshots, low, high)
+    return stretch_around(snapshots, low, high)
 
 
-def around(snapshots: Sequence[Snapshot], low_us: int, high_us: int) -> Stretch:
+def stretch_around(snapshots: Sequence[Snapshot], low_us: int, high_us: int) -> Stretch:
     """Return an interval between two instants, limited to what the snapshots cover."""
     chain = within(snapshots, low_us, high_us)
     ends = chain[0].at_ns // 1000, chain[-1].at_ns // 1000

@@ -74,7 +74,7 @@ def _pictures(given: Timeline) -> list[JsonObject]:
 def _draw(drawn: Mapping[str, Any]) -> dict[str, str] | None:
     from dbdyno.report import figures
 
-    return figures.drawn("session_history", drawn)
+    return figures.draw_figure("session_history", drawn)
 
 
 def _place_plot(look: str, svg: str, drawn: Mapping[str, Any]) -> JsonObject:

@@ -79,7 +79,7 @@ def driver() -> Any:
 
 
 @contextlib.contextmanager
-def reached(where: Address, protocol: Any = None) -> Iterator[Any]:
+def open_session(where: Address, protocol: Any = None) -> Iterator[Any]:
     """Open a driver session in the keyspace, and close it on exit.
 
     Args:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Self
 from dbdyno.base.errors import EvidenceError, WideError
 from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.query_limits import READ_ONLY, lock, only_select
-from dbdyno.wide.address import Address, reached
+from dbdyno.wide.address import Address, open_session
 from dbdyno.wide.catalog import read_keyspace
 from dbdyno.wide.decode import Decoder, arrow
 from dbdyno.wide.mapping import WideMap, check
-from dbdyno.wide.pushdown import Scan, explained, plan
+from dbdyno.wide.pushdown import Scan, explain_pushdown, plan
 from dbdyno.wide.question import Question, question
 from dbdyno.wide.scan import Meter, Read, read, units
 
@@ -47,7 +47,7 @@ class Answer:
 
     def __init__(self, where: Address, found: WideMap, text: str, file: str, *, filtering: bool = False) -> None:
         self._where, self._meter = where, Meter()
-        self._session_cm = reached(where, self._meter.handler())
+        self._session_cm = open_session(where, self._meter.handler())
         self._session = self._session_cm.__enter__()
         try:
             self.map = check(found, read_keyspace(self._session, where.keyspace), file)
@@ -164,26 +164,26 @@ class Answer:
         self.elapsed_ns = time.monotonic_ns() - self._began
 
     def _check_unchanged(self) -> None:
-        unchanged(self._session, self._where, self._version, [one.scan for one in self.scans.values()])
+        check_unchanged(self._session, self._where, self._version, [one.scan for one in self.scans.values()])
 
     def explained(self, *, asked: bool = True) -> Iterator[str]:
         """Yield lines that say what was pushed down, read, and filtered here; without figures if `asked` is False."""
         for one in self.scans.values():
-            yield from explained(one.scan)
+            yield from explain_pushdown(one.scan)
             if asked:
                 was = one.read
-                statements = counted(was.statements, "statement")
-                yield f"  read:          {counted(was.rows, 'row')} in {statements}, {was.bytes:,} bytes"
+                statements = with_noun(was.statements, "statement")
+                yield f"  read:          {with_noun(was.rows, 'row')} in {statements}, {was.bytes:,} bytes"
         if asked:
-            yield f"answer: {counted(self.rows_out, 'row')} in {self.elapsed_ns / 1e9:.3g} s"
+            yield f"answer: {with_noun(self.rows_out, 'row')} in {self.elapsed_ns / 1e9:.3g} s"
 
 
-def counted(number: int, word: str) -> str:
+def with_noun(number: int, word: str) -> str:
     """Return the number with its noun, in the plural unless it is 1."""
     return f"{number:,} {word}{'s' * (number != 1)}"
 
 
-def unchanged(session: Any, where: Address, version: Any, scans: Sequence[Scan]) -> None:
+def check_unchanged(session: Any, where: Address, version: Any, scans: Sequence[Scan]) -> None:
     """Check that the scanned tables still have the columns they had when the query began.
 
     Args:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.evidence.memory import in_memory
-from dbdyno.wide.address import Address, reached
+from dbdyno.wide.address import Address, open_session
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, REGULAR, STATIC, WideColumn, WideTable, read_keyspace
 from dbdyno.wide.decode import Decoder, arrow
-from dbdyno.wide.keys import quoted
+from dbdyno.wide.keys import quote
 from dbdyno.wide.scan import Read, read, units
 from dbdyno.wide.unload import whole_scan
 
@@ -42,7 +42,7 @@ def compare(where: Address, name: str, files: Sequence[Path]) -> Compared:
     Raises:
         WideError: The table cannot be read.
     """
-    with reached(where) as session:
+    with open_session(where) as session:
         table = read_keyspace(session, where.keyspace)[name]
         scan, count = whole_scan(table), Read()
         asked = units(session, where.keyspace, scan)
@@ -61,7 +61,7 @@ def _comparison(duck: Any, table: WideTable, rows: int) -> Compared:
     names = {row[0]: row[1] for row in duck.execute("describe wanted").fetchall()}
     key, cluster = table.of(PARTITION), table.of(CLUSTERING)
     child = [*key, *cluster, *(one for one in table.of(REGULAR) if one.name in names)]
-    there = f"where {quoted(cluster[0].name)} is not null" if cluster else ""
+    there = f"where {quote(cluster[0].name)} is not null" if cluster else ""
     texts = {name for name, kind in names.items() if kind == "VARCHAR"}
     lost, others = _differ(duck, child, texts, there)
     static = [one for one in table.of(STATIC) if one.name in names]
@@ -86,7 +86,7 @@ def _differ(
 
 def _value(column: WideColumn, texts: AbstractSet[str]) -> str:
     """Return SQL that makes both sides comparable: timestamps as microseconds, decimals in text as numbers."""
-    name = quoted(column.name)
+    name = quote(column.name)
     if column.kind.name == "decimal" and column.name in texts:
         return f"cast({name} as {column.kind.sql})"
     return f"epoch_us({name})" if column.kind.name == "timestamp" else name

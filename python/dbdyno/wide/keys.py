@@ -53,12 +53,12 @@ def check_keys(where: Address, found: WideMap, file: str) -> Iterator[Held]:
 
 
 def _primary(where: Address, found: WideMap, file: str, relation: Relation) -> Held:
-    names = ", ".join(map(quoted, relation.primary_key.columns))
-    empty = " or ".join(f"{quoted(one)} is null" for one in relation.primary_key.columns)
+    names = ", ".join(map(quote, relation.primary_key.columns))
+    empty = " or ".join(f"{quote(one)} is null" for one in relation.primary_key.columns)
     text = (
         f"select coalesce(sum(n), 0)::bigint, coalesce(sum(n) filter (n > 1), 0)::bigint,"  # noqa: S608 (quoted names)
         f" coalesce(sum(n) filter ({empty}), 0)::bigint"
-        f" from (select {names}, count(*) as n from {quoted(relation.name)} group by all)"
+        f" from (select {names}, count(*) as n from {quote(relation.name)} group by all)"
     )
     rows, doubled, nulls = _single_row(where, found, file, text)
     return Held(relation.name, relation.primary_key, rows, doubled, nulls, 0)
@@ -68,11 +68,11 @@ def _foreign(where: Address, found: WideMap, file: str, relation: Relation, key:
     above = found.relation(key.references)
     assert above is not None
     pairs = zip(key.columns, above.primary_key.columns, strict=True)
-    on = " and ".join(f"c.{quoted(mine)} = p.{quoted(theirs)}" for mine, theirs in pairs)
-    first = quoted(above.primary_key.columns[0])
+    on = " and ".join(f"c.{quote(mine)} = p.{quote(theirs)}" for mine, theirs in pairs)
+    first = quote(above.primary_key.columns[0])
     text = (
         f"select count(*), count(*) filter (p.{first} is null)"  # noqa: S608 (quoted names)
-        f" from {quoted(relation.name)} c left join {quoted(above.name)} p on {on}"
+        f" from {quote(relation.name)} c left join {quote(above.name)} p on {on}"
     )
     rows, lost = _single_row(where, found, file, text)
     return Held(relation.name, key, rows, 0, 0, lost)
@@ -84,6 +84,6 @@ def _single_row(where: Address, found: WideMap, file: str, text: str) -> tuple[i
     return tuple(int(one) for one in row)
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """Return the name in double quotes."""
     return '"' + name.replace('"', '""') + '"'

@@ -28,11 +28,11 @@ from dbdyno.base.json_types import TableRow
 from dbdyno.base.live_servers import refuse_live
 from dbdyno.evidence.files import read_json
 from dbdyno.evidence.seal import is_own, seal
-from dbdyno.wide.address import Address, failure, reached
+from dbdyno.wide.address import Address, failure, open_session
 from dbdyno.wide.catalog import PARTITION, WideTable, read_keyspace
 from dbdyno.wide.decode import arrow
 from dbdyno.wide.load_result import Loaded
-from dbdyno.wide.nodes import Marks, Starts, again, starts, unsure_s
+from dbdyno.wide.nodes import Marks, Starts, starts, unsure_s, was_restarted
 from dbdyno.wide.prepared_statements import Bound
 from dbdyno.wide.static_columns import new_table
 from dbdyno.wide.target import Shape, check_rows, create_cql, fits, plain_numbers
@@ -151,7 +151,7 @@ def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str]
         )
     files = files_of(state.folder)
     schema = _schema(files)
-    with reached(where) as session:
+    with open_session(where) as session:
         numbers = plain_numbers(files, schema, state.shape)
         table = _table(session, where, state, schema, numbers, say)
         rows = check_rows(files, table, schema)
@@ -180,7 +180,7 @@ def _write_rows(
 ) -> bool:
     """Write to the end; return False if a node was restarted meanwhile, because it may have lost acknowledged rows."""
     now = starts(session)
-    if state.done and again(state.starts, now) is not False:
+    if state.done and was_restarted(state.starts, now) is not False:
         loaded.repeated += state.done - state.sure
         state.done = state.sure
     state.starts = now
@@ -192,13 +192,13 @@ def _write_rows(
         if last - state.done < CHECKPOINT_ROWS:
             continue
         writer.drain()
-        if again(state.starts, starts(session)):
+        if was_restarted(state.starts, starts(session)):
             return False
         marks.add(time.monotonic(), last)
         state.done, state.sure = last, marks.sure
         state.save()
     writer.drain()
-    if again(state.starts, starts(session)):
+    if was_restarted(state.starts, starts(session)):
         return False
     state.done = last
     return True

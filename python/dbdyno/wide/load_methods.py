@@ -21,7 +21,7 @@ from typing import Any
 
 from dbdyno.base.json_types import TableRow
 from dbdyno.bench.flows.worker import own_cpu_ns, serve
-from dbdyno.wide.address import address, reached
+from dbdyno.wide.address import address, open_session
 from dbdyno.wide.catalog import read_keyspace
 from dbdyno.wide.load import BATCH_ROWS, Writer
 from dbdyno.wide.load_result import Loaded
@@ -45,7 +45,7 @@ class LoadMethods:
 
     def __init__(self) -> None:
         self.where = address(os.environ[TARGET])
-        self.held = reached(self.where)
+        self.held = open_session(self.where)
         self.session = self.held.__enter__()
         self.session.execute(f"drop table if exists {TABLE}")
         self.session.execute(CREATE)

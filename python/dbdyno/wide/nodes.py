@@ -29,7 +29,7 @@ def starts(session: Any) -> Starts | None:
     return {f"{address}:{port}": generation for address, port, generation in rows} if rows else None
 
 
-def again(before: Starts | None, now: Starts | None) -> bool | None:
+def was_restarted(before: Starts | None, now: Starts | None) -> bool | None:
     """Return True if a node was restarted in between, or None if that is unknown."""
     if before is None or now is None:
         return None

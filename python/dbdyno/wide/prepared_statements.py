@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, REGULAR, STATIC, WideTable
-from dbdyno.wide.pushdown import quoted
+from dbdyno.wide.pushdown import quote_cql
 from dbdyno.wide.write import as_bound
 
 PARENT, CHILD = 0, 1
@@ -32,8 +32,8 @@ class Bound:
 
     @staticmethod
     def _insert(table: WideTable, columns: Sequence[Any]) -> str:
-        names, marks = ", ".join(quoted(one.name) for one in columns), ", ".join("?" for _ in columns)
-        return f"insert into {quoted(table.name)} ({names}) values ({marks}) using timestamp ?"  # noqa: S608
+        names, marks = ", ".join(quote_cql(one.name) for one in columns), ", ".join("?" for _ in columns)
+        return f"insert into {quote_cql(table.name)} ({names}) values ({marks}) using timestamp ?"  # noqa: S608
 
     def key(self, row: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the partition key of a row."""

@@ -211,10 +211,10 @@ def _push_clustering(
             return
         choice = _common(bound, pushed)
         if len(choice) == 1:
-            parts.append(f"{quoted(column.name)} = ?")
+            parts.append(f"{quote_cql(column.name)} = ?")
             values.append(choice[0])
         else:
-            parts.append(f"{quoted(column.name)} in ?")
+            parts.append(f"{quote_cql(column.name)} in ?")
             values.append(list(choice))
 
 
@@ -226,7 +226,7 @@ def _ranges(column: WideColumn, bound: _Bound, pushed: list[Condition], parts: l
             continue
         edge = tightest(value for _, value in ends)
         op = ops[0] if any(one.op == ops[0] and value == edge for one, value in ends) else ops[1]
-        parts.append(f"{quoted(column.name)} {op} ?")
+        parts.append(f"{quote_cql(column.name)} {op} ?")
         values.append(edge)
         pushed += [condition for condition, _ in ends]
 
@@ -245,7 +245,7 @@ def _push_indexed(
         column, bound = table.column(name), bounds[name]
         equal = [(one, choice) for one, choice in bound.equal if len(choice) == 1 and one not in pushed]
         if column is not None and column.role not in (PARTITION, CLUSTERING) and equal:
-            parts.append(f"{quoted(name)} = ?")
+            parts.append(f"{quote_cql(name)} = ?")
             values.append(equal[0][1][0])
             pushed.append(equal[0][0])
             return
@@ -260,8 +260,8 @@ def _push_filtered(
         if column is None or column.role == PARTITION or not column.kind.is_scalar:
             continue
         singles = [(one, choice[0]) for one, choice in bound.equal if len(choice) == 1 and one not in pushed]
-        if singles and not any(quoted(name) in part for part in parts):
-            parts.append(f"{quoted(name)} = ?")
+        if singles and not any(quote_cql(name) in part for part in parts):
+            parts.append(f"{quote_cql(name)} = ?")
             values.append(singles[0][1])
             pushed.append(singles[0][0])
         elif bound.ranges and not any(one in pushed for one, _ in bound.ranges) and not bound.equal:
@@ -293,25 +293,25 @@ def _statement(
     distinct: bool,
     limit: int | None,
 ) -> Statement:
-    key = [quoted(one.name) for one in table.of(PARTITION)]
+    key = [quote_cql(one.name) for one in table.of(PARTITION)]
     if partitions is None:
         token = f"token({', '.join(key)})"
         where = [f"{token} > ? and {token} <= ?", *parts]
     else:
         where = [*(f"{name} = ?" for name in key), *parts]
-    names = ", ".join(quoted(one.name) for one in selected)
+    names = ", ".join(quote_cql(one.name) for one in selected)
     end = f" limit {limit}" if limit is not None else ""
     word = "distinct " if distinct else ""
-    cql = f"select {word}{names} from {quoted(table.name)} where {' and '.join(where)}{end}"  # noqa: S608
+    cql = f"select {word}{names} from {quote_cql(table.name)} where {' and '.join(where)}{end}"  # noqa: S608
     return Statement(cql, partitions, tuple(values))
 
 
-def quoted(name: str) -> str:
+def quote_cql(name: str) -> str:
     """Return the name in double quotes for CQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def explained(scan: Scan) -> Iterator[str]:
+def explain_pushdown(scan: Scan) -> Iterator[str]:
     """Yield lines that say what Cassandra is asked."""
     count = len(scan.statement.partitions) if scan.statement.partitions is not None else None
     how = "all partitions, by ranges of tokens" if count is None else f"{count} partition{'s' * (count != 1)} by key"

@@ -54,7 +54,7 @@ def parser() -> Any:
     return sqlglot
 
 
-def parsed(text: str) -> Any:
+def parse_statement(text: str) -> Any:
     """Parse a text that must be exactly one statement.
 
     Raises:
@@ -81,7 +81,7 @@ def question(text: str, found: WideMap) -> Question:
     """
     from sqlglot import exp
 
-    tree = parsed(text)
+    tree = parse_statement(text)
     scans = _name_scans(tree, found)
     sql = tree.sql(DIALECT)
     taken = {name: _Taken(relation) for name, relation in scans.items()}

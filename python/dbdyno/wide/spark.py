@@ -23,11 +23,11 @@ from typing import Any
 from dbdyno.base.closing import Closing
 from dbdyno.base.errors import WideError
 from dbdyno.base.processes import find_program
-from dbdyno.wide.address import CONNECT_S, REQUEST_S, Address, reached
-from dbdyno.wide.answer import VERSION, counted, plans, unchanged
+from dbdyno.wide.address import CONNECT_S, REQUEST_S, Address, open_session
+from dbdyno.wide.answer import VERSION, check_unchanged, plans, with_noun
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, read_keyspace
 from dbdyno.wide.mapping import WideMap, check
-from dbdyno.wide.pushdown import Scan, explained
+from dbdyno.wide.pushdown import Scan, explain_pushdown
 from dbdyno.wide.question import DIALECT, question
 from dbdyno.wide.spark_views import INET, MARK, view
 
@@ -159,12 +159,12 @@ class SparkAnswer(Closing):
         self._where, self._filtering, self._ending = where, filtering, contextlib.ExitStack()
         self.rows_out = self.elapsed_ns = 0
         try:
-            self._node = self._ending.enter_context(reached(where))
+            self._node = self._ending.enter_context(open_session(where))
             self.map = check(found, read_keyspace(self._node, where.keyspace), file)
             self._version = self._node.execute(VERSION).one()[0]
             self.question = question(text, self.map)
             self.scans = plans(self.question, self.map, filtering)
-            self._sql = transpiled(self.question.sql)
+            self._sql = transpile(self.question.sql)
             made = {name: _view(one.scan, name) for name, one in self.scans.items()}
             self._spark = spark
             if spark is None:
@@ -226,14 +226,14 @@ class SparkAnswer(Closing):
             for row in self._frame.toLocalIterator(prefetchPartitions=True):
                 self.rows_out += 1
                 yield tuple(bytes(one) if isinstance(one, bytearray) else one for one in row)
-        unchanged(self._node, self._where, self._version, [one.scan for one in self.scans.values()])
+        check_unchanged(self._node, self._where, self._version, [one.scan for one in self.scans.values()])
         self.elapsed_ns = time.monotonic_ns() - began
 
     def explained(self, *, asked: bool = True) -> Iterator[str]:
         """Yield lines that say what the connector was asked and has read; without figures if `asked` is False."""
         for scan in (one.scan for one in self.scans.values()):
             yield (
-                next(explained(scan))
+                next(explain_pushdown(scan))
                 + ", by Spark's connector"
                 + ("" if is_pushed(scan, self._filtering) else ", whole")
             )
@@ -244,9 +244,9 @@ class SparkAnswer(Closing):
             yield f"  {place}: pushed {pushed[1:-1] or 'nothing'}"
             count = node.metrics().get("numOutputRows")
             if asked and count.isDefined():
-                yield f"    read:        {counted(int(count.get().value()), 'row')}"
+                yield f"    read:        {with_noun(int(count.get().value()), 'row')}"
         if asked:
-            yield f"answer: {counted(self.rows_out, 'row')} in {self.elapsed_ns / 1e9:.3g} s"
+            yield f"answer: {with_noun(self.rows_out, 'row')} in {self.elapsed_ns / 1e9:.3g} s"
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -305,7 +305,7 @@ def _view(scan: Scan, name: str) -> tuple[str, bool]:
     return made.sql, made.inets
 
 
-def transpiled(sql: str) -> str:
+def transpile(sql: str) -> str:
     """Translate DuckDB's SQL to Spark's.
 
     Raises:

@@ -26,7 +26,7 @@ from dbdyno.base.processes import child_environment, find_program
 from dbdyno.bench.cassandra.java import jars, modules
 from dbdyno.wide.catalog import PARTITION, WideTable
 from dbdyno.wide.prepared_statements import CHILD, PARENT, Bound
-from dbdyno.wide.pushdown import quoted
+from dbdyno.wide.pushdown import quote_cql
 
 if TYPE_CHECKING:
     from dbdyno.wide.address import Address
@@ -176,8 +176,8 @@ class _Program:
 
     def _qualify(self, insert: str, table: WideTable) -> str:
         """Return the INSERT statement with the table's name qualified by the keyspace."""
-        name = quoted(table.name)
-        return insert.replace(f"insert into {name} ", f"insert into {quoted(self.where.keyspace)}.{name} ", 1)
+        name = quote_cql(table.name)
+        return insert.replace(f"insert into {name} ", f"insert into {quote_cql(self.where.keyspace)}.{name} ", 1)
 
     def java(self) -> list[str]:
         """Return the command that starts a Java program of Cassandra, without its main class."""
@@ -270,9 +270,9 @@ def _stream(session: Any, where: Address, program: _Program) -> None:
 
 def _count_samples(session: Any, where: Address, table: WideTable, sample: Sequence[tuple[Any, ...]]) -> int:
     """Query sample partitions and return their number; raise `WideError` if one is missing."""
-    names = " and ".join(f"{quoted(one.name)} = ?" for one in table.of(PARTITION))
-    first = quoted(table.of(PARTITION)[0].name)
-    asked = session.prepare(f"select {first} from {quoted(table.name)} where {names} limit 1")  # noqa: S608
+    names = " and ".join(f"{quote_cql(one.name)} = ?" for one in table.of(PARTITION))
+    first = quote_cql(table.of(PARTITION)[0].name)
+    asked = session.prepare(f"select {first} from {quote_cql(table.name)} where {names} limit 1")  # noqa: S608
     for key in sample:
         if session.execute(asked.bind(list(key))).one() is None:
             raise WideError(

@@ -15,7 +15,7 @@ from typing import Any
 
 from dbdyno.evidence.memory import for_files
 from dbdyno.wide.catalog import WideTable
-from dbdyno.wide.pushdown import quoted
+from dbdyno.wide.pushdown import quote_cql
 from dbdyno.wide.target import Shape, made_of
 
 AUTO = "auto"
@@ -66,10 +66,10 @@ def find_static_columns(files: Sequence[Path], shape: Shape, schema: Any) -> Sta
     names = [one for one in schema.names if one not in (*shape.key, *shape.cluster)]
     if not shape.cluster or not names:
         return StaticColumns((), 0, 0)
-    keys = ", ".join(map(quoted, shape.key))
+    keys = ", ".join(map(quote_cql, shape.key))
     one_value = "min({0}) is not distinct from max({0}) and count({0}) in (0, count(*))"
-    tests = ", ".join(f"{one_value.format(quoted(name))} as s{at}" for at, name in enumerate(names))
-    values = ", ".join(f"min({quoted(name)}) as v{at}" for at, name in enumerate(names))
+    tests = ", ".join(f"{one_value.format(quote_cql(name))} as s{at}" for at, name in enumerate(names))
+    values = ", ".join(f"min({quote_cql(name)}) as v{at}" for at, name in enumerate(names))
     groups = f"select count(*) as n, {tests}, {values} from read_parquet(?) group by {keys}"  # noqa: S608
     all_of = ", ".join(f"bool_and(s{at}) and min(v{at}) < max(v{at})" for at in range(len(names)))
     with for_files() as duck:

@@ -16,7 +16,7 @@ from typing import Any
 from dbdyno.base.errors import WideError
 from dbdyno.evidence.memory import for_files
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, REGULAR, STATIC, WideColumn, WideTable
-from dbdyno.wide.pushdown import quoted
+from dbdyno.wide.pushdown import quote_cql
 from dbdyno.wide.types import parse
 
 CQL_TYPES = {
@@ -68,7 +68,7 @@ def plain_numbers(files: Sequence[Path], schema: Any, shape: Shape) -> frozenset
     ]
     if not found:
         return frozenset()
-    odd = ", ".join(f"count(*) filter (not regexp_full_match({quoted(one)}, '{_PLAIN}'))" for one in found)
+    odd = ", ".join(f"count(*) filter (not regexp_full_match({quote_cql(one)}, '{_PLAIN}'))" for one in found)
     with for_files() as duck:
         counts = duck.execute(f"select {odd} from read_parquet(?)", [[str(one) for one in files]]).fetchone()  # noqa: S608
     return frozenset(one for one, count in zip(found, counts or (), strict=True) if not count)
@@ -131,10 +131,12 @@ def _role(name: str, shape: Shape) -> str:
 
 def create_cql(table: WideTable) -> str:
     """Return the CREATE TABLE statement."""
-    columns = [f"{quoted(one.name)} {one.kind.name}{' static' if one.role == STATIC else ''}" for one in table.columns]
-    key = ", ".join(quoted(one.name) for one in table.of(PARTITION))
-    rest = "".join(f", {quoted(one.name)}" for one in table.of(CLUSTERING))
-    return f"create table {quoted(table.name)} ({', '.join(columns)}, primary key (({key}){rest}))"
+    columns = [
+        f"{quote_cql(one.name)} {one.kind.name}{' static' if one.role == STATIC else ''}" for one in table.columns
+    ]
+    key = ", ".join(quote_cql(one.name) for one in table.of(PARTITION))
+    rest = "".join(f", {quote_cql(one.name)}" for one in table.of(CLUSTERING))
+    return f"create table {quote_cql(table.name)} ({', '.join(columns)}, primary key (({key}){rest}))"
 
 
 def fits(table: WideTable, shape: Shape, schema: Any, numbers: AbstractSet[str] = frozenset()) -> None:
@@ -209,12 +211,12 @@ def check_rows(files: Sequence[Path], table: WideTable, schema: Any) -> int:
             row = duck.execute(f"select {what} from {source} {rest}", given).fetchone()  # noqa: S608
             return int(row[0] or 0) if row else 0
 
-        keys = [quoted(one.name) for one in table.of(PARTITION)]
-        cluster = [quoted(one.name) for one in table.of(CLUSTERING)]
+        keys = [quote_cql(one.name) for one in table.of(PARTITION)]
+        cluster = [quote_cql(one.name) for one in table.of(CLUSTERING)]
         empty = count("count(*)", "where " + " or ".join(f"{one} is null" for one in keys))
         _refuse(empty, "have no value in the partition key", "leave them out in the query")
         if cluster:
-            others = [quoted(one.name) for one in table.of(REGULAR) if one.name in schema.names]
+            others = [quote_cql(one.name) for one in table.of(REGULAR) if one.name in schema.names]
             lone = " and ".join(f"{one} is null" for one in (*cluster, *others))
             half = " or ".join(f"{one} is null" for one in cluster)
             _refuse(
@@ -232,7 +234,7 @@ def check_rows(files: Sequence[Path], table: WideTable, schema: Any) -> int:
         )
         for column in table.of(STATIC):
             if column.name in schema.names:
-                name = quoted(column.name)
+                name = quote_cql(column.name)
                 several = f"select 1 from {source} group by {', '.join(keys)} having count(distinct {name}) > 1"  # noqa: S608
                 row = duck.execute(f"select count(*) from ({several})", given).fetchone()  # noqa: S608
                 _refuse(
@@ -243,7 +245,7 @@ def check_rows(files: Sequence[Path], table: WideTable, schema: Any) -> int:
                 )
         for field in schema:
             if str(field.type).startswith("timestamp"):
-                name = quoted(field.name)
+                name = quote_cql(field.name)
                 fine = count("count(*)", f"where epoch_us({name}) % 1000 <> 0")
                 _refuse(
                     fine,

@@ -20,7 +20,7 @@ from typing import Any, TypedDict, cast
 from dbdyno.base.errors import WideError
 from dbdyno.base.files import make_folder, make_inner_folder, write_whole
 from dbdyno.evidence.files import read_json
-from dbdyno.wide.address import Address, reached
+from dbdyno.wide.address import Address, open_session
 from dbdyno.wide.catalog import WideTable, read_keyspace
 from dbdyno.wide.decode import Decoder
 from dbdyno.wide.mapping import Key, Mapped, Relation
@@ -85,7 +85,7 @@ def unload(where: Address, name: str, folder: Path) -> Unloaded:
     Raises:
         WideError: The table does not exist, the folder has other content, or reading failed.
     """
-    with reached(where) as session:
+    with open_session(where) as session:
         tables = read_keyspace(session, where.keyspace)
         if name not in tables:
             raise WideError(

@@ -14,12 +14,12 @@ from decimal import Decimal
 from typing import Any
 
 from dbdyno.base.errors import WideError
-from dbdyno.wide.address import Address, failure, reached
+from dbdyno.wide.address import Address, failure, open_session
 from dbdyno.wide.answer import Answer
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, WideTable
 from dbdyno.wide.mapping import ELEMENT, PARENT, Relation, WideMap
-from dbdyno.wide.pushdown import quoted
-from dbdyno.wide.question import DIALECT, parsed
+from dbdyno.wide.pushdown import quote_cql
+from dbdyno.wide.question import DIALECT, parse_statement
 from dbdyno.wide.types import Kind
 
 AT_ONCE = 64
@@ -50,7 +50,7 @@ def is_change(text: str) -> bool:
     """Return True if the text is an INSERT, UPDATE or DELETE."""
     from sqlglot import exp
 
-    return isinstance(parsed(text), exp.Insert | exp.Update | exp.Delete)
+    return isinstance(parse_statement(text), exp.Insert | exp.Update | exp.Delete)
 
 
 def change(text: str, found: WideMap, *, cascade: bool = False) -> Change:
@@ -61,7 +61,7 @@ def change(text: str, found: WideMap, *, cascade: bool = False) -> Change:
     """
     from sqlglot import exp
 
-    tree = parsed(text)
+    tree = parse_statement(text)
     relation = _relation(tree, found)
     table = found.tables[relation.of]
     if tree.args.get("returning") or tree.args.get("conflict") or tree.args.get("with_") or tree.args.get("with"):
@@ -118,14 +118,14 @@ def _insert(tree: Any, relation: Relation, table: WideTable) -> Change:
     if relation.rows == ELEMENT:
         return _insert_element(relation, table, of, select)
     marks = ", ".join("?" for _ in of)
-    cql = f"insert into {quoted(table.name)} ({', '.join(map(quoted, of))}) values ({marks})"  # noqa: S608
+    cql = f"insert into {quote_cql(table.name)} ({', '.join(map(quote_cql, of))}) values ({marks})"  # noqa: S608
     return Change("insert", relation, select, cql, _kinds(table, of), (PROMISES["insert"],))
 
 
 def _insert_element(relation: Relation, table: WideTable, of: Sequence[str], select: str) -> Change:
     column = table.column(relation.element)
     assert column is not None
-    kind, key, name = column.kind, _key(relation, table), quoted(relation.element)
+    kind, key, name = column.kind, _key(relation, table), quote_cql(relation.element)
     parts = [one for one in of if one.startswith("@")]
     takes = {"set": ["@value"], "map": ["@key", "@value"], "list": ["@value"]}.get(kind.name)
     if kind.frozen or takes is None or parts != takes or of != [*key, *takes]:
@@ -135,9 +135,9 @@ def _insert_element(relation: Relation, table: WideTable, of: Sequence[str], sel
             where=relation.name,
             next_step="give columns " + ", ".join([*key, *(takes or [])]) + ", or write the whole value in cqlsh",
         )
-    where = " and ".join(f"{quoted(one)} = ?" for one in key)
+    where = " and ".join(f"{quote_cql(one)} = ?" for one in key)
     change_of = {"set": f"{name} = {name} + ?", "map": f"{name}[?] = ?", "list": f"{name} = {name} + ?"}[kind.name]
-    cql = f"update {quoted(table.name)} set {change_of} where {where}"  # noqa: S608
+    cql = f"update {quote_cql(table.name)} set {change_of} where {where}"  # noqa: S608
     kinds = (*kind.parts,) if kind.name == "map" else (kind,)
     moved = "select {} from ({}) as t({})"
     inner = [f"c{at}" for at in range(len(of))]
@@ -169,8 +169,8 @@ def _update(tree: Any, relation: Relation, table: WideTable) -> Change:
     names = [_in_sql(relation, one) for one in key]
     select = f"select {', '.join([*values, *names])} from {_name(relation.name)}"  # noqa: S608
     select += f" {where.sql(DIALECT)}" if where is not None else ""
-    cql = f"update {quoted(table.name)} set {', '.join(f'{quoted(one)} = ?' for one in sets)}"  # noqa: S608
-    cql += " where " + " and ".join(f"{quoted(one)} = ?" for one in key)
+    cql = f"update {quote_cql(table.name)} set {', '.join(f'{quote_cql(one)} = ?' for one in sets)}"  # noqa: S608
+    cql += " where " + " and ".join(f"{quote_cql(one)} = ?" for one in key)
     return Change("update", relation, select, cql, _kinds(table, [*sets, *key]), (PROMISES["update"],))
 
 
@@ -187,7 +187,7 @@ def _delete(tree: Any, relation: Relation, table: WideTable, *, cascade: bool) -
     where = tree.args.get("where")
     names = ", ".join(_in_sql(relation, one) for one in key)
     select = f"select {names} from {_name(relation.name)}{' ' + where.sql(DIALECT) if where is not None else ''}"  # noqa: S608
-    cql = f"delete from {quoted(table.name)} where {' and '.join(f'{quoted(one)} = ?' for one in key)}"  # noqa: S608
+    cql = f"delete from {quote_cql(table.name)} where {' and '.join(f'{quote_cql(one)} = ?' for one in key)}"  # noqa: S608
     return Change("delete", relation, select, cql, _kinds(table, key), (PROMISES["update"], PROMISES["delete"]))
 
 
@@ -227,7 +227,7 @@ def carry_out(where: Address, found: WideMap, asked: Change, file: str) -> int:
     values = [tuple(as_bound(kind, value) for kind, value in zip(asked.kinds, row, strict=True)) for row in rows]
     from cassandra.concurrent import execute_concurrent_with_args
 
-    with reached(where) as session:
+    with open_session(where) as session:
         prepared = session.prepare(asked.cql)
         # Adding to a list twice adds the element twice, so only other changes may be retried.
         prepared.is_idempotent = asked.kinds[0].name != "list"

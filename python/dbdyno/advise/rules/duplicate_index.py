@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from dbdyno.advise.dialect import BOTH, drop_index, named, place, source
+from dbdyno.advise.dialect import BOTH, drop_index, index_name, place, source
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Index
 from dbdyno.advise.rule import Advice, Evidence, Rule
@@ -62,7 +62,7 @@ def _advice(facts: Facts, one: Index, other: Index | None, *, is_same: bool) -> 
         + ("" if is_same else "; scans by its columns alone read the longer index instead, which has more pages"),
         (drop_index(facts, one),),
         level="warning" if is_same else "hint",
-        subject=named(facts, one),
+        subject=index_name(facts, one),
         source=source(facts, "Compound Indexes"),
     )
 

@@ -8,7 +8,7 @@ from dbdyno.advise.dialect import BOTH, cancel, end_session, is_mariadb, place, 
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Prepared, Session
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import count, counted, literal, span
+from dbdyno.advise.words import count, literal, span, with_noun
 
 IDLE_S, LONG_S, PREPARED_S, WAITED_S = 60.0, 3600.0, 300.0, 1.0
 _TIMEOUT = (
@@ -28,7 +28,7 @@ def _idle(facts: Facts) -> Iterator[Advice]:
             continue
         yield Advice(
             f"process {one.pid} ({_client(one)}) is idle in a transaction for {span(one.state_s)}"
-            + (f"; {counted(one.waiters)} waiting behind its locks" if one.waiters else ""),
+            + (f"; {with_noun(one.waiters)} waiting behind its locks" if one.waiters else ""),
             _evidence(facts, one),
             f"the {span(one.waited_s)} that others waited so far, and what follows"
             if one.waiters
@@ -74,7 +74,7 @@ def _queue(facts: Facts) -> Iterator[Advice]:
             continue
         yield Advice(
             f"process {one.pid} ({_client(one)}) is at the head of a queue:"
-            f" {counted(one.waiters)} waiting for its locks",
+            f" {with_noun(one.waiters)} waiting for its locks",
             _evidence(facts, one),
             f"{span(one.waited_s)} of waiting so far; a waiting exclusive lock stops everybody who comes after it",
             (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dbdyno.advise.dialect import BOTH, drop_index, named, place, source
+from dbdyno.advise.dialect import BOTH, drop_index, index_name, place, source
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Database, Index, Table
 from dbdyno.advise.rule import Advice, Evidence, Rule
@@ -57,7 +57,7 @@ def _advice(facts: Facts, one: Index, table: Table, span_s: float | None) -> Adv
         " little planning",
         (drop_index(facts, one),),
         level="warning" if enough else "hint",
-        subject=named(facts, one),
+        subject=index_name(facts, one),
         source=source(facts, "Performance Schema, table I/O"),
         risk="" if enough else "the statistics do not cover 35 days: jobs at the end of a month may need it",
     )

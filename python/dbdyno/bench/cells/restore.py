@@ -53,14 +53,14 @@ def undo_of(run: Run) -> PlanUndo:
 
 def _cell(wire: Mapping[str, Any]) -> JsonObject:
     """Return one cell of an undo, with its address and plans checked like user input."""
-    host = hosts.checked(wire["address"], wire["port"], wire["user"])
+    host = hosts.check_host(wire["address"], wire["port"], wire["user"])
     return {
         "address": host.address,
         "port": host.port,
         "user": host.user,
         "name": line(wire["name"], 80),
-        "found": iorm_plan.checked(wire["found"]),
-        "ours": tuple(iorm_plan.checked(own) for own in wire["ours"]),
+        "found": iorm_plan.check_plan(wire["found"]),
+        "ours": tuple(iorm_plan.check_plan(own) for own in wire["ours"]),
     }
 
 

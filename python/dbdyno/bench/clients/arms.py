@@ -76,7 +76,7 @@ def manifest_record(client: ClientArm) -> dict[str, str]:
     return {"client": f"{client.name} ({about})" if about else client.name, **size}
 
 
-def named(arm: Arm) -> str:
+def client_name(arm: Arm) -> str:
     """Return the name of the arm's client: that of a built-in one, otherwise its program."""
     return name_of(arm.client or ["?"])
 
@@ -96,7 +96,7 @@ def name_of(client: str | Sequence[str]) -> str:
 def in_words(arm: Arm, protocol: str) -> str:
     """Return a description of the arm's client and of how it sends statements."""
     size = f", {arm.fetch_size:,} rows at a time" if arm.fetch_size else ""
-    return f"client {named(arm)}, statements sent as {MODES[protocol]}{size}"
+    return f"client {client_name(arm)}, statements sent as {MODES[protocol]}{size}"
 
 
 def starts(plan: Plan) -> list[str]:

@@ -61,7 +61,7 @@ class Arrivals:
         return found
 
 
-def drawn(
+def draw_arrivals(
     rate_per_s: float, seed: Sequence[int], length_ns: int | None, transactions: int | None, start_ns: int
 ) -> Arrivals:
     """Draw the arrivals of a slice that begins soon after `start_ns`.

@@ -16,7 +16,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.clients import stream
 from dbdyno.bench.clients.harness import FLUSH_NS, Due, Job, Seat, Serving, Statement, clock_ns, serve_with
 from dbdyno.bench.clients.messages import SliceLine
-from dbdyno.bench.clients.stream import LAYOUT, MARK, said
+from dbdyno.bench.clients.stream import LAYOUT, MARK, text_of
 
 
 class AsyncpgSession:
@@ -219,7 +219,7 @@ def words_of(error: BaseException) -> str:
         return str(error)
     names = {"R": "server_source_function", "s": "schema_name", "t": "table_name", "c": "column_name"}
     names |= {"d": "data_type_name", "n": "constraint_name"}
-    return said(str(error.message), **{letter: getattr(error, name, None) for letter, name in names.items()})
+    return text_of(str(error.message), **{letter: getattr(error, name, None) for letter, name in names.items()})
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ class Builtin:
     """True if it connects with libpq, so it honours every option of a connection string."""
 
 
-def installing(client: Builtin) -> str:
+def install_command(client: Builtin) -> str:
     """Return the command that installs a client, in a clone or for an installed wheel."""
     return f"{INSTALL}, or pip install {' '.join(client.packages)}" if client.packages else INSTALL
 
@@ -229,7 +229,7 @@ def locate(client: str | Sequence[str], folder: Path, where: str) -> Started:
         )
     if (gone := row.missing()) is not None:
         raise PlanError(
-            f"the client {client} cannot run: {gone}", where=where, next_step=f"install it with: {installing(row)}"
+            f"the client {client} cannot run: {gone}", where=where, next_step=f"install it with: {install_command(row)}"
         )
     return row.started()
 

@@ -334,7 +334,7 @@ CHECKS: dict[str, Callable[[Examined], str]] = {
 }
 
 
-def examined(own: Examined) -> Iterator[Verdict]:
+def examine(own: Examined) -> Iterator[Verdict]:
     """Yield the verdict of each check; a client that does not start, or hangs repeatedly, ends the checks."""
     try:
         for name, check in CHECKS.items():

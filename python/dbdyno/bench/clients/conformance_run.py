@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dbdyno.bench.clients.builtin import BUILTIN
-from dbdyno.bench.clients.conformance import LEFT, PATIENCE_S, Examined, Failed, Verdict, examined
+from dbdyno.bench.clients.conformance import LEFT, PATIENCE_S, Examined, Failed, Verdict, examine
 from dbdyno.bench.clients.costs import costs
 from dbdyno.bench.kinds import kind_of
 
@@ -39,7 +39,7 @@ def _all_verdicts(own: Examined, connection: Mapping[str, Any], patience_s: floa
     """Yield the verdicts of the checks, and the client's cost if it starts and does not hang."""
     last = None
     own.wait_for(patience_s)
-    for last in examined(own):
+    for last in examine(own):
         yield last
     if last is not None and not (last.check in ("starts", LEFT) and last.verdict == Failed):
         yield from costs(own, connection)

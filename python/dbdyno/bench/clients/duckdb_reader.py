@@ -28,7 +28,7 @@ SCANS = "POSTGRES_SCAN"
 MOST_SEEN = 1_000
 
 
-def attached(dsn: str, job: Job) -> Any:
+def attach_server(dsn: str, job: Job) -> Any:
     """Return an in-memory DuckDB to which the server is attached as `pg`.
 
     Raises:
@@ -71,12 +71,12 @@ def extension() -> Path:
     raise CannotGoOnError(f"the package {DUCKDB_EXTENSION} does not contain the extension")
 
 
-def handed(connection: Any) -> Callable[[str], int]:
+def server_reader(connection: Any) -> Callable[[str], int]:
     """Return a function that reads a query that the server runs unchanged."""
     return lambda sql: len(connection.execute("from postgres_query('pg', ?)", [sql.rstrip("; \n")]).df())
 
 
-def scanned(connection: Any) -> Callable[[str], int]:
+def duckdb_reader(connection: Any) -> Callable[[str], int]:
     """Return a function that reads a query that DuckDB plans over the server's tables.
 
     It raises `CannotGoOnError` for a query that reads no table, since DuckDB would answer that without the server.

@@ -19,7 +19,7 @@ import psycopg
 from dbdyno.bench.clients import duckdb_reader
 from dbdyno.bench.clients.harness import Job, serve
 from dbdyno.bench.clients.psycopg_client import PsycopgSession, code_of, words_of
-from dbdyno.bench.clients.stream import said
+from dbdyno.bench.clients.stream import text_of
 
 Fetch = Callable[[str], int]
 End = Callable[[], None]
@@ -103,13 +103,13 @@ def _polars(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, E
 
 
 def _duckdb(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
-    connection = duckdb_reader.attached(dsn, job)
-    return duckdb_reader.handed(connection), connection.close
+    connection = duckdb_reader.attach_server(dsn, job)
+    return duckdb_reader.server_reader(connection), connection.close
 
 
 def _duckdb_scan(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
-    connection = duckdb_reader.attached(dsn, job)
-    return duckdb_reader.scanned(connection), connection.close
+    connection = duckdb_reader.attach_server(dsn, job)
+    return duckdb_reader.duckdb_reader(connection), connection.close
 
 
 def _connect(dsn: str, job: Job) -> Any:
@@ -167,7 +167,7 @@ def own_words_of(error: BaseException) -> str:
             return words_of(at)
         fields = {str(name): value for name, value in getattr(at, "details", None) or ()}
         if message := fields.get("PG_DIAG_MESSAGE_PRIMARY"):
-            return said(_text(message), **{letter: _text(fields.get(name)) for letter, name in _FIELDS.items()})
+            return text_of(_text(message), **{letter: _text(fields.get(name)) for letter, name in _FIELDS.items()})
         at = at.__cause__ or at.__context__
     return str(error)
 

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from dbdyno.bench.clients import stream
 from dbdyno.bench.clients.messages import JobLine, Message, SliceLine
-from dbdyno.bench.clients.stream import LAYOUT, MARK, Record, packed
+from dbdyno.bench.clients.stream import LAYOUT, MARK, Record, pack
 
 FLUSH_NS = 1_000_000_000
 RECONNECT_S = 10.0
@@ -167,7 +167,7 @@ class Serving:
 
     def write(self, record: Record) -> None:
         """Write one record immediately."""
-        self.flush([packed(record)])
+        self.flush([pack(record)])
 
     def flush(self, rows: list[bytes]) -> None:
         """Write packed records immediately."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.clients.arrivals import Arrivals, drawn
+from dbdyno.bench.clients.arrivals import Arrivals, draw_arrivals
 from dbdyno.bench.clients.stream import VERSION
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Job:
         rate = self.arm.get("rate_per_s")
         if rate is None:
             return None
-        return drawn(rate, [self.seed, number, self.sessions], length_ns, transactions, time.monotonic_ns())
+        return draw_arrivals(rate, [self.seed, number, self.sessions], length_ns, transactions, time.monotonic_ns())
 
     def line(self) -> bytes:
         """Return the job message: everything that does not change."""

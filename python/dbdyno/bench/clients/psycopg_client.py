@@ -15,7 +15,7 @@ from psycopg import pq
 from psycopg.types.numeric import Int8
 
 from dbdyno.bench.clients.harness import Job, serve
-from dbdyno.bench.clients.stream import said
+from dbdyno.bench.clients.stream import text_of
 
 
 class PsycopgSession:
@@ -97,7 +97,7 @@ def words_of(error: BaseException) -> str:
     diag = error.diag if isinstance(error, psycopg.Error) else None
     if diag is None or diag.message_primary is None:
         return str(error)
-    return said(
+    return text_of(
         diag.message_primary,
         R=diag.source_function,
         s=diag.schema_name,

@@ -54,7 +54,7 @@ class Record:
     vendor: int = 0
 
 
-def said(message: str, **fields: str | None) -> str:
+def text_of(message: str, **fields: str | None) -> str:
     """Return the text of a `said` record: the error's message, then the fields that the server sent with it.
 
     The fields are separated by zero bytes, each with PostgreSQL's letter for it.
@@ -65,7 +65,7 @@ def said(message: str, **fields: str | None) -> str:
     return "\0".join([message, *(f"{letter}{value}" for letter, value in fields.items() if value)])
 
 
-def packed(record: Record) -> bytes:
+def pack(record: Record) -> bytes:
     """Return a record as it is written, followed by its text, padded with zero bytes to a whole number of records."""
     text = record.text.encode()[:TEXT_MOST]
     head = LAYOUT.pack(

@@ -24,7 +24,7 @@ def orders(plan: Plan, install: str) -> list[str]:
     ]
 
 
-def about(server: Server | None, version: str) -> dict[str, str]:
+def describe_server(server: Server | None, version: str) -> dict[str, str]:
     """Return what is special about a server started for an arm: its version and initdb options, then its settings."""
     if server is None:
         return {}

@@ -113,7 +113,7 @@ class Observer(ABC, Generic[Target, Link]):
 
     def bill(self) -> Bill:
         """Take a first reading of the host resources used by the load's sessions; empty if the server is elsewhere."""
-        from dbdyno.bench.engine.usage import Bill, used
+        from dbdyno.bench.engine.usage import Bill, read_usage
 
         arms: dict[Path, int] = {}
         for target in self.targets.values() if self.watch_plan.counters and self.watching else ():
@@ -121,7 +121,7 @@ class Observer(ABC, Generic[Target, Link]):
                 arms |= self._serving_processes(target, self._connection(target))
             except self.failures as error:
                 self._drop_connections(error)
-        return Bill(arms, used(arms))
+        return Bill(arms, read_usage(arms))
 
     def _cache_sizes(self, target: Target, connection: Link) -> Mapping[int, Mapping[str, int]]:
         """Return the size of one session's statement cache for each arm, by the arm's number.

@@ -144,7 +144,7 @@ class OwnServer(Closing):
 
     def log_tail(self) -> str:
         """Return the last lines that the server logged since its start, indented, each on a separate line."""
-        return indented(self.log_since_start()) or " (none)"
+        return indent_log(self.log_since_start()) or " (none)"
 
     def close(self) -> None:
         """Stop the server, remove its folders unless `keep` is set, and close the guardian if it is not shared."""
@@ -239,6 +239,6 @@ def _end(process: subprocess.Popen[bytes], number: signal.Signals, patience_s: f
         return
 
 
-def indented(text: str) -> str:
+def indent_log(text: str) -> str:
     """Return the last `LOG_LINES` lines of a program's output, each on a separate indented line."""
     return "".join(f"\n    {line}" for line in text.splitlines()[-LOG_LINES:])

@@ -20,12 +20,11 @@ from dbdyno.bench.engine.host_loads import HostLoads
 from dbdyno.bench.engine.prepare import EngineArm, EngineReady
 from dbdyno.bench.engine.remaining_sessions import RemainingSessions
 from dbdyno.bench.engine.spread import refuse_unfit_for_hosts
-from dbdyno.bench.engine.volumes import differing as differing_devices
-from dbdyno.bench.engine.volumes import in_words
+from dbdyno.bench.engine.volumes import differing_devices, in_words
 from dbdyno.bench.protocol import Ready, Traits
 from dbdyno.bench.recorder import AgainError
 from dbdyno.cells.hosts import hosts_of
-from dbdyno.study.plan.network import differing
+from dbdyno.study.plan.network import differing_network
 
 if TYPE_CHECKING:
     from dbdyno import _core
@@ -288,7 +287,7 @@ class EngineBench(ABC):
             "changes": {
                 **(special or {}),
                 **differing_devices(plan.device_of(own.arm)),
-                **differing(plan.network_of(own.arm)),
+                **differing_network(plan.network_of(own.arm)),
                 **changes,
             },
             "how": {change.name: change.how for change in own.changes},

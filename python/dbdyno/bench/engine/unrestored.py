@@ -93,7 +93,7 @@ def folder() -> Path:
     return state_folder() / "owed"
 
 
-def begun(target: str, server: str, settings: Mapping[str, Kept], run: str = "") -> UnrestoredSettings:
+def new_record(target: str, server: str, settings: Mapping[str, Kept], run: str = "") -> UnrestoredSettings:
     """Return the record of a change that this process is about to make."""
     return UnrestoredSettings(
         target, server, dict(settings), run, datetime.now(UTC).isoformat(timespec="seconds"), runner=this_process()

@@ -31,7 +31,7 @@ Used = dict[Path, Counter[str]]
 """Resources used since its start, by /proc folder of a process or thread."""
 
 
-def used(folders: Iterable[Path]) -> Used:
+def read_usage(folders: Iterable[Path]) -> Used:
     """Read what each process or thread has used since it started; those that are gone are left out."""
     found: Used = {}
     for folder in folders:
@@ -54,7 +54,7 @@ class Bill:
 
     def added_to(self, reports: Sequence[Mapping[str, Any]]) -> list[dict[str, object]]:
         """Return the arms of a load's report, each with what its sessions used since the first reading."""
-        after = used(self.arms)
+        after = read_usage(self.arms)
         by: dict[int, Counter[str]] = {}
         for folder, arm in self.arms.items():
             if folder in self.before and folder in after:

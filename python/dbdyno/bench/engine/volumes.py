@@ -166,7 +166,7 @@ def in_words(devices: Mapping[str, str]) -> str:
     return ", ".join(_describe(volume) for volume in volumes)
 
 
-def differing(devices: Mapping[str, str]) -> dict[str, str]:
+def differing_devices(devices: Mapping[str, str]) -> dict[str, str]:
     """Return the devices in the form in which a manifest states an arm's differences."""
     return {DEVICE: in_words(devices)} if devices else {}
 

@@ -18,7 +18,7 @@ from typing import Any
 from dbdyno.base.errors import TargetError
 from dbdyno.base.processes import python_environment
 from dbdyno.bench.flows.engines import Engine
-from dbdyno.bench.flows.worker import packed, unpacked
+from dbdyno.bench.flows.worker import decode_word, encode_word
 
 START_S = 120.0
 STEP_S = 0.2
@@ -66,11 +66,11 @@ class EngineProcess:
         try:
             words = self._line(START_S)
             if words[0] != "hello":
-                raise self._error(f"does not start: {unpacked(words[1])}")
+                raise self._error(f"does not start: {decode_word(words[1])}")
         except BaseException:
             self.end()
             raise
-        self.about = unpacked(words[1])
+        self.about = decode_word(words[1])
         self.start_ns = time.monotonic_ns() - began
 
     def tables(self, name: str, folder: Path) -> None:
@@ -79,7 +79,7 @@ class EngineProcess:
         Raises:
             TargetError: The engine does not accept them, or does not answer.
         """
-        self._ask("tables", name, packed(str(folder)))
+        self._ask("tables", name, encode_word(str(folder)))
 
     def run(self, name: str, optimizer: bool, text: str) -> Answered:
         """Run a flow on a set of tables.
@@ -88,8 +88,8 @@ class EngineProcess:
             FlowError: The engine refuses the flow; the message is the engine's.
             TargetError: The engine does not answer.
         """
-        words = self._ask("run", name, "on" if optimizer else "off", packed(text))
-        return Answered(int(words[1]), int(words[2]), json.loads(unpacked(words[3])))
+        words = self._ask("run", name, "on" if optimizer else "off", encode_word(text))
+        return Answered(int(words[1]), int(words[2]), json.loads(decode_word(words[3])))
 
     def _ask(self, *words: str) -> list[str]:
         assert self.process.stdin is not None
@@ -100,7 +100,7 @@ class EngineProcess:
             raise self._end_error() from None
         answer = self._line(self.limit_s)
         if answer[0] != "ok":
-            raise self._error(f"says: {unpacked(answer[1])}", FlowError)
+            raise self._error(f"says: {decode_word(answer[1])}", FlowError)
         return answer
 
     def _line(self, patience_s: float) -> list[str]:

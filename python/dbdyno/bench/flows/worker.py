@@ -188,25 +188,25 @@ class Postgres(Answering):
 WORKERS: dict[str, Callable[[], Worker]] = {"duckdb": DuckDb, "spark": Spark, "postgres": Postgres}
 
 
-def packed(text: str) -> str:
+def encode_word(text: str) -> str:
     """Return a text encoded as a word."""
     return base64.b64encode(text.encode()).decode()
 
 
-def unpacked(word: str) -> str:
+def decode_word(word: str) -> str:
     """Return the text that a word encodes."""
     return base64.b64decode(word).decode()
 
 
 def _answer(worker: Worker, words: list[str]) -> str:
     if words[0] == "tables":
-        worker.tables(words[1], Path(unpacked(words[2])))
+        worker.tables(words[1], Path(decode_word(words[2])))
         return "ok"
     worker.prepare(words[1], words[2] == "on")
     used, began = worker.cpu_ns(), time.monotonic_ns()
-    rows = worker.run(unpacked(words[3]))
+    rows = worker.run(decode_word(words[3]))
     elapsed, used = time.monotonic_ns() - began, worker.cpu_ns() - used
-    answer = packed(json.dumps(worker.answer(rows), default=str))
+    answer = encode_word(json.dumps(worker.answer(rows), default=str))
     return "\t".join(("ok", str(elapsed), str(max(0, used)), answer))
 
 
@@ -217,14 +217,14 @@ def serve(opened: Callable[[], Worker]) -> None:
     try:
         worker = opened()
     except Exception as error:
-        out.write(f"failed\t{packed(str(error) or type(error).__name__)}\n")
+        out.write(f"failed\t{encode_word(str(error) or type(error).__name__)}\n")
         return
-    out.write(f"hello\t{packed(worker.about)}\n")
+    out.write(f"hello\t{encode_word(worker.about)}\n")
     for line in sys.stdin:
         try:
             said = _answer(worker, line.rstrip("\n").split("\t"))
         except Exception as error:
-            said = f"failed\t{packed(str(error).strip() or type(error).__name__)}"
+            said = f"failed\t{encode_word(str(error).strip() or type(error).__name__)}"
         out.write(said + "\n")
     worker.close()
     os._exit(0)

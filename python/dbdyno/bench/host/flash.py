@@ -128,14 +128,14 @@ def _lines(path: Path) -> list[str]:
         return []
 
 
-def under(path: Path) -> FileSystem | None:
+def file_system_of(path: Path) -> FileSystem | None:
     """Return the file system that holds a file, or None for a device."""
     return None if path.is_block_device() else file_system(path.parent)
 
 
 def flash_facts(target: FlashTarget) -> dict[str, object]:
     """Return facts about the machine and the storage of the path, for the manifest."""
-    disk = under(target.path)
+    disk = file_system_of(target.path)
     if disk is None:
         about = f"block device {target.path}{cache_mode(target.path.name)}"
     else:

@@ -174,7 +174,7 @@ def driver(failure: type[Error] = TargetError) -> Any:
     return pymysql
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return the message of a driver's error, first line only, without its number."""
     words = error.args[1] if len(error.args) > 1 and isinstance(error.args[1], str) else error
     return str(words).strip().splitlines()[0] if str(words).strip() else type(error).__name__

@@ -18,7 +18,7 @@ from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.engine import arm_server
 from dbdyno.bench.engine.cold_start import chill
 from dbdyno.bench.engine.turns import BROKE_OFF, EngineBench, OtherValueError, sent_and_set
-from dbdyno.bench.mariadb.address import driver, said
+from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.binaries import INSTALL
 from dbdyno.bench.mariadb.clients import client_arms
 from dbdyno.bench.mariadb.global_settings import claim, in_effect, other_values
@@ -111,7 +111,7 @@ class MariaDBBench(EngineBench):
         protocols = [own.arm.protocol or self.ready.plan.workload.protocol for own in self.ready.arms]
         versions = {name: str(facts.get("version", "")).partition("-")[0] for name, facts in targets.items()}
         arms = [
-            self._row(at, protocol, arm_server.about(own.arm.server, versions[own.target.safe_dsn]))
+            self._row(at, protocol, arm_server.describe_server(own.arm.server, versions[own.target.safe_dsn]))
             for at, (own, protocol) in enumerate(zip(self.ready.arms, protocols, strict=True))
         ]
         for number, client in self.clients.items():
@@ -198,7 +198,7 @@ class MariaDBBench(EngineBench):
         try:
             yield
         except driver().Error as error:
-            raise TargetError(f"the server closed the connection: {said(error)}", next_step=BROKE_OFF) from error
+            raise TargetError(f"the server closed the connection: {error_text(error)}", next_step=BROKE_OFF) from error
 
 
 BENCH = MariaDBBench

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from dbdyno.base.errors import PlanError
-from dbdyno.bench.clients.arms import name_of, named, refuse_other_engine
+from dbdyno.bench.clients.arms import client_name, name_of, refuse_other_engine
 from dbdyno.bench.clients.builtin import locate
 from dbdyno.bench.clients.check_words import MARIADB
 from dbdyno.bench.clients.conformance import Examined
@@ -56,7 +56,7 @@ def _client_arm(own: ReadyArm, arm: LoadArm, ready: Prepared) -> ClientArm:
     environment = environment_of(arm["connection"], where)
     protocol = own.arm.protocol or ready.plan.workload.protocol
     job = Job({**arm, "protocol": protocol}, _core.Drawer(arm, ready.seed), None, ready.seed)
-    made = ClientArm(job, started.command, {**started.environment, **environment}, named(own.arm))
+    made = ClientArm(job, started.command, {**started.environment, **environment}, client_name(own.arm))
     made.secret = environment.get("MARIADB_PASSWORD")
     if (spec := arm.get("network")) is not None:
         there = arm["connection"]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.os_user import engine_account, run_as
-from dbdyno.bench.engine.own_server import OwnServer, indented
+from dbdyno.bench.engine.own_server import OwnServer, indent_log
 from dbdyno.bench.engine.server_paths import free_port
 from dbdyno.bench.engine.volumes import DATA, Volume
 from dbdyno.bench.mariadb.address import Parameters, driver
@@ -149,7 +149,7 @@ class EmbeddedMariaDB(OwnServer):
         )
         if done.returncode != 0:
             raise TargetError(
-                f"mariadb-install-db failed; its last lines:{indented(done.stdout)}",
+                f"mariadb-install-db failed; its last lines:{indent_log(done.stdout)}",
                 where=str(self.folder),
                 next_step="check that the disk has room, or use a running server: --target mariadb://user@host/db",
             )

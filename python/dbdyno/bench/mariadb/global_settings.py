@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine import unrestored
-from dbdyno.bench.mariadb.address import driver, said
+from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.claim import ENGINE
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.settings import SettingChange, read_facts, same_value
@@ -116,7 +116,7 @@ def _set(connection: object, change: SettingChange) -> None:
         rows(connection, f"set global {change.name} = {change.literal}")
     except driver().Error as error:
         raise TargetError(
-            f"the server refuses the value: {said(error)}",
+            f"the server refuses the value: {error_text(error)}",
             where=f"setting {change.name}",
             next_step="choose another value, or remove the setting from the arm",
         ) from error
@@ -135,5 +135,5 @@ def _note(target: MariaDB, changes: Sequence[SettingChange], guardian: Guardian,
     """
     kept = {change.name: unrestored.Kept(change.before, change.before_literal, (change.value,)) for change in changes}
     with contextlib.closing(target.connect()) as connection:
-        record = unrestored.begun(target.safe_dsn, target.identity(connection), kept, run)
+        record = unrestored.new_record(target.safe_dsn, target.identity(connection), kept, run)
     return unrestored.write_new(replace(record, guardian=this_process(guardian.pid)))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dbdyno.base.errors import TargetError
 from dbdyno.base.signals import Interrupted, Stopping
 from dbdyno.bench.guardian import ThereBeforeError
-from dbdyno.bench.mariadb.address import driver, said
+from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.session import StopAsked, run_heeding
 from dbdyno.bench.mariadb.undo import MariaUndo
 from dbdyno.bench.postgres.objects import THERE
@@ -78,7 +78,7 @@ def _run(target: MariaDB, statement: str, where: str, stopping: Stopping, undo: 
         shown = first if len(first) <= 80 else first[:77] + "..."
         exists = bool(error.args) and error.args[0] in EXISTS
         refused = TargetError(
-            f"the server refuses {shown!r}: {said(error)}",
+            f"the server refuses {shown!r}: {error_text(error)}",
             where=f"{where} on {target.safe_dsn}",
             next_step=THERE if exists else "run it manually on the server, then correct the plan",
         )

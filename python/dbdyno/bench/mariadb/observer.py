@@ -86,10 +86,10 @@ class MariaDBObserver(Observer["MariaDB", Any]):
         return session_counters(connection, arms)
 
     def _canaries(self, target: MariaDB, connection: Any) -> Canaries:
-        from dbdyno.bench.canary import measured
+        from dbdyno.bench.canary import measure_canaries
 
         folder = target.engine.folder if target.engine is not None else Path(tempfile.gettempdir())
-        return measured(lambda: rows(connection, "select 1"), folder, target.owned)
+        return measure_canaries(lambda: rows(connection, "select 1"), folder, target.owned)
 
     def _classes(self, waits: Mapping[str, list[Any]]) -> Iterable[str]:
         pairs = zip(waits["event_type"], waits["event"], strict=True)

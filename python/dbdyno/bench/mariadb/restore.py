@@ -83,7 +83,7 @@ class UnrestoredMariaDB:
 
 
 @contextlib.contextmanager
-def opened(target: str) -> Iterator[UnrestoredMariaDB]:
+def open_server(target: str) -> Iterator[UnrestoredMariaDB]:
     """Open the server of a connection string.
 
     Raises:

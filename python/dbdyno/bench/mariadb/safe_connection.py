@@ -37,7 +37,7 @@ _UNEXPECTED = (struct.error, IndexError, KeyError, TypeError, ValueError, Assert
 
 
 @functools.cache
-def guarded() -> Any:
+def guard() -> Any:
     """Return the class of connections that turn malformed answers into errors of the driver.
 
     Raises:

@@ -11,7 +11,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.live_servers import refuse_live
 from dbdyno.bench.host.machine import data_disk_facts, host_facts, server_is_here
-from dbdyno.bench.mariadb.address import Address, Parameters, address, driver, of_parameters, said
+from dbdyno.bench.mariadb.address import Address, Parameters, address, driver, error_text, of_parameters
 from dbdyno.bench.mariadb.session import ANSWER_S, open_session, row, rows
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ class MariaDB:
                 next_step="check in the kernel's log why it ended (such as lack of memory or disk space)",
             )
         secret = self._where.parameters.get("password")
-        text = said(error).replace(secret, "...") if secret else said(error)
+        text = error_text(error).replace(secret, "...") if secret else error_text(error)
         failed = TargetError(
             f"cannot log in: {text}",
             where=self._where.safe,

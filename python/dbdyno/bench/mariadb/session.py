@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.bench.mariadb.address import CONNECT_S, driver
-from dbdyno.bench.mariadb.safe_connection import NO_KEY, guarded
+from dbdyno.bench.mariadb.safe_connection import NO_KEY, guard
 
 ANSWER_S = 30.0
 """Seconds that a statement that answers at once may be silent."""
@@ -42,7 +42,7 @@ def open_session(parameters: Mapping[str, Any], *, answer_s: float | None = ANSW
         given["password"] = given["password"].encode()  # the driver would encode it as Latin-1
     named = given.get("server_public_key")
     given["server_public_key"] = Path(named).read_bytes() if named else NO_KEY
-    return guarded()(
+    return guard()(
         **given,
         autocommit=True,
         charset="utf8mb4",

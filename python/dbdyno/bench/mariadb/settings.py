@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.mariadb.address import driver, said
+from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.session import row, rows
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def _try_in_session(connection: Any, facts: Mapping[str, Fact], changes: Sequenc
             found = str(row(connection, f"select @@session.{change.name}")[0])
         except driver().Error as error:
             raise TargetError(
-                f"the server refuses {change.value!r:.80}: {said(error)}",
+                f"the server refuses {change.value!r:.80}: {error_text(error)}",
                 where=f"setting {change.name}",
                 next_step="choose another value",
             ) from error

@@ -41,7 +41,7 @@ class MariaUndo:
         if is_unanswered(self.connection):
             return [f"{self.label}: {UNANSWERED}"]
         from dbdyno.bench.engine.unrestored import forget
-        from dbdyno.bench.mariadb.address import driver, said
+        from dbdyno.bench.mariadb.address import driver, error_text
         from dbdyno.bench.mariadb.session import rows
 
         problems = []
@@ -51,9 +51,9 @@ class MariaUndo:
                     try:
                         rows(connection, sql)
                     except driver().Error as error:
-                        problems.append(f"{self.label}: {said(error)}")
+                        problems.append(f"{self.label}: {error_text(error)}")
         except (driver().Error, OSError) as error:
-            problems.append(f"{self.label}: {said(error)}")
+            problems.append(f"{self.label}: {error_text(error)}")
         if not problems:
             forget(self.record)
         return problems

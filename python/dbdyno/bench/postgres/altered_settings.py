@@ -180,7 +180,7 @@ def _record_settings(
     settings = {
         change.name: unrestored.Kept(change.before, entries[change.name], (change.value,)) for change in changes
     }
-    record = unrestored.begun(target.safe_dsn, target.identity(conn), settings, run)
+    record = unrestored.new_record(target.safe_dsn, target.identity(conn), settings, run)
     return unrestored.write_new(replace(record, guardian=this_process(guardian.pid)))
 
 

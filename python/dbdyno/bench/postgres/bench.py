@@ -29,9 +29,9 @@ from dbdyno.bench.postgres.replay import Replays
 from dbdyno.bench.postgres.server_settings import (
     claim_servers,
     read_back,
+    record_settings,
     refuse_left_settings,
     server_errors,
-    settled,
 )
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready
 from dbdyno.study.plan.typed_workloads import IN_SQL
@@ -139,7 +139,7 @@ class PostgresBench(EngineBench):
         A resumed run draws other random numbers than before.
         """
         enter = self.held.enter_context
-        enter(settled(run, self.ready, self.guardian))
+        enter(record_settings(run, self.ready, self.guardian))
         if self.ready.plan.workload.replay is not None:
             self.load = Replays(self.ready, self.around)
             enter(self.load.databases())
@@ -228,7 +228,7 @@ def _facts(target: Postgres) -> JsonObject:
 def _server(own: ReadyArm) -> dict[str, str]:
     """Return what is special about a server that was started for an arm."""
     version = own.target.facts().get("server_version") if own.arm.server else None
-    return arm_server.about(own.arm.server, f"PostgreSQL {version}" if version else "")
+    return arm_server.describe_server(own.arm.server, f"PostgreSQL {version}" if version else "")
 
 
 def _with_own_secrets(plan: Plan) -> Plan:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import PlanError, TargetError
-from dbdyno.evidence.captures import captured
+from dbdyno.evidence.captures import open_capture
 from dbdyno.evidence.encryption import is_encrypted
 from dbdyno.study.plan.replay import FASTEST
 
@@ -33,7 +33,7 @@ def with_capture(plan: Plan) -> Plan:
     folder = plan.workload.replay
     if folder is None:
         return plan
-    run = captured(Path(folder))
+    run = open_capture(Path(folder))
     if is_encrypted(run.path):
         raise PlanError(
             "the messages of the capture are encrypted, and a plan cannot name a key",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from dbdyno.base.errors import PlanError
-from dbdyno.bench.clients.arms import name_of, named
+from dbdyno.bench.clients.arms import client_name, name_of
 from dbdyno.bench.clients.builtin import BUILTIN, locate
 from dbdyno.bench.clients.conformance import Examined
 from dbdyno.bench.clients.job import Job
@@ -60,7 +60,7 @@ def client_arm(ready: ReadyArm, arm: LoadArm, seed: int) -> ClientArm:
     parameters = parameters_of(ready.target, str(connection["application_name"]), connection["options"])
     refuse_laxer(ready.arm.client, parameters, f"arm {ready.arm.name!r}")
     job = Job({**arm, "protocol": ready.protocol}, _core.Drawer(arm, seed), ready.arm.fetch_size, seed)
-    made = ClientArm(job, started.command, {**started.environment, **environment(parameters)}, named(ready.arm))
+    made = ClientArm(job, started.command, {**started.environment, **environment(parameters)}, client_name(ready.arm))
     made.secret = parameters.get("password")
     made.line = _line(ready, arm, parameters)
     return made
@@ -86,17 +86,20 @@ def _line(ready: ReadyArm, arm: LoadArm, parameters: Mapping[str, str]) -> Clien
     named_host = row.libpq if row is not None else parameters.get("sslmode") == "verify-full"
     if not named_host and parameters.get("sslmode") == "verify-full":
         raise PlanError(
-            f"the client {named(ready.arm)} would check the certificate against 127.0.0.1, where the network "
+            f"the client {client_name(ready.arm)} would check the certificate against 127.0.0.1, where the network "
             f"line begins",
             where=where,
             next_step="use a client of libpq (psycopg, pandas, adbc, polars), sslmode=verify-ca, or leave network out",
         )
     return ClientLine(
-        spec, host, int(parameters.get("port", "5432")), lambda port: environment(through(parameters, port, named_host))
+        spec,
+        host,
+        int(parameters.get("port", "5432")),
+        lambda port: environment(through_port(parameters, port, named_host)),
     )
 
 
-def through(parameters: Mapping[str, str], port: int, named_host: bool) -> dict[str, str]:
+def through_port(parameters: Mapping[str, str], port: int, named_host: bool) -> dict[str, str]:
     """Return the parameters of a connection through a port of 127.0.0.1.
 
     With `named_host` the server's name is kept, against which libpq checks the certificate, and `hostaddr` says where

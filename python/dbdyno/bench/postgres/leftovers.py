@@ -69,11 +69,11 @@ def sources(folder: Path = DEFAULT_FOLDER) -> list[Source]:
     known = {one.run for one in found}
     for run in list_runs(folder):
         if run.path.resolve() not in known:
-            found += unsettled(run)
+            found += unsettled_records(run)
     return found
 
 
-def unsettled(run: Run) -> list[Source]:
+def unsettled_records(run: Run) -> list[Source]:
     """Return the records in the manifest of a run that was interrupted before it could note that all is restored."""
     records = run.manifest.server_settings
     if run.status != "aborted" or run.manifest.settings_put_back or unrestored.is_marked(run.path):

@@ -114,11 +114,11 @@ def _embedded_settings(plan: Plan) -> dict[str, str]:
     Raises:
         TargetError: The server's binaries lack the extension for statement counters.
     """
-    from dbdyno.bench.postgres.statements import preloaded
+    from dbdyno.bench.postgres.statements import preload_setting
 
     sessions = sum(plan.sessions_of(arm) for arm in plan.arms if arm.server or not (arm.dsn or plan.dsn))
     room = {"max_connections": str(sessions + 20)} if sessions > EMBEDDED_SESSIONS else {}
-    return {**room, **(preloaded() if plan.watch.statements else {}), **plan.embedded_settings}
+    return {**room, **(preload_setting() if plan.watch.statements else {}), **plan.embedded_settings}
 
 
 def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Prepared:
@@ -136,9 +136,9 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     from dbdyno import _core
     from dbdyno.bench.clients.arms import refuse_unfit
     from dbdyno.bench.postgres import capture_check
-    from dbdyno.study.plan.typed_workloads import compiled
+    from dbdyno.study.plan.typed_workloads import compile_workload
 
-    plan = compiled(plan)
+    plan = compile_workload(plan)
     # Turns to measure the cost of observation would each need a restart; probes cannot be switched between slices.
     if any(arm.cold for arm in plan.arms) or plan.watch.waits == "exact":
         plan = replace(plan, watch=replace(plan.watch, overhead_blocks=0))

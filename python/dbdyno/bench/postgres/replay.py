@@ -23,7 +23,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.clients.external_load import Part
 from dbdyno.bench.postgres.keys.plan import key_plan
-from dbdyno.evidence.capture_keys import KeyPlan, unmapped
+from dbdyno.evidence.capture_keys import KeyPlan, unmapped_keys
 from dbdyno.evidence.captures import LIMITS
 from dbdyno.study.plan.replay import NAME, times
 
@@ -141,7 +141,7 @@ class Replays(Part):
         with _server_errors(target, "its catalog"):
             plan = key_plan(target.in_database(self._copy), Path(str(self.ready.plan.workload.replay)))
         self.keys[target.safe_dsn] = plan
-        for sentence in unmapped(plan):
+        for sentence in unmapped_keys(plan):
             self.around.note(sentence)
 
     def disconnect(self, arm: int) -> None:

@@ -113,7 +113,7 @@ class Watch:
 
 
 @contextlib.contextmanager
-def watched(target: Postgres) -> Iterator[Watch]:
+def watch_server(target: Postgres) -> Iterator[Watch]:
     """Watch a server until the block ends."""
     with contextlib.closing(target.connect(statement_timeout_ms=2000, lock_timeout_ms=500)) as conn:
         watch = Watch(conn)

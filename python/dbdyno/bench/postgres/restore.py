@@ -47,7 +47,7 @@ class UnrestoredPostgres:
 
 
 @contextlib.contextmanager
-def opened(target: str) -> Iterator[UnrestoredPostgres]:
+def open_server(target: str) -> Iterator[UnrestoredPostgres]:
     """Open the server of a connection string.
 
     Raises:

@@ -76,12 +76,12 @@ def settings_to_restore(ready: Prepared, run: Run) -> dict[str, object]:
                 if arm.target.safe_dsn == name:
                     values.setdefault(change.name, []).append(change.value)
         kept = {n: unrestored.Kept(was, entries[n], tuple(values[n])) for n, was in before.items()}
-        records.append(unrestored.to_json(unrestored.begun(name, server, kept, str(run.path.resolve()))))
+        records.append(unrestored.to_json(unrestored.new_record(name, server, kept, str(run.path.resolve()))))
     return {"server_settings": records, "settings_put_back": False} if records else {}
 
 
 @contextlib.contextmanager
-def settled(run: Run, ready: Prepared, guardian: Guardian) -> Iterator[None]:
+def record_settings(run: Run, ready: Prepared, guardian: Guardian) -> Iterator[None]:
     """Record previous settings in the manifest before the first change, and at the end whether they are restored.
 
     The lock carries the run's name meanwhile.

@@ -49,7 +49,7 @@ Planning is counted only if `pg_stat_statements.track_planning` is on.
 """
 
 
-def preloaded() -> dict[str, str]:
+def preload_setting() -> dict[str, str]:
     """Return the setting with which an embedded engine counts statements.
 
     Raises:

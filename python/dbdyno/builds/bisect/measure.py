@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.stats.bisection import SideTest
 from dbdyno.study.plan.builds import plan_of_builds
 from dbdyno.study.run.execute import start
-from dbdyno.study.run.race import failing, numbers, rows_of_block
+from dbdyno.study.run.race import failing_arms, numbers, rows_of_block
 from dbdyno.study.run.runner import Runner
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class StoppingRunner(Runner):
         plan = self.ready.plan
         headline = plan.judge.headline or default_headline("open" if plan.open_loop else "closed")
         rows = dict(rows_of_block(self.run, index))
-        lost = failing(rows)
+        lost = failing_arms(rows)
         return self.is_decided({} if lost else numbers(rows, headline))
 
 
@@ -146,6 +146,6 @@ def _failing_arm(run: Run) -> str:
     last = max((block.index for block in run.blocks() if block.kind == "measure"), default=None)
     if last is None:
         return ""
-    lost = failing(dict(rows_of_block(run, last)))
+    lost = failing_arms(dict(rows_of_block(run, last)))
     names = [arm["name"] for arm in run.manifest.arms]
     return names[min(lost)] if lost else ""

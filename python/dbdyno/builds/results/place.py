@@ -16,7 +16,7 @@ from dbdyno.base.errors import EvidenceError
 from dbdyno.base.files import os_errors_as, write_whole
 from dbdyno.base.json_types import JsonObject
 from dbdyno.builds.results.branch import BRANCH, ResultBranch
-from dbdyno.study.analysis.measured.kept import KeptRun, parsed
+from dbdyno.study.analysis.measured.kept import KeptRun, parse_result
 
 _FREE = ("title", "question")
 
@@ -79,7 +79,7 @@ def results_in(place: Place) -> tuple[list[KeptRun], list[EvidenceError]]:
     found, refused = [], []
     for name, content in place.files():
         try:
-            found.append(parsed(content, name))
+            found.append(parse_result(content, name))
         except EvidenceError as error:
             refused.append(error)
     return sorted(found, key=lambda run: (str(run.manifest.started_at), run.id)), refused

@@ -115,11 +115,11 @@ def command(
     dbdyno advise --prove plans/advise-01-work_mem.toml --target postgresql://me@copy/app
     dbdyno advise rules
     """
-    from dbdyno.advise.judge import chosen, worst
+    from dbdyno.advise.judge import choose_rules, worst_findings
     from dbdyno.cli.advise.prove import load_of, plan_of, prove, write_plans
 
     _refuse(on, advice, target, plans)
-    asked = chosen(only, skip)
+    asked = choose_rules(only, skip)
     if on == "rules":
         _show_rules(asked, form, output)
         return
@@ -138,7 +138,7 @@ def command(
     show_page(model, form, output)
     if plans is not None:
         write_plans(model, plans, load, force)
-    if fail_on is not None and (found := worst(model, fail_on)):
+    if fail_on is not None and (found := worst_findings(model, fail_on)):
         for line in found:
             click.echo(f"failed on {fail_on}: {line}", err=True)
         raise click.exceptions.Exit(1)
@@ -211,26 +211,26 @@ def _judge(facts: Facts, asked: tuple[Rule, ...], named_on: str) -> JsonObject:
     Raises:
         AdviceError: rules were named, and none of them is for this subject.
     """
-    from dbdyno.advise.judge import concerned, judge
-    from dbdyno.advise.proofs import kept
+    from dbdyno.advise.judge import applicable_rules, judge
+    from dbdyno.advise.proofs import stored_proofs
 
-    if named_on and not concerned(facts, asked):
+    if named_on and not applicable_rules(facts, asked):
         raise AdviceError(
             f"none of the named rules is for {_ARTICLE.get(facts.kind, 'a database')}",
             where=named_on,
             next_step="see what each rule reads with `dbdyno advise rules --format csv`",
         )
-    return judge(facts, asked, kept())
+    return judge(facts, asked, stored_proofs())
 
 
 def _show_rules(asked: tuple[Rule, ...], form: str | None, output: Path | None) -> None:
-    from dbdyno.advise.judge import listed
+    from dbdyno.advise.judge import list_rules
 
     if form in ("html", "markdown"):
         raise click.UsageError(
             "the rules can be written only as a table: give --format table, csv, json, jsonl or arrow"
         )
-    rows = list(listed(asked))
+    rows = list(list_rules(asked))
     if form in (None, "table") and output is None:
         rows = [{name: row[name] for name in ("rule", "family", "title", "versions")} for row in rows]
     show_rows(rows, form, output)

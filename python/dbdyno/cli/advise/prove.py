@@ -85,7 +85,7 @@ def prove(text: str, where: str, target: str, out: Path, yes: bool, form: str | 
     from dbdyno.advise.experiments import read
     from dbdyno.advise.proofs import keep, proof_of
     from dbdyno.cli.compare import end_with_verdict
-    from dbdyno.cli.run import carried_out, reported
+    from dbdyno.cli.run import carried_out, write_report
     from dbdyno.study.plan.file import parse_plan
     from dbdyno.study.plan.targets import on_target
 
@@ -96,7 +96,7 @@ def prove(text: str, where: str, target: str, out: Path, yes: bool, form: str | 
     if not own:
         _ask(plan, where, yes)
     run = carried_out(plan, out)
-    analysis = reported(run, form, output)
+    analysis = write_report(run, form, output)
     proof = proof_of(experiment, analysis, run.manifest, run.id)
     keep(proof)
     click.echo(f"advice {proof.rule}, {proof.setting} {proof.found} against {proof.proposed}: {proof.words}", err=True)

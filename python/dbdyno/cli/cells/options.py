@@ -143,9 +143,9 @@ def tell_twice(collection: Collection) -> None:
 
 def _name_and_address(host: Host) -> str:
     """Return a cell's own name, followed by its address if that differs."""
-    from dbdyno.cells.identity import shown
+    from dbdyno.cells.identity import address_of
 
-    way = shown(host)
+    way = address_of(host)
     return host.name if way in host.name else f"{host.name} ({way})"
 
 

@@ -131,7 +131,7 @@ async def _send(
     Answers are printed as they arrive, under the cells' own names, unless `apart` is None. Connections stay open
     between the commands.
     """
-    from dbdyno.cells.commands import left_out, names_of, regrouped
+    from dbdyno.cells.commands import group_answers, left_out, names_of
     from dbdyno.cells.identity import renamed_answers
     from dbdyno.cells.ssh import Fleet
 
@@ -150,7 +150,7 @@ async def _send(
             if apart is not None:
                 if len(commands) > 1:
                     heading(f"> {one.text}")
-                _show(answers, regrouped(answers, own), apart)
+                _show(answers, group_answers(answers, own), apart)
                 if out and gone:
                     lines = sum(gone.values())
                     click.echo(
@@ -169,12 +169,12 @@ def _any_failed(answers: Sequence[Answer]) -> bool:
 
 def _rows(answers: Sequence[Answer]) -> list[TableRow]:
     from dbdyno.cells.commands import failure
-    from dbdyno.cells.identity import shown
+    from dbdyno.cells.identity import address_of
 
     return [
         {
             "cell": a.host.name,
-            "address": shown(a.host),
+            "address": address_of(a.host),
             "output": a.output,
             "errors": a.errors,
             "exit": a.code,

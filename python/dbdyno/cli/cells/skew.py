@@ -46,13 +46,13 @@ def command(
     dbdyno cells skew rec
     """
     from dbdyno.cells.collect import pattern_of
-    from dbdyno.cells.series import measured
+    from dbdyno.cells.series import open_series
     from dbdyno.evidence.run import find_run
     from dbdyno.judge.cells_skew import ROUNDS_LEAST, skew_page
 
     kind = form_of(form, output, FORMATS)
     pattern = pattern_of(mask)
-    with measured(find_run(name, folder)) as found:
+    with open_series(find_run(name, folder)) as found:
         page = skew_page(found.siblings(), found.intervals, threshold=threshold)
     rows = [row for row in page["rows"] if pattern is None or pattern.fullmatch(row["metric"])]
     different = [row for row in rows if row["differs"]]

@@ -13,7 +13,7 @@ from dbdyno.cli.output import format_options, show_rows
 @format_options
 def command(form: str | None, output: Path | None) -> None:
     """List the built-in clients, which are installed, and how to install the others."""
-    from dbdyno.bench.clients.builtin import BUILTIN, installing
+    from dbdyno.bench.clients.builtin import BUILTIN, install_command
 
     rows = []
     for client in BUILTIN.values():
@@ -23,7 +23,7 @@ def command(form: str | None, output: Path | None) -> None:
                 "client": client.name,
                 "installed": "no" if gone else "yes",
                 "what": client.what,
-                "next": f"{gone}: {installing(client)}" if gone else "",
+                "next": f"{gone}: {install_command(client)}" if gone else "",
             }
         )
     show_rows(rows, form, output, title="clients")

@@ -150,7 +150,7 @@ def _machine(operand: str, folder: Path, arm: str | None) -> dict[str, object]:
     from dbdyno.evidence import find_run
     from dbdyno.study.analysis.measured.measures import measure
     from dbdyno.study.prediction.fit import calibrate
-    from dbdyno.study.prediction.observed import engine_of, observe, timed
+    from dbdyno.study.prediction.observed import engine_of, observe, timed_waits
     from dbdyno.study.prediction.page import page_of
 
     run = find_run(operand, folder)
@@ -168,7 +168,7 @@ def _machine(operand: str, folder: Path, arm: str | None) -> dict[str, object]:
             where=run.id,
             next_step=f"add --arm {names[0]!r}, or fit only a device with --event 'NAME' or --calls commit",
         )
-    seen = timed(observe(run, measure(run), arm if arm is not None else names[0]))
+    seen = timed_waits(observe(run, measure(run), arm if arm is not None else names[0]))
     with progress() as tell:
         return page_of(calibrate(seen, tell), seen)
 

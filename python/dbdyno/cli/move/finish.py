@@ -21,7 +21,7 @@ def finish(ledger: Ledger, level: str, source: Callable[[Proved], Proved] | None
     """
     from dbdyno.move.proof import statement as proof
 
-    proved = proof.known(ledger)
+    proved = proof.statement_of(ledger)
     if level != "counts":
         say("reading the files again" + (", and the source in the same snapshot" if level == "source" else ""))
         with ledger.phase("checking"):

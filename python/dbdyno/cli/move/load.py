@@ -35,7 +35,7 @@ def bring_in(source: str, to: str, level: str, how: JobOptions, rest: Mapping[st
     """Load the files and print the result."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.loading.dry_run import rehearse
-    from dbdyno.move.loading.load import bring
+    from dbdyno.move.loading.load import load_files
 
     refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
     if len(rest["tables"]) != 1:
@@ -52,7 +52,11 @@ def bring_in(source: str, to: str, level: str, how: JobOptions, rest: Mapping[st
             ):
                 click.echo(line)
             return
-        show(bring(Postgres.open(to, keep_first=True), path, goal, how, shared.say, read_again=again, compare=compare))
+        show(
+            load_files(
+                Postgres.open(to, keep_first=True), path, goal, how, shared.say, read_again=again, compare=compare
+            )
+        )
 
 
 def _as_job(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any], goal: LoadRequest) -> None:
@@ -77,13 +81,13 @@ def refuse_as_job(source: str, rest: Mapping[str, Any]) -> None:
 
 def given_file(source: str) -> contextlib.AbstractContextManager[Path]:
     """Return the named file or folder, or the content of stdin."""
-    from dbdyno.move.loading.files import spooled
+    from dbdyno.move.loading.files import spool
 
     if source != "-":
         return contextlib.nullcontext(Path(source))
     if sys.stdin.isatty():
         raise click.UsageError("- - reads Arrow IPC from stdin, but stdin is a terminal")
-    return spooled(sys.stdin.buffer)
+    return spool(sys.stdin.buffer)
 
 
 def load_request(table: str, rest: Mapping[str, Any]) -> LoadRequest:

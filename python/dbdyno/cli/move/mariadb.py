@@ -91,7 +91,7 @@ def bring_in(source: str, to: str, level: str, how: JobOptions, rest: Mapping[st
     """Load files into a table of a MariaDB."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.dry_run import rehearse
-    from dbdyno.move.engines.mariadb.load import bring
+    from dbdyno.move.engines.mariadb.load import load_files
     from dbdyno.move.engines.mariadb.load_job import load
 
     refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
@@ -110,7 +110,7 @@ def bring_in(source: str, to: str, level: str, how: JobOptions, rest: Mapping[st
             for line in rehearse(MariaDB.open(to), path, goal):
                 click.echo(line)
             return
-        show(bring(MariaDB.open(to), path, goal, how, shared.say, read_again=again, compare=compare))
+        show(load_files(MariaDB.open(to), path, goal, how, shared.say, read_again=again, compare=compare))
 
 
 def hand_on(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
@@ -201,14 +201,14 @@ def _show_plan(
 ) -> None:
     import contextlib
 
-    from dbdyno.move.engines.mariadb.job import aloud, plan_of
+    from dbdyno.move.engines.mariadb.job import notes_before, plan_of
     from dbdyno.move.engines.mariadb.source import connect, select_sql
     from dbdyno.move.reading.run import new_id
 
     job = new_id()
     with contextlib.closing(connect(target, job)) as conn:
         plan = plan_of(target, conn, request, job, how)
-    for line in aloud(plan)[1:]:
+    for line in notes_before(plan)[1:]:
         click.echo(line)
     for place in range(len(plan.tables)):
         first = next(chunk for chunk in plan.chunks if chunk.table == place)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from dbdyno.base.errors import MoveError
-from dbdyno.base.visible import unwrapped
+from dbdyno.base.visible import unwrap
 from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
 from dbdyno.move.reading.progress import Show
 from dbdyno.move.reading.run import MEMORY_BYTES, JobOptions
@@ -169,6 +169,6 @@ class _Progress:
         whole = f" of {'about ' if share < 1 else ''}{expected / 1e6:,.0f}" if expected else ""
         left = f", {(expected - copied) / rate / 1e6:,.0f} s left" if share < 1 and expected and rate else ""
         end = "\n" if share >= 1 else ""
-        stream = unwrapped(sys.stderr)
+        stream = unwrap(sys.stderr)
         stream.write(f"\r{share:4.0%}  {copied / 1e6:,.0f}{whole} MB  {rate:,.0f} MB/s{left}\x1b[K{end}")
         stream.flush()

@@ -206,7 +206,7 @@ def _take(
     source: str, folder: Path, level: str, how: JobOptions, rest: Mapping[str, Any], *, place: str | None = None
 ) -> None:
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.engines.postgres.snapshot_holder import held
+    from dbdyno.move.engines.postgres.snapshot_holder import hold_snapshot
     from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.proof.statement import check_source
     from dbdyno.move.reading.run import begin, work
@@ -223,7 +223,7 @@ def _take(
         return
     ledger, snapshot = begin(target, request, folder, how, shared.say, place=place)
     with snapshot, shared.goes_on(folder):
-        with held(target, snapshot, ledger, rest["hold"]):
+        with hold_snapshot(target, snapshot, ledger, rest["hold"]):
             if rest["engine"] == "spark":
                 from dbdyno.move.spark.job import run as run_on_spark
 

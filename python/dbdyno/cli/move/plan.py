@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.base.errors import MoveError
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
@@ -25,11 +25,11 @@ def show_plan(
     `show_result` prints, for a move to another server, what each table becomes there.
     """
     from dbdyno.move.engines.postgres.source import copy_sql, take
-    from dbdyno.move.reading.run import aloud, new_id, plan_of
+    from dbdyno.move.reading.run import new_id, notes_before, plan_of
 
     with take(source, request, new_id()) as snapshot:
         plan = plan_of(source, snapshot, new_id(), how)
-        for line in aloud(plan, snapshot.conn.info.server_version)[1:]:
+        for line in notes_before(plan, snapshot.conn.info.server_version)[1:]:
             click.echo(line)
         for place, table in enumerate(plan.tables):
             chunks = [chunk for chunk in plan.chunks if chunk.table == place]
@@ -53,7 +53,7 @@ def show_table(
     """Print a table of a plan: its size, its columns or what they become, and the statement of its first chunk."""
     table, sizes = plan.tables[place], [chunk.bytes for chunk in plan.chunks if chunk.table == place]
     name = f"{table.schema}.{table.name}" if table.schema else "the query"
-    click.echo(f"{name}: {table.kind}, {sum(sizes) / 1e6:,.1f} MB, {counted(len(sizes), 'chunk')}")
+    click.echo(f"{name}: {table.kind}, {sum(sizes) / 1e6:,.1f} MB, {with_noun(len(sizes), 'chunk')}")
     for column in table.columns if show_result is None else ():
         held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
         click.echo(f"  {column.name}: {type_of(column)} -> {held}{', in words' if column.cast else ''}")

@@ -55,7 +55,7 @@ def command(
     from dbdyno.move.ledger.folder import Ledger
     from dbdyno.move.proof.statement import check_source
     from dbdyno.move.reading.resume import resume
-    from dbdyno.move.spark.remote_jobs import made_away, settled
+    from dbdyno.move.spark.remote_jobs import made_away, settle_files
 
     if restart and as_of_now:
         raise click.UsageError("--restart and --as-of-now exclude each other")
@@ -92,7 +92,7 @@ def command(
         resume(target, ledger, how, shared.say, restart=restart, as_of_now=as_of_now, make=make) as snapshot,
     ):
         if make is not None:
-            settled(ledger)
+            settle_files(ledger)
         finish(ledger, level, lambda proved: check_source(target, ledger, snapshot, how, proved))
 
 

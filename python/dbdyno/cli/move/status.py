@@ -19,7 +19,7 @@ def command(job: Path, cost: bool, form: str | None, output: Path | None) -> Non
     from dbdyno.move.ledger.folder import Ledger
     from dbdyno.move.ledger.next_steps import command as command_of
     from dbdyno.move.ledger.summary import table_rows
-    from dbdyno.move.proof.statement import known
+    from dbdyno.move.proof.statement import statement_of
 
     ledger = Ledger.open(job)
     if cost:
@@ -49,7 +49,7 @@ def command(job: Path, cost: bool, form: str | None, output: Path | None) -> Non
         if into:
             table = "each table" if into["table"] == "*" else into["table"]
             click.echo(f"Target: {table} of {into['target']}, {into['mode']}.")
-        proved = known(ledger)
+        proved = statement_of(ledger)
         click.echo(proved.sentences()[1] if records else "Nothing is finished yet.")
         if proved.cost is not None:
             click.echo(proved.cost)

@@ -19,7 +19,7 @@ def command(job: Path) -> None:
     when the job runs.
     """
     from dbdyno.move.ledger.folder import Ledger
-    from dbdyno.move.proof.statement import check_files, known
+    from dbdyno.move.proof.statement import check_files, statement_of
 
     ledger = Ledger.open(job)
-    show(check_files(ledger, known(ledger)))
+    show(check_files(ledger, statement_of(ledger)))

@@ -25,7 +25,7 @@ def command(place: str, folder: Path, remote: str | None) -> None:
     from dbdyno.base.errors import EvidenceError
     from dbdyno.builds.results.branch import ResultBranch
     from dbdyno.builds.results.place import ResultFolder, place_of
-    from dbdyno.study.analysis.measured.kept import parsed
+    from dbdyno.study.analysis.measured.kept import parse_result
 
     source = place_of(place, remote)
     if isinstance(source, ResultBranch) and remote is not None:
@@ -34,7 +34,7 @@ def command(place: str, folder: Path, remote: str | None) -> None:
     refused = []
     for name, content in source.files():
         try:
-            parsed(content, name)
+            parse_result(content, name)
             if name.count("/") != 2 or ".." in name:
                 raise EvidenceError(
                     "has a name that results do not have",

@@ -12,7 +12,7 @@ from dbdyno.base.limits import Count
 from dbdyno.cli.main import LazyGroup
 from dbdyno.cli.output import folder_option, format_options, show_rows
 from dbdyno.cli.parameters import FILE
-from dbdyno.cli.runs.choose import chosen
+from dbdyno.cli.runs.choose import choose_runs
 from dbdyno.evidence import Run
 from dbdyno.evidence.manifest import Section
 
@@ -50,7 +50,7 @@ def _list(
 
     left = {one.run: one.record for one in sources(folder) if one.record.state != "held"}
     rows = []
-    for run in chosen(folder, plan, since)[-(limit or 0) :]:
+    for run in choose_runs(folder, plan, since)[-(limit or 0) :]:
         record = left.get(run.path.resolve())
         column = {"left": _leftover_note(record) if record else ""} if left else {}
         rows.append(_row(run) | column)

@@ -11,7 +11,7 @@ from dbdyno.evidence.run import Run, find_run, list_runs
 AnyRun = TypeVar("AnyRun", bound=Run)
 
 
-def chosen(folder: Path, plan: Path | str | None, since: str | None) -> list[Run]:
+def choose_runs(folder: Path, plan: Path | str | None, since: str | None) -> list[Run]:
     """Return the runs of a plan file, or with the plan of a run, from a time on, oldest first.
 
     Runs alike a run are searched in its own folder; all others in `folder`.

@@ -91,7 +91,7 @@ def command(
         try:
             for at in range(1 if once else frames or 1):
                 time.sleep(every_s)
-                text = _text(shown(watched.frame(), Desk(view="all")), 100, None)
+                text = _text(visible_frame(watched.frame(), Desk(view="all")), 100, None)
                 echo_own(f"{text}\n" if at == 0 else f"\n{text}\n")
         except BrokenPipeError:  # the reader has closed the pipe; click itself would report a failure
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -166,7 +166,7 @@ class _Watched:
         self.live.__exit__()
 
 
-def shown(frame: TopFrame, desk: Desk) -> dict[str, object]:
+def visible_frame(frame: TopFrame, desk: Desk) -> dict[str, object]:
     """Return a frame restricted to the desk's view, order and filter."""
     from dbdyno.snapshot.engines.live_sessions import ordered, tree
 
@@ -286,7 +286,7 @@ class _Session:
         if isinstance(self._shown, str):
             self._page.draw(f"{self._shown}; {foot}")
         else:
-            self._page.draw(_text(shown(self._shown, self._desk), size.columns, size.lines, foot=foot))
+            self._page.draw(_text(visible_frame(self._shown, self._desk), size.columns, size.lines, foot=foot))
 
     def __enter__(self) -> _Session:
         return self

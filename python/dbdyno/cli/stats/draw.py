@@ -130,7 +130,7 @@ def ranks(model: Mapping[str, Any], column: str) -> str:
     return _with_key(grid.text("rank", column), list(model["groups"]))
 
 
-def scaling(model: Mapping[str, Any], x: str, y: str) -> str:
+def draw_scaling(model: Mapping[str, Any], x: str, y: str) -> str:
     """Return the points and the fitted law."""
     both = [*model["points"], *model["curve"]]
     grid = Grid((0, max(p[0] for p in both)), (0, max(p[1] for p in both)), False, False)

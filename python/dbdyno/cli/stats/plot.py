@@ -79,8 +79,8 @@ def _of_two(given: Input, kind: str, x: str, y: str, log: bool | None) -> tuple[
     from dbdyno.stats.scalability import usl
 
     a, b = complete(a, b)
-    fitted = plots.scaling(usl(a, b), a, b)
-    return lambda: stats_draw.scaling(fitted, x, y), lambda: figure.draw(fitted, x, y)
+    fitted = plots.scaling_points(usl(a, b), a, b)
+    return lambda: stats_draw.draw_scaling(fitted, x, y), lambda: figure.draw(fitted, x, y)
 
 
 def _of_one(given: Input, kind: str, y: str | None, by: str | None, longest: int) -> tuple[Any, Any]:

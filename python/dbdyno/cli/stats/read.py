@@ -95,8 +95,8 @@ def _by_duckdb(
 
     from dbdyno import _core
     from dbdyno.stats.arrays import column as as_column
-    from dbdyno.stats.arrays import ordered
-    from dbdyno.stats.description import QUANTILES, described, question
+    from dbdyno.stats.arrays import natural_order
+    from dbdyno.stats.description import QUANTILES, description_of, question
 
     words = [name for name in (by, block) if name]
     taken = [take(source, [column], words, where) for source in sources]
@@ -113,7 +113,7 @@ def _by_duckdb(
             codes, names = found.pop(0)
             prefix = f"{at}:" if len(sources) > 1 else ""
             labels[1].append((codes, [prefix + name for name in names]))
-    names = ordered({name for _, part in labels[0] for name in part})
+    names = natural_order({name for _, part in labels[0] for name in part})
     if by is None:
         names = [source.label for source in sources] if len(sources) > 1 else []
     elif first in names:
@@ -127,7 +127,7 @@ def _by_duckdb(
         _join_codes(labels[1], blocks) if block else None,
         asked,
     )
-    result = described(answer, options["level"])
+    result = description_of(answer, options["level"])
     groups = result.groups if names else (replace(result.groups[0], name=sources[0].label),)
     longest = tuple(replace(entry, row=None) for entry in result.longest)
     return replace(result, groups=groups, longest=longest)

@@ -293,7 +293,7 @@ def take(source: Source, numbers: Sequence[str], words: Sequence[str] = (), wher
     """
     import duckdb
 
-    from dbdyno.stats.arrays import ordered
+    from dbdyno.stats.arrays import natural_order
 
     with connect(source) as connection:
         try:
@@ -308,7 +308,7 @@ def take(source: Source, numbers: Sequence[str], words: Sequence[str] = (), wher
             lists, joins = [], []
             for at in range(len(words)):
                 rows = connection.execute(f"select distinct w{at} from picked").fetchall()  # noqa: S608
-                names = ordered([row[0] for row in rows])
+                names = natural_order([row[0] for row in rows])
                 lists.append(names)
                 connection.execute(
                     f"create temp table names{at} as select unnest($1::varchar[]) as name,"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from dbdyno.base.limits import Count, Number
-from dbdyno.base.visible import unwrapped
+from dbdyno.base.visible import unwrap
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import option_with_default
 
@@ -126,7 +126,7 @@ def moments(begin: str | None, end: str | None) -> tuple[int | None, int | None]
 
 
 @contextlib.contextmanager
-def opened(chosen: Chosen, *, binds: bool = False) -> Iterator[Traces]:
+def open_selection(chosen: Chosen, *, binds: bool = False) -> Iterator[Traces]:
     """Open the traces restricted to the selection, report refused files, and yield the traces."""
     from dbdyno.trace.conditions import restrict
     from dbdyno.trace.source import open_traces
@@ -149,7 +149,7 @@ def show_traces(
     binds: bool = False,
 ) -> None:
     """Show the page of the traces; exit with 2 if some of them could not be read."""
-    with opened(chosen, binds=binds) as traces:
+    with open_selection(chosen, binds=binds) as traces:
         show_page(page_of(traces), form, output)
         end_with(traces.refused, traces.broken, traces.torn)
 
@@ -187,7 +187,7 @@ def progress() -> Iterator[Progress | None]:
         else:
             text = f"reading {done / total:4.0%}, {done / seconds / 1e6:.0f} MB/s"
         if text or written:
-            unwrapped(sys.stderr).write(f"\r{text:<40}" + ("\r" if not text else ""))
+            unwrap(sys.stderr).write(f"\r{text:<40}" + ("\r" if not text else ""))
             sys.stderr.flush()
             written = bool(text)
 

@@ -77,7 +77,7 @@ def command(
     psql "host=127.0.0.1 port=6543 dbname=app"
     dbdyno trace profile runs/now
     """
-    from dbdyno.trace.proxy.proxy_run import ProxyOptions, proxying, server_of, spin_ns
+    from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy, server_of, spin_ns
     from dbdyno.trace.units import length_ns
 
     for_ns = length_ns(length, "--for") if length else None
@@ -89,7 +89,7 @@ def command(
         listen, server_of(to), for_ns, binds, tls_cert, tls_key, server_tls, server_ca, spin_for_ns, key_file
     )
     _more_descriptors()
-    with proxying(wanted, out) as it:
+    with run_proxy(wanted, out) as it:
         click.echo(f"dbdyno: clients of {to} connect to {it.address}; Ctrl-C ends it", err=True)
         _wait(it)
     report = it.report

@@ -86,22 +86,22 @@ def command(
     dbdyno trace replay runs/now --target postgresql://localhost/copy --from 10min --to 12min -o replay.json
     """
     from dbdyno.bench.postgres.keys.plan import key_plan
-    from dbdyno.bench.postgres.replay_watch import watched
+    from dbdyno.bench.postgres.replay_watch import watch_server
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.evidence.capture_keys import KeyPlan
-    from dbdyno.evidence.captures import captured
+    from dbdyno.evidence.captures import open_capture
     from dbdyno.evidence.encryption import messages_of
-    from dbdyno.trace.proxy.replay import Wanted, differences, replaying, speed_of
+    from dbdyno.trace.proxy.replay import Wanted, differences, run_replay, speed_of
 
     kind = form_of(form, output, _FORMATS, "text")
     wanted = Wanted(speed_of(speed), order == "commit", writes, *_part(begin, end))
     target = Postgres.open(dsn)
     if writes:
         target.refuse_live()
-    with messages_of(captured(run), key_file) as path:
+    with messages_of(open_capture(run), key_file) as path:
         # Sessions that are read-only generate no keys.
         keys = key_plan(target, path, wanted.from_ns, wanted.to_ns) if writes else KeyPlan()
-        with watched(target) as watch, replaying(run, target.conninfo(), wanted, keys, path) as it:
+        with watch_server(target) as watch, run_replay(run, target.conninfo(), wanted, keys, path) as it:
             _wait(it, watch)
     report = {**it.report, "server": watch.report}
     text = (

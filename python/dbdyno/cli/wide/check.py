@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.wide.options import map_option, opened, target_option
+from dbdyno.cli.wide.options import map_option, open_map, target_option
 
 
 @click.command("check")
@@ -21,7 +21,7 @@ def command(file: Path, target: str) -> None:
     from dbdyno.wide.keys import check_keys
 
     broken = False
-    where, found = opened(file, target)
+    where, found = open_map(file, target)
     for one in check_keys(where, found, str(file)):
         click.echo(one.sentence())
         broken = broken or not one.holds

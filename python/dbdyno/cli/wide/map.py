@@ -28,13 +28,13 @@ def command(target: str, names: tuple[str, ...], output: Path | None) -> None:
     \b
     dbdyno wide map cassandra://host/shop --name orders_by_customer=orders,customers > map.toml
     """
-    from dbdyno.wide.address import address, reached
+    from dbdyno.wide.address import address, open_session
     from dbdyno.wide.catalog import read_keyspace
     from dbdyno.wide.file import write
     from dbdyno.wide.mapping import map_of
 
     where = address(target)
-    with reached(where) as session:
+    with open_session(where) as session:
         tables = read_keyspace(session, where.keyspace)
     text = write(map_of(where.keyspace, tables, dict(_parse_name(one) for one in names)))
     if output is None:

@@ -23,7 +23,7 @@ target_option = click.option(
 )
 
 
-def opened(file: Path, target: str) -> tuple[Address, WideMap]:
+def open_map(file: Path, target: str) -> tuple[Address, WideMap]:
     """Return the address and the map, which must be of the same keyspace.
 
     Raises:

@@ -11,7 +11,7 @@ import click
 from dbdyno.base.limits import Count
 from dbdyno.cli.output import FORMATS, STREAMED, form_of, format_options, show_rows, stream_rows
 from dbdyno.cli.parameters import option_with_default
-from dbdyno.cli.wide.options import map_option, opened, target_option
+from dbdyno.cli.wide.options import map_option, open_map, target_option
 
 if TYPE_CHECKING:
     from dbdyno.wide.address import Address
@@ -76,7 +76,7 @@ def command(
     form = form_of(form, output, FORMS)
     if master is not None and engine != "spark":
         raise click.UsageError("--master works only with --engine spark")
-    where, found = opened(file, target)
+    where, found = open_map(file, target)
     if is_change(text):
         if engine == "spark":
             raise click.UsageError("leave --engine spark out for INSERT, UPDATE and DELETE")
@@ -114,12 +114,12 @@ def _readable(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
 
 
 def _change(text: str, where: Address, found: WideMap, file: Path, writing: bool, cascade: bool) -> None:
-    from dbdyno.wide.address import reached
+    from dbdyno.wide.address import open_session
     from dbdyno.wide.catalog import read_keyspace
     from dbdyno.wide.mapping import check
     from dbdyno.wide.write import carry_out, change
 
-    with reached(where) as session:
+    with open_session(where) as session:
         asked = change(text, check(found, read_keyspace(session, where.keyspace), str(file)), cascade=cascade)
     click.echo(f"rows from:     {asked.select}\nfor each:      {asked.cql}", err=True)
     for promise in asked.promises:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.imports.contents import NS, Contents, Interval, Sums, finite, known
-from dbdyno.imports.readers.json_text import parsed, says, table
+from dbdyno.imports.contents import NS, Contents, Interval, Sums, finite, known_values
+from dbdyno.imports.readers.json_text import parse_json, says, table
 
 LATENCIES = {
     "mean": "Average Latency (microseconds)",
@@ -31,7 +31,7 @@ def read(text: str, where: str) -> Contents:
     Raises:
         EvidenceError: The text is not such JSON, or has no throughput.
     """
-    given = table(parsed(text, where), "the file", where)
+    given = table(parse_json(text, where), "the file", where)
     elapsed_ns = round(finite(given.get("Elapsed Time (nanoseconds)", 0), "Elapsed Time", where))
     ended = given.get("Current Timestamp (milliseconds)")
     ended_ns = None if ended is None else round(finite(ended, "Current Timestamp", where) * NS["ms"])
@@ -63,7 +63,7 @@ def _values(given: JsonObject, where: str) -> dict[str, float]:
         )
     count = given.get("Measured Requests")
     return (
-        known(
+        known_values(
             throughput=finite(throughput, "the throughput", where),
             transactions=None if count is None else finite(count, "Measured Requests", where),
         )

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.imports.contents import NS, Contents, Interval, Sums, finite, known
-from dbdyno.imports.readers.json_text import parsed, says, table
+from dbdyno.imports.contents import NS, Contents, Interval, Sums, finite, known_values
+from dbdyno.imports.readers.json_text import parse_json, says, table
 
 RESULT = re.compile(r"TEST RESULT : System achieved (\d{1,15}) NOPM from (\d{1,15}) ([\w ]{1,40}?) TPM")
 JOB = re.compile(r'"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"')
@@ -37,7 +37,7 @@ def read(text: str, where: str) -> Contents:
     """
     found = RESULT.findall(text)
     if not found:
-        return _timing(table(parsed(text, where), "the file", where), where)
+        return _timing(table(parse_json(text, where), "the file", where), where)
     if len(found) > 1:
         raise EvidenceError(
             f"contains {len(found)} results",
@@ -76,7 +76,7 @@ def _timing(given: JsonObject, where: str) -> Contents:
     main = table(given.get(MAIN), MAIN, where)
     elapsed_ms, calls = (finite(main.get(name), f"{MAIN} {name}", where) for name in ("elapsed_ms", "calls"))
     times = {own: finite(main[key], key, where) * NS["ms"] for own, key in TIMES.items() if key in main}
-    values = known(throughput=calls / elapsed_ms * 1000 if elapsed_ms else None, transactions=calls) | times
+    values = known_values(throughput=calls / elapsed_ms * 1000 if elapsed_ms else None, transactions=calls) | times
     return _contents(values, "", None, round(elapsed_ms * NS["ms"]))
 
 

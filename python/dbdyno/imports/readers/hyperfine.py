@@ -7,7 +7,7 @@ from collections import Counter
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.imports.contents import NS, Contents, Timed, finite
-from dbdyno.imports.readers.json_text import parsed, says, table
+from dbdyno.imports.readers.json_text import parse_json, says, table
 
 
 def matches(head: str) -> bool:
@@ -21,7 +21,7 @@ def read(text: str, where: str) -> Contents:
     Raises:
         EvidenceError: The text is not such JSON, or was written by a version without the single times.
     """
-    results = table(parsed(text, where), "the file", where).get("results")
+    results = table(parse_json(text, where), "the file", where).get("results")
     if not isinstance(results, list) or not results:
         raise EvidenceError(
             "has no list of results", where=where, next_step="export the result again with --export-json"

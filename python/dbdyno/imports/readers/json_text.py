@@ -15,7 +15,7 @@ def says(head: str, *names: str) -> bool:
     return head.lstrip()[:1] in ("{", "[") and all(re.search(rf'"{re.escape(name)}"\s*:', head) for name in names)
 
 
-def parsed(text: str, where: str) -> Any:
+def parse_json(text: str, where: str) -> Any:
     """Return the value of a JSON text.
 
     Raises:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.imports.contents import NS, Contents, Interval, Sums, finite, known
-from dbdyno.imports.readers.json_text import parsed, says, table
+from dbdyno.imports.contents import NS, Contents, Interval, Sums, finite, known_values
+from dbdyno.imports.readers.json_text import parse_json, says, table
 
 OPERATIONS = {"http_reqs": "http_req_duration", "iterations": "iteration_duration"}
 """Counters of operations, each with the trend of their times; the first one present in a summary is used."""
@@ -24,7 +24,7 @@ def read(text: str, where: str) -> Contents:
     Raises:
         EvidenceError: The text is not such JSON, or counts neither.
     """
-    metrics = table(table(parsed(text, where), "the file", where).get("metrics"), "metrics", where)
+    metrics = table(table(parse_json(text, where), "the file", where).get("metrics"), "metrics", where)
     for counter, trend in OPERATIONS.items():
         if counter in metrics:
             return _contents(metrics, counter, trend, where)
@@ -45,7 +45,7 @@ def _contents(metrics: JsonObject, counter: str, trend: str, where: str) -> Cont
         failed = finite(share.get("value", share.get("rate", 0)), "http_req_failed", where) * count
     sessions = round(finite(_values(metrics, "vus_max", where).get("max", 1), "vus_max", where))
     elapsed_ns = round(count / rate * NS["s"]) if rate else 0
-    values = known(transactions=count - (failed or 0), failed=failed, throughput=rate) | latencies
+    values = known_values(transactions=count - (failed or 0), failed=failed, throughput=rate) | latencies
     arm = Sums(counter, [Interval(0, elapsed_ns, values)], max(1, min(sessions, 65535)))
     return Contents("k6", benchmark=counter, settings={"vus_max": sessions}, sums=[arm])
 

@@ -6,7 +6,7 @@ import math
 import re
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.imports.contents import NS, Contents, Interval, Setting, Sums, known
+from dbdyno.imports.contents import NS, Contents, Interval, Setting, Sums, known_values
 
 VERSION = re.compile(r"^pgbench \((.{1,100})\)\r?$", re.MULTILINE)
 KIND = re.compile(r"^transaction type: (.{1,200}?)\r?$", re.MULTILINE)
@@ -82,7 +82,7 @@ def _totals(text: str) -> dict[str, float]:
     if tps is None:
         return {}
     done, failed, mean, sd = (pattern.search(text) for pattern in (DONE, FAILED, MEAN, SD))
-    return known(
+    return known_values(
         throughput=float(tps[1]),
         transactions=float(done[1]) if done else None,
         failed=float(failed[1]) if failed else None,
@@ -110,7 +110,7 @@ def _intervals(text: str) -> list[Interval]:
         if not at_ns > begun_ns:
             continue
         tps, mean, sd = (float(line[at]) for at in (2, 3, 4))
-        values = known(
+        values = known_values(
             throughput=tps,
             transactions=round(tps * (at_ns - begun_ns) / NS["s"]) if math.isfinite(tps) else None,
             failed=float(line[6]) if line[6] else None,

@@ -10,7 +10,7 @@ import itertools
 import re
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.imports.contents import NS, Contents, Interval, Sums, Timed, known
+from dbdyno.imports.contents import NS, Contents, Interval, Sums, Timed, known_values
 
 LINE = re.compile(
     r"\d{1,9} \d{1,15} (?:\d{1,15}|skipped|failed|serialization|deadlock) \d{1,6} \d{9,12} \d{1,6}(?: \d+)*"
@@ -84,7 +84,7 @@ def _sums(row: list[int], length_ns: int) -> dict[str, float]:
     """Return the values of an interval; the last one is incomplete, so its throughput is too low."""
     count, total, least, most = row[1], row[2], row[4], row[5]
     failed = sum(row[FAILURES : FAILURES + 2]) if len(row) >= FAILURES + 2 else None
-    return known(
+    return known_values(
         throughput=count * NS["s"] / length_ns,
         transactions=float(count),
         failed=None if failed is None else float(failed),

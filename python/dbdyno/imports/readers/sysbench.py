@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.imports.contents import NS, Contents, Interval, Sums, known
+from dbdyno.imports.contents import NS, Contents, Interval, Sums, known_values
 
 VERSION = re.compile(r"^sysbench (\d[\w.\-]{0,40})", re.MULTILINE)
 THREADS = re.compile(r"^Number of threads: (\d{1,6})", re.MULTILINE)
@@ -77,7 +77,7 @@ def _totals(text: str) -> dict[str, float]:
     if percentile and percentile[1] in KEPT:
         times[f"p{percentile[1]}"] = float(percentile[2]) * NS["ms"]
     failed = float(ignored[1]) if ignored else None
-    return known(throughput=rate, transactions=count, failed=failed) | times
+    return known_values(throughput=rate, transactions=count, failed=failed) | times
 
 
 def _intervals(text: str) -> list[Interval]:
@@ -92,7 +92,7 @@ def _intervals(text: str) -> list[Interval]:
         percentile, time = line[4] or line[8], float(line[5] or line[9])
         quantile = {f"p{percentile}": time * NS["ms"]} if percentile in KEPT and rate > 0 else {}
         failed = float(line[6]) * seconds if line[6] else None
-        values = known(throughput=rate, transactions=round(rate * seconds), failed=failed) | quantile
+        values = known_values(throughput=rate, transactions=round(rate * seconds), failed=failed) | quantile
         found.append(Interval(before_ns, at_ns, values))
         before_ns = at_ns
     return found

@@ -14,7 +14,7 @@ from dbdyno.move.database.result import Moved, MovedTable, counts_of, notes_of
 from dbdyno.move.database.target import entries_in, roles_of
 from dbdyno.move.database.work import AFTERWARDS, STATISTICS, Job
 from dbdyno.move.ledger.folder import INNER
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 from dbdyno.move.proof.cost import sentence
 
 
@@ -33,7 +33,7 @@ def finish(work: Job, conn: psycopg.Connection[Any]) -> Moved:
         statistics = _statistics(work, conn, job)
     with work.phase("checking"):
         differs = _check_rows(work, conn)
-        count = large_objects.listed(conn)
+        count = large_objects.list_objects(conn)
         noted = conn.execute("select distinct kind, name, line from dbdyno_move.note order by 1, 2, 3").fetchall()
         work.ledger.manifest["database"] = {
             "statistics": statistics,
@@ -57,7 +57,7 @@ def _restore(work: Job, conn: psycopg.Connection[Any], steps: Sequence[indexes.S
     built = [one for one in left if one.bytes]
     if built:
         work.say(
-            f"indexes and constraints: {len(built):,} to build, {counted(len(left) - len(built), 'other statement')};"
+            f"indexes and constraints: {len(built):,} to build, {with_noun(len(left) - len(built), 'other statement')};"
             f" maintenance_work_mem {memory >> 20:,} MB for each of {work.how.workers}"
         )
     show = work.meter() if whole else None
@@ -79,7 +79,7 @@ def _statistics(work: Job, conn: psycopg.Connection[Any], job: str) -> str:
     carried = finishing.carry_statistics(conn, work.archive(STATISTICS))
     bare = finishing.bare_tables(conn)
     finishing.analyse(work.target, job, work.how.workers, bare)
-    more = f"; {counted(len(bare), 'table')} analysed, for which there were none to carry" if bare else ""
+    more = f"; {with_noun(len(bare), 'table')} analysed, for which there were none to carry" if bare else ""
     return f"carried from the source ({carried} entries){more}"
 
 
@@ -90,7 +90,7 @@ def _check_rows(work: Job, conn: psycopg.Connection[Any]) -> list[str]:
         return []
     work.say("reading the target's rows again")
     found = compare.read_again(work.target, conn, plan, work.how, work.database["encoding"], work.meter())
-    return [*compare.differing_rows(plan, wanted, found), *large_objects.differing(conn)[1]]
+    return [*compare.differing_rows(plan, wanted, found), *large_objects.compare_objects(conn)[1]]
 
 
 def _extension_notes(work: Job, conn: psycopg.Connection[Any]) -> list[str]:

@@ -18,12 +18,12 @@ from dbdyno.base.core_types import MoveDone
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.archive import Entry
-from dbdyno.move.database.rows import is_lines, reading_sql, unmasked
+from dbdyno.move.database.rows import is_lines, reading_sql, without_masks
 from dbdyno.move.database.schema import LEFT_OUT, by_stage, statements_of
 from dbdyno.move.database.target import settings_sql
 from dbdyno.move.engines.postgres.source import application, session_settings
 from dbdyno.move.ledger.folder import MODULUS, Ledger
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.progress import Show
 from dbdyno.move.reading.run import JobOptions, Plan
 from dbdyno.move.reading.splits import TID_RANGES_SINCE, split
@@ -66,7 +66,7 @@ def read_again(
     sizes = conn.execute(SIZES_SQL, [names]).fetchall()
     tables = [
         replace(table, relations=(replace(table.relations[0], blocks=blocks, bytes=size),))
-        for table, (blocks, size) in zip(unmasked(plan.tables), sizes, strict=True)
+        for table, (blocks, size) in zip(without_masks(plan.tables), sizes, strict=True)
     ]
     tid_ranges = conn.info.server_version >= TID_RANGES_SINCE
     chunks = split([("", table.relations) for table in tables], workers=how.workers, tid_ranges=tid_ranges)
@@ -122,8 +122,8 @@ def _completed_chunks(job: _core.MoveJob) -> Iterator[MoveDone]:
 def differing_rows(plan: Plan, wanted: Sequence[Sum], found: Sequence[Sum]) -> list[str]:
     """Return a sentence for each table whose rows differ from the source's."""
     return [
-        f"{table.schema}.{table.name}: {counted(there[0], 'row')}, hash {there[1]:032x}; the source has"
-        f" {counted(here[0], 'row')}, hash {here[1]:032x}"
+        f"{table.schema}.{table.name}: {with_noun(there[0], 'row')}, hash {there[1]:032x}; the source has"
+        f" {with_noun(here[0], 'row')}, hash {here[1]:032x}"
         for table, here, there in zip(plan.tables, wanted, found, strict=True)
         if here != there
     ]

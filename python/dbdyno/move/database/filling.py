@@ -19,7 +19,7 @@ from dbdyno.move.database.work import ARCHIVE, STATISTICS, Job
 from dbdyno.move.engines.postgres.source import Snapshot
 from dbdyno.move.ledger.folder import INNER
 from dbdyno.move.loading.publish_order import EACH
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.run import plan_of, read_chunks
 
 
@@ -104,14 +104,14 @@ def fill(work: Job, source: Postgres, snapshot: Snapshot, conn: psycopg.Connecti
     if job_in(conn) is None:
         with work.phase("schema"):
             entries = schema.by_stage(work.archive())[schema.BEFORE]
-            work.say(f"schema: {counted(len(entries), 'statement')} before the rows")
+            work.say(f"schema: {with_noun(len(entries), 'statement')} before the rows")
             schema.restore_before(conn, entries, plan.id, work.ledger.folder, drops_public=not facts.has_public)
     work.ledger.is_durable = False
     missing = rows.reconcile(conn, work.ledger)
     size = sum(one.relations[0].bytes for one in plan.tables)
     began = time.monotonic()
     if missing:
-        work.say(f"rows: {counted(len(plan.tables), 'table')}, {size / 1e6:,.1f} MB, {counted(missing, 'chunk')}")
+        work.say(f"rows: {with_noun(len(plan.tables), 'table')}, {size / 1e6:,.1f} MB, {with_noun(missing, 'chunk')}")
         how = replace(work.how, progress=work.meter())
         read_chunks(
             source, work.ledger, snapshot, how, work.say, rows.maker(work.target, conn, work.database["encoding"])
@@ -121,4 +121,4 @@ def fill(work: Job, source: Postgres, snapshot: Snapshot, conn: psycopg.Connecti
         with work.phase("large objects"):
             count = large_objects.copy_all(source, snapshot, work.target, plan.id, work.how.workers)
         if count:
-            work.say(f"{counted(count, 'large object')}")
+            work.say(f"{with_noun(count, 'large object')}")

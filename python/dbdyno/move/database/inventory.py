@@ -17,12 +17,12 @@ from psycopg import sql
 from dbdyno.base.errors import MoveError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.engines.postgres.columns import TYPES_SQL, Described, typed
+from dbdyno.move.engines.postgres.columns import TYPES_SQL, Described, typed_columns
 from dbdyno.move.engines.postgres.source import (
     REWRITTEN_SQL,
     Snapshot,
     Table,
-    begun,
+    begin_snapshot,
     session_settings,
 )
 from dbdyno.move.reading.splits import Relation
@@ -194,7 +194,7 @@ def take_all(source: Postgres, job: str, held: str | None = None) -> tuple[Snaps
         snapshot.tables = list(found[0].tables)
         return True
 
-    return begun(source, job, held, begin, "tables were made, dropped or truncated"), found[0]
+    return begin_snapshot(source, job, held, begin, "tables were made, dropped or truncated"), found[0]
 
 
 def _begin(snapshot: Snapshot, held: str | None) -> bool:
@@ -263,7 +263,7 @@ def _tables(conn: psycopg.Connection[Any]) -> tuple[Table, ...]:
     tables = []
     for schema, name, oid, file, blocks, size, condition in found:
         relation = Relation(schema, name, oid, file, blocks, size)
-        columns = tuple(typed(described[oid], types))
+        columns = tuple(typed_columns(described[oid], types))
         where = (condition or "").strip()
         # The extension's author wrote it with its keyword.
         where = where[len("where") :].strip() if where.lower().startswith("where") else where

@@ -42,10 +42,10 @@ from dbdyno.move.database.target import (
     session,
 )
 from dbdyno.move.database.work import Job, Meter
-from dbdyno.move.engines.postgres.snapshot_holder import held
+from dbdyno.move.engines.postgres.snapshot_holder import hold_snapshot
 from dbdyno.move.engines.postgres.source import Snapshot, SnapshotGone, application
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.ledger.next_steps import named
+from dbdyno.move.ledger.next_steps import with_full_command
 from dbdyno.move.loading.staged_rows import is_published
 from dbdyno.move.reading.resume import refuse_ended
 from dbdyno.move.reading.run import ENDING_SQL, JobOptions, Say
@@ -95,8 +95,8 @@ def move_database(
                 except BaseException:
                     ledger.discard()
                     raise
-                with named(ledger):
-                    with held(source, snapshot, ledger, hold):
+                with with_full_command(ledger):
+                    with hold_snapshot(source, snapshot, ledger, hold):
                         fill(work, source, snapshot, conn)
                     snapshot.conn.close()
                     return finish(work, conn)
@@ -133,7 +133,7 @@ def resume_database(
     ledger.refuse_foreign()
     refuse_ended(ledger)
     job, database = str(ledger.plan["id"]), ledger.plan["database"]
-    with session(target, job) as conn, ledger.held(), named(ledger):
+    with session(target, job) as conn, ledger.held(), with_full_command(ledger):
         refuse_target(target, conn, job)
         end_sessions(conn, job)
         facts = Facts(**database["facts"])
@@ -169,7 +169,7 @@ def resume_database(
             ledger.forget()
             inventory = mask(snapshot, inventory, read_masks(database.get("masks", ())))
             write_plan(work, opened, snapshot, inventory, conn, job, "restarted")
-            with held(opened, snapshot, ledger, hold):
+            with hold_snapshot(opened, snapshot, ledger, hold):
                 fill(work, opened, snapshot, conn)
         return finish(work, conn)
 

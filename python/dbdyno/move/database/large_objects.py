@@ -45,7 +45,7 @@ class LargeObject:
     """Role (or `public`), privilege, and True if it has the grant option."""
 
 
-def listed(conn: psycopg.Connection[Any]) -> list[LargeObject]:
+def list_objects(conn: psycopg.Connection[Any]) -> list[LargeObject]:
     """Return the large objects of the session's database."""
     rows = conn.execute(LIST_SQL).fetchall()
     return [
@@ -60,7 +60,7 @@ def copy_all(source: Postgres, snapshot: Snapshot, target: Postgres, job: str, w
     Raises:
         MoveError: An object cannot be read or written.
     """
-    wanted = listed(snapshot.conn)
+    wanted = list_objects(snapshot.conn)
     with session(target, job) as conn:
         conn.execute(MADE_SQL.encode())
         known = {row[0] for row in conn.execute("select oid::bigint from dbdyno_move.large_object")}
@@ -136,7 +136,7 @@ def pieces(conn: psycopg.Connection[Any], oid: int) -> Iterator[bytes]:
         place += len(piece)
 
 
-def differing(conn: psycopg.Connection[Any]) -> tuple[int, list[str]]:
+def compare_objects(conn: psycopg.Connection[Any]) -> tuple[int, list[str]]:
     """Read the target's large objects again; return their number, and a sentence for each that differs."""
     if conn.execute("select to_regclass(%s) is null", [f"{MARK}.large_object"]).fetchone() == (True,):
         return 0, []

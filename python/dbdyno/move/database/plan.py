@@ -17,7 +17,7 @@ from dbdyno.move.database.masks import Mask, mask
 from dbdyno.move.database.programs import Programs
 from dbdyno.move.database.result import counts_of, numbers_of
 from dbdyno.move.database.target import roles_of
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,16 @@ class Planned:
         size = sum(one.bytes for one in self.tables)
         built = sum(one.bytes for one in self.indexes)
         lines = [f"{self.source} -> {self.target}, by pg_dump {self.programs}"]
-        lines.append(f"{counted(len(self.tables), 'table')}, {size / 1e6:,.1f} MB:")
+        lines.append(f"{with_noun(len(self.tables), 'table')}, {size / 1e6:,.1f} MB:")
         lines += [f"  {one.table}: {one.bytes / 1e6:,.1f} MB" for one in sorted(self.tables, key=lambda t: -t.bytes)]
         lines.append(f"{len(self.indexes):,} indexes, {built / 1e6:,.1f} MB, the largest first:")
         lines += [
             f"  {one.schema}.{one.name} on {one.table}: {one.bytes / 1e6:,.1f} MB"
             for one in sorted(self.indexes, key=lambda index: -index.bytes)
         ]
-        lines.append(f"{counted(len(self.sequences), 'sequence')}:")
+        lines.append(f"{with_noun(len(self.sequences), 'sequence')}:")
         lines += [f"  {one.schema}.{one.name}: {one.value}" for one in self.sequences]
-        lines.append(f"{counted(self.large_objects, 'large object')}")
+        lines.append(f"{with_noun(self.large_objects, 'large object')}")
         lines.append(f"In all: {numbers_of(self.objects)}")
         carried = "carried" if self.carries_statistics else f"analysed in {len(finishing.STAGES)} stages"
         lines.append(f"Optimizer statistics: {carried}")
@@ -74,7 +74,7 @@ class Planned:
         return lines
 
 
-def planned(
+def plan_move(
     source: Postgres,
     conn: psycopg.Connection[Any],
     programs: Programs,

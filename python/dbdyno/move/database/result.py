@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.move.database.archive import Entry
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 
 SHOWN = 20
 NOT_COUNTED = ("TABLE ATTACH", "INDEX ATTACH", "SEQUENCE OWNED BY", "SEQUENCE SET", "DEFAULT", "COMMENT", "ACL")
@@ -70,9 +70,9 @@ class Moved:
         """Return the result as sentences."""
         size = sum(one.bytes for one in self.tables)
         lines = [
-            f"{counted(self.rows, 'row')} in {counted(len(self.tables), 'table')}, {size / 1e6:,.1f} MB; "
-            f"{numbers_of(self.objects)}; {counted(self.sequences, 'sequence')} set,"
-            f" {counted(self.large_objects, 'large object')}.",
+            f"{with_noun(self.rows, 'row')} in {with_noun(len(self.tables), 'table')}, {size / 1e6:,.1f} MB; "
+            f"{numbers_of(self.objects)}; {with_noun(self.sequences, 'sequence')} set,"
+            f" {with_noun(self.large_objects, 'large object')}.",
             f"All as of one instant: {self.at}.",
             f"Optimizer statistics: {self.statistics}.",
         ]

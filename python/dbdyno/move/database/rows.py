@@ -109,7 +109,7 @@ def maker(target: Postgres, conn: psycopg.Connection[Any], encoding: str) -> Mak
     return make
 
 
-def unmasked(tables: Sequence[Table]) -> list[Table]:
+def without_masks(tables: Sequence[Table]) -> list[Table]:
     """Return the tables for reading at the target, where their values are already masked."""
     return [replace(one, columns=tuple(replace(column, mask="") for column in one.columns)) for one in tables]
 

@@ -19,7 +19,7 @@ from psycopg import sql
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import application, failure, session_settings
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 
 MARK = "dbdyno_move"
 FIRST_OID = 16384
@@ -201,7 +201,7 @@ def refuse_target(target: Postgres, conn: psycopg.Connection[Any], job: str = ""
         names = ", ".join(f"{name} ({role}, {host}, pid {pid})" for name, role, host, pid in others[:SHOWN])
         more = f" and {len(others) - SHOWN} more" if len(others) > SHOWN else ""
         raise MoveError(
-            f"seems to be in use: {counted(len(others), 'session')} of other clients: {names}{more}",
+            f"seems to be in use: {with_noun(len(others), 'session')} of other clients: {names}{more}",
             where=target.safe_dsn,
             next_step="name another database, or end these sessions if this database is the right one",
         )

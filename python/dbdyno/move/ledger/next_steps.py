@@ -33,7 +33,7 @@ def after_refusal(ledger: Ledger, *, is_lost: bool) -> str:
 
 
 @contextlib.contextmanager
-def refused(ledger: Ledger, where: str) -> Iterator[None]:
+def resumable_errors(ledger: Ledger, where: str) -> Iterator[None]:
     """Turn errors of the publishing transaction into a `MoveError` that tells how to resume the job.
 
     Raises:
@@ -48,7 +48,7 @@ def refused(ledger: Ledger, where: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def named(ledger: Ledger) -> Iterator[None]:
+def with_full_command(ledger: Ledger) -> Iterator[None]:
     """Replace "run the same command again" and similar words in errors by the full command that resumes the job."""
     try:
         yield

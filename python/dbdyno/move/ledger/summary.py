@@ -18,8 +18,8 @@ from dbdyno.evidence.events import Engine, wait_class
 from dbdyno.evidence.seal import is_own
 from dbdyno.move.engines.postgres.source import application
 from dbdyno.move.ledger.folder import DONE, Ledger
-from dbdyno.move.nouns import counted
-from dbdyno.move.proof.statement import known
+from dbdyno.move.nouns import with_noun
+from dbdyno.move.proof.statement import statement_of
 from dbdyno.move.reading.run import ENDING_SQL
 
 SCHEMA = 1
@@ -40,7 +40,7 @@ def account(folder: Path) -> Row:
     chunks = [_chunk(one, records[one["number"]]) for one in plan["chunks"] if one["number"] in records]
     state = _state(ledger)
     attempts = _attempts(ledger, chunks, state)
-    found = known(ledger)
+    found = statement_of(ledger)
     proved = _proof_sentences(ledger, found.sentences() if records else [])
     instants = 0 if plan.get("files") else max(len(found.instants), 1)
     rejects = _rejects(ledger)
@@ -221,7 +221,7 @@ def _proof_sentences(ledger: Ledger, known: Sequence[str]) -> list[str]:
 def _verdict(state: str, totals: Row, instants: int, proved: Sequence[str], rejected: int) -> Row:
     """Return the verdict: a word, its tone, and a sentence."""
     missing = totals["chunks_in_all"] - totals["chunks"]
-    done = f"{counted(totals['rows'], 'row')} in {totals['chunks']} of {counted(totals['chunks_in_all'], 'chunk')}"
+    done = f"{with_noun(totals['rows'], 'row')} in {totals['chunks']} of {with_noun(totals['chunks_in_all'], 'chunk')}"
     differs = [line.removeprefix("DIFFERS: ") for line in proved if line.startswith("DIFFERS: ")]
     if differs:
         return {"word": "Differs", "tone": "bad", "headline": differs[0]}
@@ -231,7 +231,7 @@ def _verdict(state: str, totals: Row, instants: int, proved: Sequence[str], reje
         words = "all as of one instant" if instants == 1 else f"of {instants} instants: a row may be missing or twice"
         words = words if instants else "all of the files, in one transaction"
         bent = [line for line in proved if line.startswith("NOT the same: ")]
-        words += f"; {counted(rejected, 'row')} rejected" if rejected else ""
+        words += f"; {with_noun(rejected, 'row')} rejected" if rejected else ""
         words += "; values that are not held as they came" if bent else ""
         tone = "doubt" if instants > 1 or rejected or bent else "good"
         return {"word": "Complete", "tone": tone, "headline": f"{done}, {words}"}

@@ -9,12 +9,12 @@ import psycopg
 
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import failure
-from dbdyno.move.engines.postgres.target import TargetTable, matched
-from dbdyno.move.loading.files import described, files_of, rejects_of
-from dbdyno.move.loading.load import reached
+from dbdyno.move.engines.postgres.target import TargetTable, match_target
+from dbdyno.move.loading.files import describe_files, files_of, rejects_of
+from dbdyno.move.loading.load import open_session
 from dbdyno.move.loading.methods import WAYS, Loading
 from dbdyno.move.loading.request import LoadRequest
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.run import JobOptions
 
 
@@ -27,12 +27,12 @@ def rehearse(
         MoveError: The load would be refused at its start.
     """
     files, records = files_of(folder)
-    heads = described(files)
+    heads = describe_files(files)
     rejects = rejects_of(into, files)
     lines: list[str] = []
     try:
-        with reached(target, into) as conn:
-            goal = matched(conn, into, heads[0][0])
+        with open_session(target, into) as conn:
+            goal = match_target(conn, into, heads[0][0])
             loading = Loading(target, conn, files, records, into, how, goal, heads[0][0], lines.append)
             way = loading.way(checked=rejects is not None or compare, read_again=read_again)
     except psycopg.Error as error:
@@ -45,8 +45,8 @@ def sum_of(files: Sequence[Path], heads: Sequence[tuple[object, int | None]]) ->
     """Return the number of files, their rows (if known for all) and their total size as text."""
     size = sum(path.stat().st_size for path in files)
     known = [rows for _, rows in heads if rows is not None]
-    told = f", {counted(sum(known), 'row')}" if len(known) == len(files) else ""
-    return f"{counted(len(files), 'file')}{told}, {size / 1e6:,.1f} MB"
+    told = f", {with_noun(sum(known), 'row')}" if len(known) == len(files) else ""
+    return f"{with_noun(len(files), 'file')}{told}, {size / 1e6:,.1f} MB"
 
 
 def columns_of(goal: TargetTable) -> list[str]:

@@ -61,7 +61,7 @@ def files_of(folder: Path) -> tuple[list[Path], dict[str, Filed] | None]:
     return files, records
 
 
-def described(files: Sequence[Path]) -> list[tuple[list[FileColumn], int | None]]:
+def describe_files(files: Sequence[Path]) -> list[tuple[list[FileColumn], int | None]]:
     """Return the columns and the number of rows (None if unknown) of each file; all files must have the same columns.
 
     Raises:
@@ -107,7 +107,7 @@ def _header(path: Path) -> list[FileColumn]:
 
 
 @contextlib.contextmanager
-def spooled(stream: IO[bytes]) -> Iterator[Path]:
+def spool(stream: IO[bytes]) -> Iterator[Path]:
     """Copy Arrow IPC from a pipe to a temporary file: it can be read twice, and a broken pipe shows before the load.
 
     Raises:
@@ -139,7 +139,7 @@ def rejects_of(into: LoadRequest, files: Sequence[Path]) -> Rejects | None:
     return Rejects(into.rejects, into.rejects_most, files)
 
 
-def refused(rejects: Rejects, file: int, rows: Iterable[MoveRefused]) -> None:
+def add_rejects(rejects: Rejects, file: int, rows: Iterable[MoveRefused]) -> None:
     """Add rows of a file that could not be staged to the rejects."""
     for one in rows:
         rejects.add(file, one["row"], f"column {one['column']}: {one['reason']}", None, None)

@@ -24,8 +24,8 @@ import psycopg
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import LOCK_TIMEOUT_MS, application, failure, session_settings
-from dbdyno.move.engines.postgres.target import matched
-from dbdyno.move.loading.files import described, files_of, rejects_of
+from dbdyno.move.engines.postgres.target import match_target
+from dbdyno.move.loading.files import describe_files, files_of, rejects_of
 from dbdyno.move.loading.methods import Loading
 from dbdyno.move.loading.pieces import CSV
 from dbdyno.move.loading.rejects import is_of_a_row
@@ -37,7 +37,7 @@ _UNKNOWN = "the rows were published: all of them are there, or none is"
 _COUNT = "count the rows of the table before you run it again"
 
 
-def bring(
+def load_files(
     target: Postgres,
     folder: Path,
     into: LoadRequest,
@@ -65,12 +65,12 @@ def bring(
         MoveError: The load was refused or failed.
     """
     files, records = files_of(folder)
-    heads = described(files)[0][0]
+    heads = describe_files(files)[0][0]
     rejects = rejects_of(into, files)
     loading: Loading | None = None
     try:
-        with reached(target, into) as conn:
-            goal = matched(conn, into, heads)
+        with open_session(target, into) as conn:
+            goal = match_target(conn, into, heads)
             loading = Loading(target, conn, files, records, into, how, goal, heads, say)
             loaded = loading.run(rejects, read_again=read_again, compare=compare)
     except psycopg.Error as error:
@@ -97,7 +97,7 @@ def _refusal(error: psycopg.Error, into: LoadRequest) -> MoveError:
 
 
 @contextlib.contextmanager
-def reached(target: Postgres, into: LoadRequest) -> Iterator[psycopg.Connection[Any]]:
+def open_session(target: Postgres, into: LoadRequest) -> Iterator[psycopg.Connection[Any]]:
     """Open a session that prepares and publishes, and close it on exit.
 
     Raises:

@@ -28,9 +28,9 @@ from dbdyno.move.engines.postgres.source import Table, application
 from dbdyno.move.engines.postgres.staging import PREFIX, copy_in, put
 from dbdyno.move.engines.postgres.target import TargetTable, maker
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.ledger.next_steps import named
-from dbdyno.move.ledger.next_steps import refused as goes_on
-from dbdyno.move.loading.files import described, files_of, refuse_other_than_records, refused, rejects_of
+from dbdyno.move.ledger.next_steps import resumable_errors as goes_on
+from dbdyno.move.ledger.next_steps import with_full_command
+from dbdyno.move.loading.files import add_rejects, describe_files, files_of, refuse_other_than_records, rejects_of
 from dbdyno.move.loading.methods import refuse_misread
 from dbdyno.move.loading.pieces import CSV, Piece, by_file, piece_at, pieces_of
 from dbdyno.move.loading.rejects import Rejects
@@ -46,7 +46,7 @@ from dbdyno.move.loading.staged_rows import (
     stage_names,
 )
 from dbdyno.move.loading.transfer import empty_unfinished, make_stages, reached_target, taken_up
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.run import ENDING_SQL, JobOptions, Plan, Say, new_id
 from dbdyno.move.reading.splits import Chunk
 
@@ -68,19 +68,19 @@ def load(
         (goal,) = goals_of(conn, plan, into)
         if into.mode == PARTITIONS:
             # Checked before all files are read, because the partitions may turn out to be not replaceable.
-            partitions.wanted(conn, goal.oid, into, [one.name for one in goal.columns])
-        ledger = begun(plan, folder, how)
+            partitions.wanted_tree(conn, goal.oid, into, [one.name for one in goal.columns])
+        ledger = new_ledger(plan, folder, how)
         try:
             make_stages(conn, plan, [goal], placed=into.rejects is not None)
         except BaseException:
             ledger.discard()
             raise
         ending = ENDING_SQL.format(application(plan.id))
-        say(BEGUN.format(plan.id, counted(len(plan.chunks), "piece"), ending))
+        say(BEGUN.format(plan.id, with_noun(len(plan.chunks), "piece"), ending))
         return _work(target, conn, ledger, plan, goal, how, level, say)
 
 
-def begun(plan: Plan, folder: Path, how: JobOptions) -> Ledger:
+def new_ledger(plan: Plan, folder: Path, how: JobOptions) -> Ledger:
     """Create a new ledger for the plan.
 
     Raises:
@@ -142,7 +142,7 @@ def plan_of(source: Path, into: LoadRequest, target: str, job: str, workers: int
             where=str(source),
             next_step="leave --job out; the load is one transaction, which you can run again if it fails",
         )
-    heads = described(files)[0][0]
+    heads = describe_files(files)[0][0]
     each = [_look(path) for path in files]
     chunks = [
         Chunk(number, 0, one.file, "", one.bytes, *(one.groups or ()))
@@ -201,7 +201,7 @@ def _work(
     into, paths = asked_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
     placed = into.rejects is not None
     with ledger.held():
-        with ledger.phase("loading"), named(ledger):
+        with ledger.phase("loading"), with_full_command(ledger):
             finished = ledger.records()
             left = {one.number: piece_of(one, paths) for one in plan.chunks if one.number not in finished}
             children = stage_names(plan, goal)[1]
@@ -249,11 +249,11 @@ def _publish(
     refuse_emptied(conn, parent, rows - sum(len(one["refused"]) for one in done), ledger)
     if level in ("source", "target"):
         refuse_misread(target, conn, parent, goal, done, how)
-    say(PUBLISHING.format(counted(rows, "row")))
+    say(PUBLISHING.format(with_noun(rows, "row")))
     rejects = rejects_of(into, paths)
     if rejects is not None:
         for one in done:
-            refused(rejects, one["number"], one["refused"])
+            add_rejects(rejects, one["number"], one["refused"])
     try:
         with conn.transaction():
             loaded = _publish_rows(conn, plan, goal, into, rows, rejects, compare=level == "target")

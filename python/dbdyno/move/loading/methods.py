@@ -24,14 +24,14 @@ from dbdyno.move.engines.postgres.merging import Merged
 from dbdyno.move.engines.postgres.partitions import Node
 from dbdyno.move.engines.postgres.publish import publish
 from dbdyno.move.engines.postgres.source import Request, take
-from dbdyno.move.engines.postgres.staging import fill, stage_name, staging
+from dbdyno.move.engines.postgres.staging import fill, stage_name, staging_table
 from dbdyno.move.engines.postgres.target import Heads, TargetTable, maker
 from dbdyno.move.ledger.folder import MODULUS, Filed
-from dbdyno.move.loading.files import refuse_other_than_records, refuse_unstaged, refused
+from dbdyno.move.loading.files import add_rejects, refuse_other_than_records, refuse_unstaged
 from dbdyno.move.loading.pieces import CSV
 from dbdyno.move.loading.rejects import Rejects
 from dbdyno.move.loading.request import PARTITIONS, Loaded, LoadRequest
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.run import JobOptions, Say, job_of, new_id, plan_of
 
 WORDS = {
@@ -83,7 +83,7 @@ class Loading:
     def _run(self, rejects: Rejects | None, *, read_again: bool, compare: bool) -> Loaded:
         way = self.way(checked=rejects is not None or compare, read_again=read_again)
         if way == "straight":
-            self.say(WORDS[way].format(direct.logged(self.conn, self.into)))
+            self.say(WORDS[way].format(direct.wal_words(self.conn, self.into)))
             return self._straight()
         job, place = stage_name(self.goal.schema)
         if way == "partitions":
@@ -115,14 +115,14 @@ class Loading:
             return "straight"
         columns = [one.name for one in self.goal.columns]
         if only:
-            partitions.wanted(self.conn, self.goal.oid, self.into, columns)
+            partitions.wanted_tree(self.conn, self.goal.oid, self.into, columns)
             return "partitions"
         if self.how.workers == 1 or not (plain and fresh):
             return "staged"
         if self.goal.kind == "p":
-            reason = partitions.against(self.conn, partitions.tree(self.conn, self.goal.oid), columns)
+            reason = partitions.exchange_obstacle(self.conn, partitions.tree(self.conn, self.goal.oid), columns)
         else:
-            reason = swap.blind(self.conn) if self.into.create else swap.against(self.conn, self.goal.oid)
+            reason = swap.blind(self.conn) if self.into.create else swap.swap_obstacle(self.conn, self.goal.oid)
         if reason is not None:
             self.say(f"rows are written twice, since no other table can take the place of this one: {reason}")
             return "staged"
@@ -157,13 +157,13 @@ class Loading:
         plain = rejects is None and not compare
         plain = plain and direct.takes(self.goal.staged(self._table(), 0), self.files, self._came())
         names = [one.name for one in self.goal.columns if not one.generated]
-        with partitions.made(self.conn, nodes, job) as shadow:
+        with partitions.make_copy(self.conn, nodes, job) as shadow:
             if plain:
                 rows = self._fill(shadow.root, job, rejects, read_again=read_again)
                 loaded = Loaded(files=0, in_files=rows, mode=self.into.mode, changes=Merged(new=rows))
             else:
                 inside = replace(self.into, mode="replace")
-                with staging(
+                with staging_table(
                     self.conn,
                     stage_name(self.goal.schema)[1],
                     self.goal.columns,
@@ -184,7 +184,7 @@ class Loading:
         """Create the table that workers fill, and drop it on exit unless it became the target."""
         if not swaps:
             csv, placed = self.files[0].suffix == CSV, rejects is not None
-            return staging(self.conn, place, self.goal.columns, placed=placed, csv=csv)
+            return staging_table(self.conn, place, self.goal.columns, placed=placed, csv=csv)
         heads = self.heads if self.into.create else None
         return swap.filled_apart(self.conn, place, self._table(), heads)
 
@@ -195,7 +195,7 @@ class Loading:
         refuse_other_than_records(self.files, done, self.records)
         if rejects is not None:
             for one in done:
-                refused(rejects, one["number"], one["refused"])
+                add_rejects(rejects, one["number"], one["refused"])
         if read_again and self.files[0].suffix != CSV:
             refuse_misread(self.target, self.conn, stage, self.goal, done, self.how)
         return sum(one["rows"] for one in done)
@@ -204,7 +204,7 @@ class Loading:
         self, stage: sql.Identifier, rows: int, rejects: Rejects | None, *, compare: bool, swaps: bool
     ) -> Loaded:
         """Publish the filled table: rename it to the target's name if possible, else add its rows to the target."""
-        self.say(PUBLISHING.format(counted(rows, "row")))
+        self.say(PUBLISHING.format(with_noun(rows, "row")))
         staged = self.goal.staged(stage, rows)
         if swaps:
             loaded = swap.publish(self.conn, staged, (self.goal.schema, self.goal.name), self.into)

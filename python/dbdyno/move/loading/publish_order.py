@@ -63,7 +63,7 @@ def _quote(*names: str) -> str:
     return sql.Identifier(*names).as_string(None)
 
 
-def in_order(conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -> list[int]:
+def publish_order(conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -> list[int]:
     """Return the indexes of the tables, those first that foreign keys of others reference.
 
     Tables in a cycle keep the given order: the server then reports which key has no row.
@@ -72,10 +72,10 @@ def in_order(conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -> lis
     refers: dict[int, set[int]] = {place: set() for place in places.values()}
     for child, parent in conn.execute(REFERS_SQL, {"oids": list(places)}).fetchall():
         refers[places[child]].add(places[parent])
-    return ordered(refers)
+    return sort_by_references(refers)
 
 
-def ordered(refers: Mapping[int, set[int]]) -> list[int]:
+def sort_by_references(refers: Mapping[int, set[int]]) -> list[int]:
     """Return indexes so that each comes after those that it refers to; cycles are broken in the given order."""
     order: list[int] = []
     while len(order) < len(refers):

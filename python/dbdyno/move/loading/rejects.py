@@ -19,7 +19,7 @@ from psycopg import sql
 from dbdyno.base.errors import MoveError
 from dbdyno.base.files import write_whole
 from dbdyno.base.json_types import TableRow
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 
 PIECES = 64
 """Number of ranges tried one by one, so that a bad row costs a retry of one range and not of the whole table."""
@@ -59,7 +59,7 @@ class Rejects:
             some = [*self.earlier, *self.rows][:3]
             first = "; ".join(f"{one['file']} row {one['row']}: {one['reason']}" for one in some)
             raise MoveError(
-                f"more than {counted(self.most, 'row')} cannot be loaded; the table was not changed: {first}",
+                f"more than {with_noun(self.most, 'row')} cannot be loaded; the table was not changed: {first}",
                 where="--max-rejects",
                 next_step="repair the data or the table, or allow more rejected rows with --max-rejects",
             )

@@ -9,7 +9,7 @@ from pathlib import Path
 from psycopg import sql
 
 from dbdyno.move.engines.postgres.merging import Merged
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 
 TEXTS = ("text", "character varying", "bpchar", "name")
 REJECTS_MOST = 100
@@ -70,7 +70,7 @@ class Rounded:
 
     def sentence(self) -> str:
         """Return the finding as a sentence with an example."""
-        held = counted(self.values, "value")
+        held = with_noun(self.values, "value")
         return f"column {self.column} ({self.declared}) does not hold {held} as they came: {self.came} -> {self.stands}"
 
 
@@ -111,13 +111,13 @@ class Loaded:
     def happened(self) -> list[str]:
         """Return sentences about what was done, and about what is not stored as it was loaded."""
         one = self.changes
-        added = f"{counted(one.new, 'row')} added"
+        added = f"{with_noun(one.new, 'row')} added"
         done = {
             "insert": added,
             "replace": f"the table emptied and {added}",
-            PARTITIONS: f"{counted(len(self.replaced), 'partition')} replaced and {added}, the others as they were",
-            "update": f"{counted(one.changed, 'row')} changed, {one.same:,} the same, {one.absent:,} not there and left"
-            " out",
+            PARTITIONS: f"{with_noun(len(self.replaced), 'partition')} replaced and {added}, the others as they were",
+            "update": f"{with_noun(one.changed, 'row')} changed, {one.same:,} the same, {one.absent:,} not there and"
+            " left out",
             "merge": f"{added}, {one.changed:,} changed, {one.same:,} the same",
         }[self.mode]
         nulls = f", {one.null_keys:,} without a key left out" if one.null_keys else ""
@@ -125,7 +125,8 @@ class Loaded:
         lines = [f"{made}{done}{nulls}; in one transaction."]
         if self.rejects is not None:
             lines.append(
-                f"{counted(self.rejected, 'row')} rejected: the reason, place and values of each are in {self.rejects}."
+                f"{with_noun(self.rejected, 'row')} rejected: the reason, place and values of each are in"
+                f" {self.rejects}."
                 if self.rejected
                 else "No row was rejected."
             )
@@ -140,8 +141,8 @@ class Loaded:
         return lines
 
     def _proof_sentences(self) -> list[str]:
-        places = counted(self.files, "file") if self.source == "files" else counted(self.files, "chunk")
-        proved = [f"{counted(self.in_files, 'row')} in {places}, all of them accounted for"]
+        places = with_noun(self.files, "file") if self.source == "files" else with_noun(self.files, "chunk")
+        proved = [f"{with_noun(self.in_files, 'row')} in {places}, all of them accounted for"]
         if self.records:
             proved.append("the files hold what the job read that wrote them")
         if self.read_again:
@@ -172,5 +173,5 @@ class LoadedAll:
         first = self.tables[0][1]
         rows, files = (sum(getattr(one, name) for _, one in self.tables) for name in ("in_files", "files"))
         lines = [f"{name}: {line}" for name, one in self.tables for line in one.happened()]
-        lines.append(f"{counted(len(self.tables), 'table')} in one transaction.")
+        lines.append(f"{with_noun(len(self.tables), 'table')} in one transaction.")
         return [*lines, *replace(first, in_files=rows, files=files).sentences()[-1 - (first.cost is not None) :]]

@@ -22,13 +22,13 @@ from dbdyno.move.engines.postgres import attach, partitions
 from dbdyno.move.engines.postgres.publish import Staged, publish
 from dbdyno.move.engines.postgres.source import application, session_settings
 from dbdyno.move.engines.postgres.staging import FILE, PREFIX, ROW
-from dbdyno.move.engines.postgres.target import Heads, TargetTable, maker, matched
+from dbdyno.move.engines.postgres.target import Heads, TargetTable, maker, match_target
 from dbdyno.move.ledger.folder import MODULUS, Ledger
-from dbdyno.move.ledger.next_steps import refused
-from dbdyno.move.loading.publish_order import empty, in_order, intos
+from dbdyno.move.ledger.next_steps import resumable_errors
+from dbdyno.move.loading.publish_order import empty, intos, publish_order
 from dbdyno.move.loading.rejects import Rejects
 from dbdyno.move.loading.request import PARTITIONS, Loaded, LoadedAll, LoadRequest
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 from dbdyno.move.proof.cost import sentence
 from dbdyno.move.proof.statement import total
 from dbdyno.move.reading.run import JobOptions, Plan, Say, new_id
@@ -83,7 +83,7 @@ def goals_of(conn: psycopg.Connection[Any], plan: Plan, into: LoadRequest) -> li
         MoveError: A target is missing or does not fit.
     """
     each = intos(plan.tables, into)
-    return [matched(conn, one, heads_of(conn, plan, place)) for place, one in enumerate(each)]
+    return [match_target(conn, one, heads_of(conn, plan, place)) for place, one in enumerate(each)]
 
 
 def stage_names(plan: Plan, goal: TargetTable, table: int = 0) -> tuple[sql.Identifier, dict[int, sql.Identifier]]:
@@ -108,8 +108,8 @@ def publish_staged(
     Raises:
         MoveError: A check failed, or the server refused the rows.
     """
-    say(PUBLISHING.format(counted(sum(one["rows"] for one in ledger.records().values()), "row")))
-    with ledger.phase("publishing"), refused(ledger, into.table):
+    say(PUBLISHING.format(with_noun(sum(one["rows"] for one in ledger.records().values()), "row")))
+    with ledger.phase("publishing"), resumable_errors(ledger, into.table):
         plan = Plan.from_json(ledger.plan)
         goals = goals_of(conn, plan, into)
         arriving = _Arriving(target, conn, ledger, plan, into, goals, level)
@@ -174,7 +174,7 @@ class _Arriving:
                 conn.execute("set transaction isolation level repeatable read")
             if several and self.into.mode == "replace":
                 empty(conn, self.goals)
-            for place in in_order(conn, self.goals):
+            for place in publish_order(conn, self.goals):
                 loaded[place] = self._publish(place, rejects, emptied=several and self.into.mode == "replace")
                 conn.execute(
                     sql.SQL("drop table if exists {} cascade").format(
@@ -240,7 +240,7 @@ def by_partitions(
 ) -> Loaded:
     """Publish the staged rows through a copy of the partition tree; must run inside a transaction."""
     names = [one.name for one in goal.columns if not one.generated]
-    shadow = partitions.make(conn, partitions.wanted(conn, goal.oid, into, names), new_id())
+    shadow = partitions.make(conn, partitions.wanted_tree(conn, goal.oid, into, names), new_id())
     inside = replace(into, mode="replace")
     loaded = publish(conn, replace(staged, table=shadow.root), inside, rejects, compare=compare)
     replaced = attach.publish(conn, shadow, into, names)

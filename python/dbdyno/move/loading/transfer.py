@@ -21,7 +21,7 @@ from dbdyno.base.core_types import MoveChunk
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import partitions
-from dbdyno.move.engines.postgres.snapshot_holder import held
+from dbdyno.move.engines.postgres.snapshot_holder import hold_snapshot
 from dbdyno.move.engines.postgres.source import (
     Request,
     Snapshot,
@@ -35,7 +35,7 @@ from dbdyno.move.engines.postgres.staging import FILE, ROW
 from dbdyno.move.engines.postgres.target import TargetTable
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.loading.files import rejects_of
-from dbdyno.move.loading.load import reached
+from dbdyno.move.loading.load import open_session
 from dbdyno.move.loading.request import PARTITIONS, Loaded, LoadedAll, LoadRequest
 from dbdyno.move.loading.staged_rows import asked_for, asked_of, goals_of, is_published, publish_staged, stage_names
 from dbdyno.move.proof.cost import cost_sql
@@ -99,13 +99,13 @@ def move(
             goals = goals_of(conn, plan, into)
             if into.mode == PARTITIONS:
                 # Checked before all rows are read, because the partitions may turn out to be not replaceable.
-                partitions.wanted(conn, goals[0].oid, into, [one.name for one in goals[0].columns])
+                partitions.wanted_tree(conn, goals[0].oid, into, [one.name for one in goals[0].columns])
             make_stages(conn, plan, goals)
         except BaseException:
             snapshot.__exit__()
             ledger.discard()
             raise
-        with snapshot, held(source, snapshot, ledger, hold):
+        with snapshot, hold_snapshot(source, snapshot, ledger, hold):
             work(source, ledger, snapshot, how, say, _maker(target, conn, goals))
         return publish_staged(target, conn, ledger, into, how, level, say)
 
@@ -212,7 +212,7 @@ def refuse_other_server(target: Target, conn: Any, plan: Plan) -> None:
 def reached_target(target: Postgres, into: LoadRequest) -> Iterator[psycopg.Connection[Any]]:
     """Connect to the target; a database error becomes a `MoveError` that names the table."""
     try:
-        with reached(target, into) as conn:
+        with open_session(target, into) as conn:
             yield conn
     except psycopg.Error as error:
         raise failure(error, into.table) from None
@@ -284,7 +284,7 @@ def receiver(target: Postgres, conn: psycopg.Connection[Any], plan: Plan) -> dic
     }
 
 
-def forwarded(chunk: Chunk, text: str, into: str) -> MoveChunk:
+def forwarded_chunk(chunk: Chunk, text: str, into: str) -> MoveChunk:
     """Return the core's specification of a chunk whose bytes are forwarded as they arrive."""
     return {"number": chunk.number, "table": chunk.table, "sql": text, "path": None, "raw": True, "into": into}
 
@@ -321,7 +321,7 @@ def _maker(target: Postgres, conn: psycopg.Connection[Any], goals: Sequence[Targ
         source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: JobOptions, folder: Path | None
     ) -> _core.MoveJob:
         copy = copies(conn, plan, goals)
-        each = [forwarded(one, copy_sql(snapshot.conn, plan.tables, one), copy[one.number]) for one in chunks]
+        each = [forwarded_chunk(one, copy_sql(snapshot.conn, plan.tables, one), copy[one.number]) for one in chunks]
         return job_of_postgres(source, plan, snapshot, how, receiver(target, conn, plan), each)
 
     return make

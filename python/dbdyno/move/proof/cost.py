@@ -23,9 +23,9 @@ import psycopg
 
 from dbdyno.base.core_types import MoveDone
 from dbdyno.base.json_types import JsonObject
-from dbdyno.bench.engine.usage import Used, used
+from dbdyno.bench.engine.usage import Used, read_usage
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 
 LOOK_S = 0.2
 BY_SESSION_SINCE = 180000
@@ -78,7 +78,7 @@ class Watch:
         for pid, event in self.conn.execute(ACTIVITY_SQL, [self.name]).fetchall():
             self.waits.setdefault(pid, Counter())[event] += 1
         if self.is_here:
-            self.last |= used(Path("/proc", str(pid)) for pid in self.waits)
+            self.last |= read_usage(Path("/proc", str(pid)) for pid in self.waits)
 
     def sessions(self, done: Iterable[MoveDone]) -> list[Row]:
         """Return one row per session, from the chunks that it finished."""
@@ -126,11 +126,11 @@ def sentence(sessions: Iterable[Mapping[str, Any]]) -> str | None:
         return None
     if all("rows_read" in row and "blocks_fetched" not in row for row in rows):
         read, sent = (sum(row.get(name, 0) for row in rows) for name in ("rows_read", "bytes_sent"))
-        return f"Cost to the source: {counted(read, 'row')} read by its handlers; {sent:,} bytes sent."
+        return f"Cost to the source: {with_noun(read, 'row')} read by its handlers; {sent:,} bytes sent."
     fetched = sum(row.get("blocks_fetched", 0) for row in rows)
     missed = fetched - sum(row.get("blocks_hit", 0) for row in rows)
     told = any("blocks_fetched" in row for row in rows)
-    parts = [f"{counted(fetched, 'block')} read, {missed:,} of them not in the buffers"] if told else []
+    parts = [f"{with_noun(fetched, 'block')} read, {missed:,} of them not in the buffers"] if told else []
     if all("cpu_ns" in row for row in rows):
         parts.append(f"at least {sum(row['cpu_ns'] for row in rows) / 1e9:.3g} s of CPU")
     if all("log_bytes" in row for row in rows):
@@ -141,5 +141,5 @@ def sentence(sessions: Iterable[Mapping[str, Any]]) -> str | None:
         waits.update(row["waits"])
     if looks:
         most = ", ".join(f"{name} {count / looks:.0%}" for name, count in waits.most_common(3))
-        parts.append(f"of {counted(looks, 'look')} at its sessions: {most}")
+        parts.append(f"of {with_noun(looks, 'look')} at its sessions: {most}")
     return f"Cost to the source: {'; '.join(parts)}." if parts else None

@@ -19,7 +19,7 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import Snapshot
 from dbdyno.move.ledger.folder import MODULUS, Ledger, files_of
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 from dbdyno.move.proof.cost import sentence
 from dbdyno.move.reading.run import JobOptions, Plan, events, job_of
 
@@ -43,14 +43,14 @@ class Proved:
 
     def sentences(self) -> list[str]:
         """Return the result as sentences."""
-        chunks = f"{self.chunks} of {counted(self.chunks_in_all, 'chunk')}"
-        lines = [f"{counted(self.rows, 'row')} in {chunks}, hash {self.hash}."]
+        chunks = f"{self.chunks} of {with_noun(self.chunks_in_all, 'chunk')}"
+        lines = [f"{with_noun(self.rows, 'row')} in {chunks}, hash {self.hash}."]
         if self.from_files:
             lines.append(f"All of the files as they were at {self.instants[0][0]}, by size and time.")
         elif len(self.instants) == 1:
             lines.append(f"All as of one instant: {self.instants[0][0]}.")
         elif self.instants:
-            parts = ", ".join(f"{counted(count, 'chunk')} as of {at}" for at, count in self.instants)
+            parts = ", ".join(f"{with_noun(count, 'chunk')} as of {at}" for at, count in self.instants)
             lines.append(f"NOT one instant: {parts}. A row that moved in between is missing or there twice.")
         lines += [f"DIFFERS: {one}" for one in self.differs]
         if self.differs:
@@ -66,7 +66,7 @@ class Proved:
         return lines if self.cost is None else [*lines, self.cost]
 
 
-def known(ledger: Ledger) -> Proved:
+def statement_of(ledger: Ledger) -> Proved:
     """Return what the job's records say, without reading rows."""
     records = ledger.records()
     return Proved(
@@ -103,7 +103,7 @@ def check_files(ledger: Ledger, proved: Proved) -> Proved:
     missing = proved.chunks_in_all - proved.chunks
     if missing:
         differs.append(
-            f"{missing} of {counted(proved.chunks_in_all, 'chunk')} are not finished, or their files are gone"
+            f"{missing} of {with_noun(proved.chunks_in_all, 'chunk')} are not finished, or their files are gone"
         )
     return replace(proved, files=True, differs=(*proved.differs, *differs))
 
@@ -171,8 +171,8 @@ def _file_differs(place: Path, record: Mapping[str, Any]) -> str | None:
         return str(error.message)
     if (rows, found) == _pair(record):
         return None
-    written = f"{counted(record['rows'], 'row')}, hash {record['hash']}"
-    return f"{place.name}: {counted(rows, 'row')}, hash {found}; written were {written}"
+    written = f"{with_noun(record['rows'], 'row')}, hash {record['hash']}"
+    return f"{place.name}: {with_noun(rows, 'row')}, hash {found}; written were {written}"
 
 
 def _pair(record: Mapping[str, Any]) -> tuple[int, str]:

@@ -16,7 +16,7 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import Request, Snapshot, SnapshotGone, Table, take
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.reading.run import JobOptions, Make, Plan, Say, across, handed, plan_of, work
+from dbdyno.move.reading.run import JobOptions, Make, Plan, Say, across, plan_of, table_as_sent, work
 
 
 def resume(
@@ -165,7 +165,7 @@ def snapshot_names(plan: Plan) -> list[str]:
 def _refuse_changed(plan: Plan, snapshot: Snapshot) -> None:
     """Raise `MoveError` if a table was rewritten or altered, so that its ranges of blocks mean something else now."""
     for before, table in zip(plan.tables, snapshot.tables, strict=True):
-        now = table if plan.into is None else handed(table, plan.into)
+        now = table if plan.into is None else table_as_sent(table, plan.into)
         if _shape(before) != _shape(now):
             raise MoveError(
                 "was rewritten or altered after the job started: its finished chunks do not match the present table",

@@ -20,7 +20,7 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.columns import Column
 from dbdyno.move.engines.postgres.source import Request, Snapshot, Table, application, copy_sql, session_sql, take
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.ledger.next_steps import MARIADB, named
+from dbdyno.move.ledger.next_steps import MARIADB, with_full_command
 from dbdyno.move.proof.cost import Watch, cost_sql
 from dbdyno.move.reading.progress import ChunkProgress, Show
 from dbdyno.move.reading.splits import TID_RANGES_SINCE, Chunk, Relation, split
@@ -121,11 +121,11 @@ def plan_of(target: Postgres, snapshot: Snapshot, job: str, how: JobOptions) -> 
 
 def across(plan: Plan, into: Mapping[str, Any]) -> Plan:
     """Return the plan changed for rows that go to another server: without files and Arrow types."""
-    tables = tuple(handed(one, into) for one in plan.tables)
+    tables = tuple(table_as_sent(one, into) for one in plan.tables)
     return replace(plan, tables=tables, chunks=tuple(replace(one, file="") for one in plan.chunks), into=dict(into))
 
 
-def handed(table: Table, into: Mapping[str, Any]) -> Table:
+def table_as_sent(table: Table, into: Mapping[str, Any]) -> Table:
     """Return the table as sent to another server; unchanged for a MariaDB, whose rows are decoded as for files."""
     if str(into.get("target")).startswith(MARIADB):
         return table
@@ -180,12 +180,12 @@ def begin(
     except BaseException:
         snapshot.__exit__()
         raise
-    for line in aloud(plan, snapshot.conn.info.server_version):
+    for line in notes_before(plan, snapshot.conn.info.server_version):
         say(line)
     return ledger, snapshot
 
 
-def aloud(plan: Plan, version: int) -> list[str]:
+def notes_before(plan: Plan, version: int) -> list[str]:
     """Return lines that the user should read before the job begins, such as how to cancel it."""
     lines = [f"job {plan.id}; to end it from the database's side: {ENDING_SQL.format(application(plan.id))}"]
     for table in plan.tables:
@@ -236,7 +236,7 @@ def read_chunks(
     Raises:
         MoveError: A chunk failed, or the snapshot was lost.
     """
-    with ledger.phase("reading"), named(ledger):
+    with ledger.phase("reading"), with_full_command(ledger):
         ledger.sweep()
         ledger.make_folders()
         while True:
@@ -280,7 +280,7 @@ def _run(
             progress.show(job.progress()[0])
     except psycopg.Error as error:
         _end(job, record)
-        raise lost() from error
+        raise lost_snapshot() from error
     except BaseException:
         _end(job, record)
         raise
@@ -290,7 +290,7 @@ def _run(
     return failed
 
 
-def lost() -> MoveError:
+def lost_snapshot() -> MoveError:
     """Return the error for a snapshot lost with its connection."""
     return MoveError(
         "the connection that holds the snapshot was lost",
@@ -320,7 +320,7 @@ def events(job: _core.MoveJob, snapshot: Snapshot) -> Iterable[MoveEvent]:
             looked = time.monotonic()
             if not snapshot.is_held():
                 job.stop()
-                raise lost()
+                raise lost_snapshot()
 
 
 def job_of(

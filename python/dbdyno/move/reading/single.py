@@ -18,10 +18,21 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import Request, Snapshot, application, take
 from dbdyno.move.ledger.folder import MODULUS
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 from dbdyno.move.proof.cost import Watch, sentence
 from dbdyno.move.reading.progress import ChunkProgress
-from dbdyno.move.reading.run import NEXT, JobOptions, Plan, Say, aloud, events, job_of, lost, new_id, plan_of
+from dbdyno.move.reading.run import (
+    NEXT,
+    JobOptions,
+    Plan,
+    Say,
+    events,
+    job_of,
+    lost_snapshot,
+    new_id,
+    notes_before,
+    plan_of,
+)
 
 FORMS = {".arrow": "arrow", ".csv": "csv"}
 STDOUT = "-"
@@ -43,7 +54,7 @@ class WrittenFile:
         proved = "the server's count of each chunk is the number of rows that came"
         again = "; the file, read again, holds exactly those rows" if self.read_again else ""
         lines = [
-            f"{counted(self.rows, 'row')}{hashed}.",
+            f"{with_noun(self.rows, 'row')}{hashed}.",
             f"All as of one instant: {self.at}.",
             f"Proved: {proved}{again}.",
         ]
@@ -79,7 +90,7 @@ def write(
                 where="TARGET",
                 next_step="name one table for each file",
             )
-        for line in aloud(plan, snapshot.conn.info.server_version):
+        for line in notes_before(plan, snapshot.conn.info.server_version):
             say(line)
         watch = Watch.of(target, snapshot.conn, application(plan.id))
         while True:
@@ -117,7 +128,7 @@ def _run(
                 failed = event["failed"]
             progress.show(job.progress()[0])
     except psycopg.Error as error:
-        raise lost() from error
+        raise lost_snapshot() from error
     finally:
         job.stop()
     return done, failed

@@ -28,7 +28,7 @@ from dbdyno.move.engines.postgres.source import Snapshot
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.reading.run import JobOptions, Make, Plan, Say, job_spec, work
 from dbdyno.move.reading.splits import Chunk
-from dbdyno.move.spark.remote_jobs import settled
+from dbdyno.move.spark.remote_jobs import settle_files
 
 STOPPED = {"kind": "stopped", "message": "stopped", "column": None, "chunk": None, "table": None, "code": None}
 TASK_LOOK_S = 0.5
@@ -213,7 +213,7 @@ def run(
     try:
         work(target, ledger, snapshot, how, say, maker(spark.sparkContext, place))
         if place is not None:
-            settled(ledger, settings(spark.sparkContext))
+            settle_files(ledger, settings(spark.sparkContext))
             return
         ledger.manifest["status"] = "complete"
         ledger.save()

@@ -43,11 +43,11 @@ def made_away(ledger: Ledger) -> Iterator[Make | None]:
     if ledger.plan.get("place") is None:
         yield None
         return
-    with uploading(Hadoop(ledger.plan["place"])) as make:
+    with upload_jobs(Hadoop(ledger.plan["place"])) as make:
         yield make
 
 
-def settled(ledger: Ledger, settings: Mapping[str, str] | None = None) -> None:
+def settle_files(ledger: Ledger, settings: Mapping[str, str] | None = None) -> None:
     """Verify the files on the Hadoop file system and mark the job complete.
 
     Raises:
@@ -68,7 +68,7 @@ def work_away(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOpti
     say(f"files go to {ledger.plan['place']}")
     with made_away(ledger) as make:
         work(target, ledger, snapshot, how, say, make)
-    settled(ledger)
+    settle_files(ledger)
 
 
 class Uploading:
@@ -89,7 +89,7 @@ class Uploading:
 
 
 @contextlib.contextmanager
-def uploading(there: Hadoop) -> Iterator[Make]:
+def upload_jobs(there: Hadoop) -> Iterator[Make]:
     """Yield a builder of jobs whose files are uploaded from a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="dbdyno-move-") as place:
 

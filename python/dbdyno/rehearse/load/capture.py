@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dbdyno import _core
 from dbdyno.base.errors import TraceError
-from dbdyno.evidence.captures import captured, is_of_mariadb
+from dbdyno.evidence.captures import is_of_mariadb, open_capture
 from dbdyno.evidence.encryption import messages_of
 from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.run import Run
@@ -31,7 +31,7 @@ def load_of_capture(folder: Path, database: str, samples: int = SAMPLES, key_fil
         TraceError: The run has no messages.
         EvidenceError: The evidence cannot be read.
     """
-    run = captured(folder)
+    run = open_capture(folder)
     users = _sessions(run)
     others = {name for _, name in users.values()} - {database}
     is_kept = database in {name for _, name in users.values()}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from dbdyno.rehearse.sql_tree import number_of, parameters, parsed
+from dbdyno.rehearse.sql_tree import number_of, parameters, parse_sql
 
 _ROWS = 10
 """Value for parameters of LIMIT."""
@@ -77,7 +77,7 @@ def compared_columns(text: str, columns: Columns) -> dict[int, tuple[str, str]]:
     """Return, for each parameter, the table and column that it is compared with, assigned to or inserted into."""
     from sqlglot import expressions as exp
 
-    tree = parsed(text)
+    tree = parse_sql(text)
     found: dict[int, tuple[str, str]] = {}
     for one in parameters(tree):
         number = number_of(one)
@@ -99,7 +99,7 @@ def limits(text: str) -> dict[int, str]:
     from sqlglot import expressions as exp
 
     found = {}
-    for one in parameters(parsed(text)):
+    for one in parameters(parse_sql(text)):
         if one.find_ancestor(exp.Limit, exp.Fetch) is not None:
             found[number_of(one)] = str(_ROWS)
         elif one.find_ancestor(exp.Offset) is not None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbdyno.base.json_types import JsonObject, TableRow
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 from dbdyno.rehearse.replay.turns import Replays, Turn, kept_at, words_of
 from dbdyno.stats.distributions import t_quantile
 from dbdyno.trace.proxy.replay import FASTEST
@@ -145,8 +145,8 @@ def _sentences(turns: Sequence[Turn], falls_behind_at: dict[str, float | None], 
     for side in _SIDES:
         own = [turn for turn in turns if turn.side == side]
         if failed := sum(turn.report["fails_now"] for turn in own):
-            words = f"{counted(failed, 'execution')} failed that did not fail in the capture"
-            found.append(f"On {names[side]}, {words}, in {counted(len(own), 'turn')}.")
+            words = f"{with_noun(failed, 'execution')} failed that did not fail in the capture"
+            found.append(f"On {names[side]}, {words}, in {with_noun(len(own), 'turn')}.")
     return found
 
 

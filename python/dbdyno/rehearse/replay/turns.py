@@ -18,15 +18,15 @@ from dbdyno.base.errors import TargetError, TraceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.keys.plan import key_plan
-from dbdyno.bench.postgres.replay_watch import watched
+from dbdyno.bench.postgres.replay_watch import watch_server
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.session import StopAsked
 from dbdyno.evidence.capture_keys import KeyPlan
-from dbdyno.evidence.captures import captured
+from dbdyno.evidence.captures import open_capture
 from dbdyno.rehearse.replay.copies import refuse_without_copies, replay_database, session_options
 from dbdyno.rehearse.request import ReplayRequest
 from dbdyno.rehearse.side import Side
-from dbdyno.trace.proxy.replay import FASTEST, Wanted, replaying
+from dbdyno.trace.proxy.replay import FASTEST, Wanted, run_replay
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,7 +115,10 @@ class Player:
         with replay_database(side, guardian, writes=self.writes) as database:
             keys = key_plan(database, self.messages, None, self.request.until_ns) if self.writes else KeyPlan()
             connection = _with_options(database, options)
-            with watched(database) as watch, replaying(self.run.path, connection, wanted, keys, self.messages) as it:
+            with (
+                watch_server(database) as watch,
+                run_replay(self.run.path, connection, wanted, keys, self.messages) as it,
+            ):
                 while not it.is_over():
                     if self.stop():
                         raise StopAsked
@@ -133,7 +136,7 @@ def open_player(
         TraceError: The run cannot be replayed.
         TargetError: A side cannot have the copies that a replay writes to.
     """
-    run = captured(request.capture)
+    run = open_capture(request.capture)
     player = Player(run, request, json.loads(_core.captured(request.messages or run.path)), show, stop)
     if player.writes:
         refuse_without_copies(sides)

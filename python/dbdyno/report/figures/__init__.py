@@ -54,7 +54,7 @@ from dbdyno.report.figures import (
     whatif,
 )
 from dbdyno.report.figures.base import Figure
-from dbdyno.report.figures.theme import NARROW, WIDE, Look, fitted
+from dbdyno.report.figures.theme import NARROW, WIDE, Look, fit_titles
 from dbdyno.report.files import write_whole
 
 __all__ = [
@@ -170,18 +170,18 @@ def _all_figures(model: Mapping[str, Any]) -> tuple[Figure, ...]:
     )
 
 
-def named(kind: str, data: Mapping[str, Any]) -> Figure | None:
+def figure_named(kind: str, data: Mapping[str, Any]) -> Figure | None:
     """Return the figure of this kind, or None; figures about cells depend on the families of metrics in the data."""
     return next((one for one in _all_figures(data) if one.name == kind), None)
 
 
-def drawn(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:
+def draw_figure(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:
     """Return a figure for a page, or None without data.
 
     The result has name, title, how to read the figure, and SVG for a wide page and for a phone.
     """
     if kind == machine.KIND:
-        return machine.drawn(dict(data))
+        return machine.draw_machine(dict(data))
     if kind == session_history.FIGURE.name:
         return _sessions(data)
     if (elsewhere := ELSEWHERE.get()) is not None:
@@ -190,7 +190,7 @@ def drawn(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:
 
     from dbdyno.report import svg
 
-    figure = named(kind, data)
+    figure = figure_named(kind, data)
     if figure is None:
         return None
     made = {"name": figure.name, "title": figure.title, "how": figure.how_to_read}
@@ -284,7 +284,7 @@ def encoded_figure(analysis: Mapping[str, Any], name: str, where: str = "figure"
 def _paper(chart: Any) -> dict[str, object]:
     spec: dict[str, object] = chart.to_dict(validate=False) | {"background": _PAPER, "padding": 16}
     head = spec.pop("title", None)
-    return fitted(spec) | ({"title": head} if head else {})
+    return fit_titles(spec) | ({"title": head} if head else {})
 
 
 def _encode(spec: dict[str, object], name: str) -> bytes:

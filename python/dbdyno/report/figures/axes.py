@@ -142,7 +142,7 @@ class Scale(TypedDict):
     nice: bool
 
 
-def labelled(ticks: Sequence[float], label: Label) -> Axis:
+def axis_labels(ticks: Sequence[float], label: Label) -> Axis:
     """Return the axis options that show exactly these ticks with these labels.
 
     The label is looked up by the nearest tick, because a scale may return 0.30000000000000004 for 0.3.
@@ -151,7 +151,7 @@ def labelled(ticks: Sequence[float], label: Label) -> Axis:
     return {"values": list(ticks), "labelExpr": "".join(near) + "''"}
 
 
-def padded(values: Iterable[float], fraction: float, *, log: bool) -> tuple[float, float]:
+def padded_range(values: Iterable[float], fraction: float, *, log: bool) -> tuple[float, float]:
     """Return the range of the values, extended by a fraction at both ends (`log`: as factors)."""
     given = [math.log(value) if log else value for value in values]
     low, high = min(given), max(given)

@@ -86,20 +86,20 @@ def y_title(words: str, look: Look) -> axes.Axis:
 def duration_axis(low: float, high: float, look: Look, *, most: int = 12) -> axes.Axis:
     """Return ticks and labels of a logarithmic time axis in ns."""
     ticks = axes.log_ticks(low, high, max(3, min(most, round(look.plot / LABEL_ROOM) - 1)))
-    return axes.labelled(ticks, axes.duration_label)
+    return axes.axis_labels(ticks, axes.duration_label)
 
 
 def ratio_domain(analysis: Analysis, ratios: list[float]) -> tuple[float, float]:
     """Return the range of a ratio axis: all the ratios, 1, and the band of differences too small to matter."""
     matters = reading.threshold(analysis) or 0.0
     given = [ratio for ratio in ratios if ratio > 0]
-    return axes.padded([*given, 1 + matters, 1 / (1 + matters)], 0.08, log=True)
+    return axes.padded_range([*given, 1 + matters, 1 / (1 + matters)], 0.08, log=True)
 
 
 def ratio_y(analysis: Analysis, ratios: list[float], look: Look, title: str, *, most: int = 7) -> Channel:
     """Return the options of a logarithmic axis of ratios, labelled as changes or as factors."""
     low, high = ratio_domain(analysis, ratios)
-    labels = axes.labelled(*axes.ratio_ticks(low, high, most))
+    labels = axes.axis_labels(*axes.ratio_ticks(low, high, most))
     return {
         "scale": {"type": "log", "domain": [low, high], "nice": False},
         "axis": {**y_title(title, look), **labels},
@@ -131,7 +131,7 @@ def dots_with_intervals(rows: Any, x: Any, y: Any, ends: tuple[Any, Any], colour
     ]
 
 
-def placed(**pixels: int | str) -> JsonObject:
+def fixed_position(**pixels: int | str) -> JsonObject:
     """Return encodings `x`, `y` at fixed positions in the frame: in pixels from its corner, or `width`."""
     import altair as alt
 
@@ -146,4 +146,4 @@ def ratio_sides(above: str, below: str) -> Any:
     mark = alt.Chart(data([{"words": f"↑ {above}   ↓ {below}"}])).mark_text(
         align="right", baseline="bottom", dy=-9, color=theme.SOFT, fontStyle="italic"
     )
-    return mark.encode(**placed(x="width", y=0), text=alt.Text("words:N"))
+    return mark.encode(**fixed_position(x="width", y=0), text=alt.Text("words:N"))

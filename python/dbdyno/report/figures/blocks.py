@@ -38,7 +38,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     points = _points(analysis)
     if not points:
         return None
-    low, high = axes.padded([point["at"] for point in points], 0.03, log=False)
+    low, high = axes.padded_range([point["at"] for point in points], 0.03, log=False)
     ticks = axes.seconds_ticks(max(low, 0), high, 5 if look.narrow else 10)
     panels = list(dict.fromkeys((point["metric"], point["arm"]) for point in points))
     height = look.height({1: 220, 2: 150, 3: 130}.get(len(panels), 96))
@@ -47,7 +47,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     for metric, arm in panels:
         named = {
             "title": "time since the start of the run",
-            **axes.labelled(ticks, axes.seconds_label),
+            **axes.axis_labels(ticks, axes.seconds_label),
         }
         bare = {"title": None, "labels": False, "ticks": False, "domain": False, "values": ticks}
         x = alt.X(

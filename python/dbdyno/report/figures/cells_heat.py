@@ -48,7 +48,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
             x=alt.X(
                 "low:Q",
                 scale=across,
-                axis={"title": "since the recording began", **axes.labelled(ticks, axes.seconds_label)},
+                axis={"title": "since the recording began", **axes.axis_labels(ticks, axes.seconds_label)},
             ),
             x2=alt.X2("high"),
             y=alt.Y("cell:N", sort=names, axis=shades.row_axis(names, look), scale={"domain": names}),

@@ -40,7 +40,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
             x=alt.X(
                 "from:Q",
                 scale={"domain": [0.5, rounds + 0.5], "nice": False, "zero": False},
-                axis={"title": "round", **axes.labelled(ticks, lambda v: f"{v:.0f}")},
+                axis={"title": "round", **axes.axis_labels(ticks, lambda v: f"{v:.0f}")},
             ),
             x2=alt.X2("to"),
             y=alt.Y(

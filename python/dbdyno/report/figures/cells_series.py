@@ -96,7 +96,7 @@ def _title(panel: dict[str, object], look: theme.Look) -> dict[str, object]:
 
 def _time_axis(ends: tuple[float, float], look: theme.Look) -> dict[str, object]:
     ticks = axes.seconds_ticks(*ends, 5 if look.narrow else 10)
-    return {"title": "time since the recording began", **axes.labelled(ticks, axes.seconds_label)}
+    return {"title": "time since the recording began", **axes.axis_labels(ticks, axes.seconds_label)}
 
 
 def _lines(panel: TableRow, ends: tuple[float, float], look: theme.Look, is_last: bool) -> Any:
@@ -107,7 +107,7 @@ def _lines(panel: TableRow, ends: tuple[float, float], look: theme.Look, is_last
     low, high = height_used([step["value"] for step in steps])
     ticks = axes.linear_ticks(low, high, 3)
     unit = panel.get("unit")
-    y_axis = {**base.y_title("", look), **axes.labelled(ticks, lambda v: shades.label(v, unit))}
+    y_axis = {**base.y_title("", look), **axes.axis_labels(ticks, lambda v: shades.label(v, unit))}
     colour = alt.Color(
         "cell:N",
         sort=names,

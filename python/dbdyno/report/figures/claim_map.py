@@ -55,18 +55,18 @@ def _chart(analysis: Analysis, points: list[_Point], published: list[TableRow], 
 
     names = list(dict.fromkeys(point["curve"] for point in points))
     places = sorted({point["x"] for point in points})
-    left, right = axes.padded(places, 0.04, log=True)
+    left, right = axes.padded_range(places, 0.04, log=True)
     ends = [end for point in points for end in (point["low"], point["high"])]
-    low, high = axes.padded([*ends, *(row["value"] for row in published)], 0.06, log=True)
+    low, high = axes.padded_range([*ends, *(row["value"] for row in published)], 0.06, log=True)
     words = {key: fmt.line(analysis.get(key) or "", 60) for key in ("parameter", "quantity")}
     ticks = axes.log_ticks(left, right, 5 if look.narrow else 9)
     across: base.Channel = {
         "scale": {"type": "log", "domain": [left, right], "nice": False},
-        "axis": {"title": words["parameter"], **axes.labelled(ticks, _label)},
+        "axis": {"title": words["parameter"], **axes.axis_labels(ticks, _label)},
     }
     upright: base.Channel = {
         "scale": {"type": "log", "domain": [low, high], "nice": False},
-        "axis": {**base.y_title(words["quantity"], look), **axes.labelled(axes.log_ticks(low, high, 7), _label)},
+        "axis": {**base.y_title(words["quantity"], look), **axes.axis_labels(axes.log_ticks(low, high, 7), _label)},
     }
     palette = [theme.BASELINE, *theme.OTHERS]
     colour = alt.Color(

@@ -21,7 +21,7 @@ def axis(from_us: float, to_us: float, *, narrow: bool) -> axes.Axis:
     low, high = from_us / 1e6, to_us / 1e6
     found, step = ticks(low, high, most_ticks(narrow=narrow))
     words = {tick: label(tick, step) for tick in found}
-    return {"title": title(from_us, to_us), **axes.labelled(found, lambda tick: words[tick])}
+    return {"title": title(from_us, to_us), **axes.axis_labels(found, lambda tick: words[tick])}
 
 
 def most_ticks(*, narrow: bool) -> int:

@@ -55,7 +55,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         axis={
             "title": f"difference {reading.basis(analysis)}",
             "grid": True,
-            **axes.labelled(ticks, axes.duration_label),
+            **axes.axis_labels(ticks, axes.duration_label),
         },
     )
     y = alt.Y(

@@ -37,7 +37,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         scale={"domain": [left, 1 + (1 - left) * 0.02], "nice": False},
         axis={
             "title": "hit ratio of the statement",
-            **axes.labelled(ticks, axes.percent_label),
+            **axes.axis_labels(ticks, axes.percent_label),
         },
     )
     y = alt.Y(

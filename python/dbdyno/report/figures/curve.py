@@ -139,7 +139,7 @@ def _legend(frame: list[_Curve], look: theme.Look) -> list[Any]:
         text = alt.Chart(base.data([{"words": f"● {words}"}]))
         marks.append(
             text.mark_text(align="left", baseline="top", color=curve.colours[0], fontWeight=600).encode(
-                **base.placed(x=10, y=8 + 17 * at), text=alt.Text("words:N")
+                **base.fixed_position(x=10, y=8 + 17 * at), text=alt.Text("words:N")
             )
         )
     return marks
@@ -200,10 +200,10 @@ def _above(above: list[_Above], x: Any, look: theme.Look) -> list[Any]:
     return [
         alt.Chart(base.data(above))
         .mark_point(shape="triangle-up", filled=True, size=22, opacity=0.5)
-        .encode(x=x, color=alt.Color("colour:N", scale=None), **base.placed(y=3)),
+        .encode(x=x, color=alt.Color("colour:N", scale=None), **base.fixed_position(y=3)),
         alt.Chart(base.data([{"words": words}]))
         .mark_text(align="right", baseline="bottom", dy=-9)
-        .encode(**base.placed(x="width", y=0), text=alt.Text("words:N")),
+        .encode(**base.fixed_position(x="width", y=0), text=alt.Text("words:N")),
     ]
 
 
@@ -222,13 +222,13 @@ def _x_axis(given: Any, width: float, look: theme.Look) -> axes.Axis:
 
     label = fmt.line(given or "redo written since the last commit", 60)
     ticks = axes.linear_ticks(0, width, 4 if look.narrow else 9, base=2)
-    return {"title": label, **axes.labelled(ticks, axes.size_label)}
+    return {"title": label, **axes.axis_labels(ticks, axes.size_label)}
 
 
 def _y_axis(top: float, look: theme.Look) -> Any:
 
     ticks = axes.linear_ticks(0, top, 6)
-    return {**base.y_title("time of the commit", look), **axes.labelled(ticks, axes.duration_label)}
+    return {**base.y_title("time of the commit", look), **axes.axis_labels(ticks, axes.duration_label)}
 
 
 FIGURE = base.Figure(

@@ -27,7 +27,7 @@ def lines(model: Mapping[str, Any], width: int) -> list[Text]:
             if (x := fmt.number(entry.get("redo_bytes"))) is not None
             and (y := fmt.number(entry.get("median_ns"))) is not None
         ]
-        chart = characters.bars(characters.squeezed([y for _, y in bins], width - 14), _BARS)
+        chart = characters.bars(characters.thin_values([y for _, y in bins], width - 14), _BARS)
         if not chart:
             continue
         if len(curves) > 1:

@@ -168,7 +168,7 @@ def _share_axis(steps: list[_Step], look: theme.Look) -> Any:
     ticks = axes.linear_ticks(0, max(step["share"] for step in steps), 5)
     return {
         **base.y_title("share of operations per bucket", look),
-        **axes.labelled(ticks, axes.percent_label),
+        **axes.axis_labels(ticks, axes.percent_label),
     }
 
 

@@ -26,7 +26,7 @@ class _Phase(TypedDict):
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """Return the chart, or None without a round of overwriting."""
-    phases = [one for one in reading.listed(_Phase, analysis, "phases") if one.get("phase") in PHASES]
+    phases = [one for one in reading.list_of(_Phase, analysis, "phases") if one.get("phase") in PHASES]
     times = [one for one in reading.entries(analysis, "times") if one.get("phase") in PHASES]
     if analysis.get("kind") != "flash" or not times or not any(one.get("phase") == "overwrite" for one in phases):
         return None
@@ -34,7 +34,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     ticks = axes.seconds_ticks(0, end, 4 if look.narrow else 9)
     across = {"domain": [0, end], "nice": False, "zero": False}
     bare = {"title": None, "labels": False, "ticks": False, "domain": False, "values": ticks}
-    label = {"title": "time since the first request", **axes.labelled(ticks, axes.seconds_label)}
+    label = {"title": "time since the first request", **axes.axis_labels(ticks, axes.seconds_label)}
     rates = _rates(phases, {"scale": across, "axis": bare}, look)
     return theme.finish(
         views.vconcat(rates, _latency(times, {"scale": across, "axis": label}, look), spacing=22),
@@ -55,7 +55,7 @@ def _rates(phases: list[_Phase], across: base.Channel, look: theme.Look) -> Any:
     import altair as alt
 
     top = max(one["per_s"] for one in phases) * 1.08
-    labels = axes.labelled(axes.linear_ticks(0, top, 4), lambda value: fmt.significant(value, 3))
+    labels = axes.axis_labels(axes.linear_ticks(0, top, 4), lambda value: fmt.significant(value, 3))
     y = alt.Y("per_s:Q", scale={"domain": [0, top], "nice": False}, axis={**base.y_title("per second", look), **labels})
     rows = [
         {
@@ -78,8 +78,8 @@ def _latency(times: list[TableRow], across: base.Channel, look: theme.Look) -> A
     import altair as alt
 
     values = [one[name] for one in times for name, *_ in LINES if one[name] > 0]
-    low, high = axes.padded(values, 0.05, log=True)
-    ticks = axes.labelled(axes.log_ticks(low, high, 6), axes.duration_label)
+    low, high = axes.padded_range(values, 0.05, log=True)
+    ticks = axes.axis_labels(axes.log_ticks(low, high, 6), axes.duration_label)
     scale = {"type": "log", "domain": [low, high], "nice": False}
     y = alt.Y("ns:Q", scale=scale, axis={**base.y_title("latency: median, p99, slowest", look), **ticks})
     layers = []

@@ -50,7 +50,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """Return the chart, or None without plans."""
     import altair as alt
 
-    sides = [reading.listed(_Node, analysis, side) for side in ("written", "executed")]
+    sides = [reading.list_of(_Node, analysis, side) for side in ("written", "executed")]
     if not all(sides):
         return None
     width = look.width - 30

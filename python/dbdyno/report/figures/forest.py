@@ -25,9 +25,9 @@ def layers(rows: Sequence[Ratio], title: str, look: theme.Look) -> Any:
     """Return the chart of these rows, with a line for no change."""
     import altair as alt
 
-    low, high = axes.padded([1.0, *(end for r in rows for end in (r["low"], r["high"]))], 0.06, log=True)
+    low, high = axes.padded_range([1.0, *(end for r in rows for end in (r["low"], r["high"]))], 0.06, log=True)
     ticks, label = axes.ratio_ticks(low, high, 5 if look.narrow else 9)
-    x_axis = {"title": title, "grid": True, **axes.labelled(ticks, label)}
+    x_axis = {"title": title, "grid": True, **axes.axis_labels(ticks, label)}
     x: base.Channel = {
         "scale": {"type": "log", "domain": [low, high], "nice": False},
         "axis": x_axis,

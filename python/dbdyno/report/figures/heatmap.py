@@ -60,7 +60,7 @@ def _panel(name: str, cells: list[_Shaded], frame: _Frame, is_last: bool) -> Any
     ticks = axes.seconds_ticks(*frame.ends, 5 if look.narrow else 10)
     below = {
         "title": "time since the start of the run",
-        **axes.labelled(ticks, axes.seconds_label),
+        **axes.axis_labels(ticks, axes.seconds_label),
     }
     beside = {
         "grid": True,
@@ -140,7 +140,7 @@ def _legend(levels: list[int], look: theme.Look) -> Any:
         "symbolStrokeWidth": 0,
         "columns": 4 if look.narrow else 8,
         "columnPadding": 10,
-        "labelExpr": axes.labelled(list(named), named.__getitem__)["labelExpr"],
+        "labelExpr": axes.axis_labels(list(named), named.__getitem__)["labelExpr"],
     }
 
 

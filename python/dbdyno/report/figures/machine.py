@@ -131,7 +131,7 @@ def _words(node: Node) -> str:
     return f"{node.name}  {node.text}" if node.text else node.name
 
 
-def drawn(model: Analysis) -> dict[str, str]:
+def draw_machine(model: Analysis) -> dict[str, str]:
     """Return the machine for a page: one drawing for all widths."""
     how = "The database is at the top; each part stands on those below it."
     return {"name": KIND, "title": "", "how": how, "wide": svg(model), "narrow": ""}

@@ -59,9 +59,9 @@ _Bar = TypedDict("_Bar", {"lane": str, "from": float, "to": float, "kind": str, 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """Return the chart, or None if no chunk has a known time."""
-    attempts = reading.listed(_Attempt, analysis, "attempts")
+    attempts = reading.list_of(_Attempt, analysis, "attempts")
     chunks = [
-        one for one in reading.listed(_Chunk, analysis, "chunks") if one["ended_ns"] and one["worker"] is not None
+        one for one in reading.list_of(_Chunk, analysis, "chunks") if one["ended_ns"] and one["worker"] is not None
     ]
     if not attempts or not chunks:
         return None
@@ -152,7 +152,7 @@ def _panel(title: str, attempt: _Attempt, bars: list[_Bar], scale: Any, titled: 
         alt.Chart(base.data(bars), width=look.plot, height=LANE * len(lanes))
         .mark_rect(stroke=theme.PAPER, strokeWidth=1, aria=len(bars) <= 400)
         .encode(
-            x=alt.X("from:Q", scale=x_scale, axis={"title": words, **axes.labelled(ticks, axes.seconds_label)}),
+            x=alt.X("from:Q", scale=x_scale, axis={"title": words, **axes.axis_labels(ticks, axes.seconds_label)}),
             x2=alt.X2("to"),
             y=alt.Y(
                 "lane:N",

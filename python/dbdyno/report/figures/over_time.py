@@ -43,7 +43,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     charts = []
     for measure in panels:
         mine = [point for point in points if point["measure"] == measure]
-        label = {"title": "time since the start of the run", **axes.labelled(ticks, axes.seconds_label)}
+        label = {"title": "time since the start of the run", **axes.axis_labels(ticks, axes.seconds_label)}
         bare = {"title": None, "labels": False, "ticks": False, "domain": False, "values": ticks}
         x = alt.X(
             "at:Q",
@@ -66,7 +66,7 @@ def _panel(points: list[_Point], measure: str, x: Any, colour: Any, look: theme.
     y = alt.Y(
         "value:Q",
         scale={"domain": [0, top * 1.08], "nice": False},
-        axis={**base.y_title(measure, look), **axes.labelled(ticks, label)},
+        axis={**base.y_title(measure, look), **axes.axis_labels(ticks, label)},
     )
     chart = alt.Chart(base.data(points))
     bars = chart.mark_rule(strokeWidth=2.4, strokeCap="round").encode(x=x, x2=alt.X2("until"), y=y, color=colour)

@@ -83,7 +83,7 @@ def _points(analysis: Analysis) -> list[_Point]:
 
 def _x_scale(points: list[_Point]) -> Any:
 
-    low, high = axes.padded([point["x"] for point in points], 0.02, log=False)
+    low, high = axes.padded_range([point["x"] for point in points], 0.02, log=False)
     return {"domain": [low, high], "nice": False, "zero": False}
 
 
@@ -98,7 +98,7 @@ def _quantile_axis(points: list[_Point], look: theme.Look) -> Any:
     return {
         "title": "quantile of latency: fast operations left, slow ones right",
         "grid": True,
-        **axes.labelled(ticks, places.__getitem__),
+        **axes.axis_labels(ticks, places.__getitem__),
     }
 
 

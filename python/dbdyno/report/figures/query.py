@@ -26,7 +26,7 @@ class Point(TypedDict):
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """Return the chart, or None for fewer than two points."""
-    points = reading.listed(Point, analysis, "points")
+    points = reading.list_of(Point, analysis, "points")
     if len(points) < 2:
         return None
     chart = _bars(analysis, points, look) if analysis.get("form") == "bars" else _lines(analysis, points, look)
@@ -37,7 +37,7 @@ def _value_axis(analysis: Analysis, points: list[Point], look: theme.Look) -> tu
     """Return the range of the vertical axis and its options; it begins at 0 unless values are below that."""
     values = [one["y"] for one in points]
     low, high = min(0.0, *values), max(0.0, *values) or 1.0
-    ticks = axes.labelled(axes.linear_ticks(low, high, 4), lambda value: fmt.significant(value, 4))
+    ticks = axes.axis_labels(axes.linear_ticks(low, high, 4), lambda value: fmt.significant(value, 4))
     return (low, high * 1.04), {**base.y_title(fmt.line(analysis.get("y") or "", 40), look), **ticks}
 
 
@@ -48,7 +48,9 @@ def _lines(analysis: Analysis, points: list[Point], look: theme.Look) -> Any:
     if analysis.get("form") == "clock":
         below: axes.Axis = clock.axis(low * 1e6, high * 1e6, narrow=look.narrow)
     else:
-        ticks = axes.labelled(axes.linear_ticks(low, high, 4 if look.narrow else 8), lambda at: fmt.significant(at, 4))
+        ticks = axes.axis_labels(
+            axes.linear_ticks(low, high, 4 if look.narrow else 8), lambda at: fmt.significant(at, 4)
+        )
         below = {"title": fmt.line(analysis.get("x") or "", 40), **ticks}
     span, beside = _value_axis(analysis, points, look)
     names = list(dict.fromkeys(one["name"] for one in points))
@@ -76,7 +78,7 @@ def _bars(analysis: Analysis, points: list[Point], look: theme.Look) -> Any:
         {"row": f"{at + 1}. {fmt.line(one['name'], _LABEL_MOST)}", "y": one["y"], "zero": 0.0}
         for at, one in enumerate(shown)
     ]
-    ticks = axes.labelled(axes.linear_ticks(*span, 3 if look.narrow else 6), lambda value: fmt.significant(value, 4))
+    ticks = axes.axis_labels(axes.linear_ticks(*span, 3 if look.narrow else 6), lambda value: fmt.significant(value, 4))
     order = [str(row["row"]) for row in rows]
     beside = {
         "title": None,

@@ -29,12 +29,12 @@ def axis(column: str, low: float, high: float, log: bool, most: int = 8) -> axes
     """Return the options of an axis with ticks in the unit of the column."""
     ticks = axes.log_ticks(low, high, most) if log else axes.linear_ticks(low, high, most)
     words = f"{column}, logarithmic" if log else column
-    return {"title": words, **axes.labelled(ticks, label_of(column))}
+    return {"title": words, **axes.axis_labels(ticks, label_of(column))}
 
 
 def scale(low: float, high: float, log: bool) -> axes.Scale:
     """Return a scale over a slightly extended range."""
-    first, last = axes.padded((low, high), 0.03, log=log)
+    first, last = axes.padded_range((low, high), 0.03, log=log)
     return {"type": "log" if log else "linear", "domain": [first, last], "nice": False}
 
 

@@ -43,12 +43,12 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     import altair as alt
 
     at = reading.dig(analysis, "at_us") or []
-    classes = ordered(reading.listed(Class, analysis, "classes"))
+    classes = order_classes(reading.list_of(Class, analysis, "classes"))
     if not at or not classes:
         return None
     width = float(reading.dig(analysis, "width_us") or 1) / 1e6
     low, high = (float(reading.dig(analysis, name)) / 1e6 for name in ("from_us", "to_us"))
-    events = [one for one in reading.listed(Event, analysis, "events") if one["kind"] in LANES][:EVENTS_MOST]
+    events = [one for one in reading.list_of(Event, analysis, "events") if one["kind"] in LANES][:EVENTS_MOST]
     below = clock.axis(low * 1e6, high * 1e6, narrow=look.narrow)
     scale = {"domain": [low, high], "nice": False, "zero": False, "clamp": True}
     rectangles, highest = bars(at, classes, width)
@@ -57,7 +57,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     top = max(highest, 0.001)
     y_axis = {
         **base.y_title("active sessions", look),
-        **axes.labelled(axes.linear_ticks(0, top * 1.05, 4), lambda value: f"{value:.4g}"),
+        **axes.axis_labels(axes.linear_ticks(0, top * 1.05, 4), lambda value: f"{value:.4g}"),
     }
     stack = (
         alt.Chart(base.data(rectangles), width=look.plot, height=look.height(210))
@@ -80,7 +80,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(views.vconcat(*panels, spacing=10), FIGURE.title, FIGURE.how_to_read, look)
 
 
-def ordered(classes: list[Class]) -> list[Class]:
+def order_classes(classes: list[Class]) -> list[Class]:
     """Return the classes from the bottom of the stack to its top."""
     first = [one for one in classes if one["name"] in FIRST]
     return first + [one for one in classes if one["name"] not in FIRST]

@@ -52,13 +52,13 @@ class _Frame:
 def svg(analysis: Analysis, look: theme.Look, label: str) -> str | None:
     """Return the figure as one `<svg>` element, or None if no session was active; `label` is for a screen reader."""
     at = reading.dig(analysis, "at_us") or []
-    classes = session_history.ordered(reading.listed(Class, analysis, "classes"))
+    classes = session_history.order_classes(reading.list_of(Class, analysis, "classes"))
     if not at or not classes:
         return None
     low, high = (float(reading.dig(analysis, name)) / 1e6 for name in ("from_us", "to_us"))
     bars, highest = session_history.bars(at, classes, float(reading.dig(analysis, "width_us") or 1) / 1e6)
     frame = _Frame(look, low, high, max(highest, 0.001) * 1.05)
-    events = [one for one in reading.listed(Event, analysis, "events") if one["kind"] in LANES]
+    events = [one for one in reading.list_of(Event, analysis, "events") if one["kind"] in LANES]
     events = events[: session_history.EVENTS_MOST]
     kinds = [kind for kind in LANES if any(one["kind"] == kind for one in events)]
     names = [one["name"] for one in classes]

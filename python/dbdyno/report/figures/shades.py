@@ -53,7 +53,7 @@ class Scale:
             "columns": 4 if look.narrow else columns,
             "columnPadding": 10,
             "values": levels,
-            "labelExpr": axes.labelled(list(named), named.__getitem__)["labelExpr"],
+            "labelExpr": axes.axis_labels(list(named), named.__getitem__)["labelExpr"],
         }
         return alt.Color("level:O", scale=self._shades(), legend=legend)
 

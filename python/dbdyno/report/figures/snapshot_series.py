@@ -50,14 +50,14 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     import altair as alt
 
     at = reading.dig(analysis, "series", "at_us") or []
-    known = {m["name"]: m for m in reading.listed(_Metric, analysis, "series", "metrics")}
+    known = {m["name"]: m for m in reading.list_of(_Metric, analysis, "series", "metrics")}
     shown = [known[n] for n in SHOWN if n in known and sum(bool(v) for v in known[n]["values"]) > 0]
     if len(at) < 3 or not shown:
         return None
     begun = reading.dig(analysis, "series", "from_us") or [_start(analysis, at), *at[:-1]]
     periods = _periods(analysis, begun, at)
     place, ends, below = _clock(periods, look)
-    events = reading.listed(session_history.Event, analysis, "series", "events")[: session_history.EVENTS_MOST]
+    events = reading.list_of(session_history.Event, analysis, "series", "events")[: session_history.EVENTS_MOST]
     scale = {"domain": ends, "nice": False, "zero": False, "clamp": True}
     names = [one["name"] for one in periods]
     colours = {"domain": names, "range": [theme.OTHERS[1], theme.OTHERS[0]][: len(names)]}
@@ -98,7 +98,7 @@ def _start(analysis: Analysis, at: list[Any]) -> float:
 
 def _periods(analysis: Analysis, begun: list[Any], at: list[Any]) -> list[_Period]:
     """Return the periods that are drawn: one without a name, or two."""
-    given = reading.listed(_Period, analysis, "series", "periods")
+    given = reading.list_of(_Period, analysis, "series", "periods")
     return given or [{"name": "", "from_us": begun[0], "to_us": at[-1], "points": len(at)}]
 
 
@@ -128,13 +128,16 @@ def _clock(periods: list[_Period], look: theme.Look) -> tuple[Place, tuple[float
     return (
         place,
         (low / 1e6, place(high)),
-        {"title": title, **axes.labelled(sorted(words), lambda at: words[min(words, key=lambda tick: abs(tick - at))])},
+        {
+            "title": title,
+            **axes.axis_labels(sorted(words), lambda at: words[min(words, key=lambda tick: abs(tick - at))]),
+        },
     )
 
 
 def _ticks(metric: _Metric, top: float) -> axes.Axis:
     label = _LABELS.get(str(metric.get("unit")), lambda value: fmt.significant(value, 3))
-    return axes.labelled([0, top / 2, top], label)
+    return axes.axis_labels([0, top / 2, top], label)
 
 
 def _points(metric: _Metric, begun: list[float], at: list[float], periods: list[_Period], place: Place) -> list[_Bar]:

@@ -116,11 +116,11 @@ def _panel(points: list[_Point], what: str, look: theme.Look, title: str, names:
         ends = [end for point in points for end in (point["time_low"], point["time_high"]) if end is not None]
     else:
         ends = [end for point in points for end in (point["rate_low"], point["rate_high"])]
-    low, high = axes.padded(ends, 0.06, log=True)
+    low, high = axes.padded_range(ends, 0.06, log=True)
     label = axes.duration_label if what == "time" else _rate_label
     upright: base.Channel = {
         "scale": {"type": "log", "domain": [low, high], "nice": False},
-        "axis": {**base.y_title(title, look), **axes.labelled(axes.log_ticks(low, high, 7), label)},
+        "axis": {**base.y_title(title, look), **axes.axis_labels(axes.log_ticks(low, high, 7), label)},
     }
     return _Panel(points, what, upright, names)
 
@@ -130,10 +130,10 @@ def _chart(panel: _Panel, points: list[_Point], title: str | None, look: theme.L
     import altair as alt
 
     places = sorted({point["x"] for point in points})
-    low, high = axes.padded(places, 0.04, log=not words)
+    low, high = axes.padded_range(places, 0.04, log=not words)
     most = 6 if look.narrow else 14
     ticks = places if words or len(places) <= most else axes.log_ticks(low, high, most)
-    named = {"title": title, **axes.labelled(ticks, lambda x: words[int(x) - 1] if words else f"{x:g}")}
+    named = {"title": title, **axes.axis_labels(ticks, lambda x: words[int(x) - 1] if words else f"{x:g}")}
     if title is None:
         named |= {"labels": False}
     scale = {"type": "linear"} if words else {"type": "log", "base": 2}

@@ -41,7 +41,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         scale={"type": "log", "domain": [rarest, 1], "nice": False},
         axis={
             **base.y_title("slower than this: 1 operation in …", look),
-            **axes.labelled(axes.log_ticks(rarest, 1, 8), _one_in),
+            **axes.axis_labels(axes.log_ticks(rarest, 1, 8), _one_in),
         },
     )
     colour = base.arm_colour(analysis, shown, look, offset=base.LEGEND_OVER_TITLE)

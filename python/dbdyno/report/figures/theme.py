@@ -137,7 +137,7 @@ def finish(chart: Any, title: str, how_to_read: str, look: Look) -> Any:
     return chart
 
 
-def fitted(spec: JsonObject) -> dict[str, object]:
+def fit_titles(spec: JsonObject) -> dict[str, object]:
     """Return a chart's specification with the titles of axes and panels broken into lines that fit its width.
 
     A browser clips what extends beyond the drawing. The width of a line is estimated from the font size: fonts differ,

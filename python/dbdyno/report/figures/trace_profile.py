@@ -54,7 +54,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """Return the chart, or None without `profile`."""
     import altair as alt
 
-    lines = reading.listed(_Line, analysis, "profile", "rows")[:MOST]
+    lines = reading.list_of(_Line, analysis, "profile", "rows")[:MOST]
     if not lines:
         return None
     bars = [_bar(at, line) for at, line in enumerate(lines)]
@@ -83,7 +83,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         axis={
             "title": "time",
             "grid": True,
-            **axes.labelled(ticks, lambda s: axes.duration_label(s * 1e9)),
+            **axes.axis_labels(ticks, lambda s: axes.duration_label(s * 1e9)),
         },
     )
     chart = alt.Chart(base.data(bars))
@@ -160,7 +160,7 @@ def _skew(cells: list[_Cell], order: list[str], width: int, height: Any) -> Any:
     high = max(cell["high"] for cell in cells)
     ticks = [10.0**at for at in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
     every = max(1, -(-len(ticks) * 58 // width))
-    axis = {"title": "length of a wait", **axes.labelled(ticks[::every], axes.duration_label)}
+    axis = {"title": "length of a wait", **axes.axis_labels(ticks[::every], axes.duration_label)}
     return (
         alt.Chart(base.data(cells), width=width, height=height)
         .mark_rect(aria=True, stroke=theme.PAPER)

@@ -43,9 +43,9 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     panels = []
     for session, part in zip(sessions, parts, strict=True):
         is_last = session is sessions[-1]
-        below = {"title": "time since the beginning", **axes.labelled(ticks, axes.seconds_label)}
+        below = {"title": "time since the beginning", **axes.axis_labels(ticks, axes.seconds_label)}
         name = fmt.line(session.get("name") or f"session {session.get('session')}", 40)
-        y_axis = {**base.y_title("", look), **axes.labelled([0, 0.5, 1.0], axes.percent_label)}
+        y_axis = {**base.y_title("", look), **axes.axis_labels([0, 0.5, 1.0], axes.percent_label)}
         panels.append(
             alt.Chart(
                 base.data(part),

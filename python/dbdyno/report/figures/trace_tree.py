@@ -29,7 +29,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     x = alt.X(
         "from:Q",
         scale={"domain": [0, whole], "nice": False},
-        axis={"title": "time, inclusive", "orient": "top", **axes.labelled(ticks, axes.duration_label)},
+        axis={"title": "time, inclusive", "orient": "top", **axes.axis_labels(ticks, axes.duration_label)},
     )
     y = alt.Y("level:O", axis=None, scale={"domain": list(range(deepest + 1)), "paddingInner": 0.04})
     chart = alt.Chart(base.data(boxes))

@@ -58,8 +58,8 @@ class _Run(TypedDict, total=False):
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """Return the chart, or None for fewer than three runs."""
-    runs = reading.listed(_Run, analysis, "runs")
-    arms = reading.listed(_Arm, analysis, "arms")[:PANELS_MOST]
+    runs = reading.list_of(_Run, analysis, "runs")
+    arms = reading.list_of(_Arm, analysis, "arms")[:PANELS_MOST]
     panels = [(arm, points) for arm in arms if len(points := _points(runs, arm)) >= 3]
     if analysis.get("kind") != "trend" or not panels:
         return None
@@ -85,14 +85,14 @@ def _panel(
     import altair as alt
 
     count, days = across
-    low, high = axes.padded([end for point in points for end in (point["low"], point["high"])], 0.08, log=False)
+    low, high = axes.padded_range([end for point in points for end in (point["low"], point["high"])], 0.08, log=False)
     ticks = axes.linear_ticks(low, high, 4)
     bare = {"title": None, "labels": False, "ticks": False, "domain": False, "grid": False}
     x_scale = {"domain": [-0.5, count - 0.5], "nice": False, "zero": False}
     x = alt.X("at:Q", scale=x_scale, axis=bare if days is None else days)
     y_scale = {"domain": [low, high], "nice": False, "zero": False}
     against = f" to {fmt.line(arm.get('base') or '', 20)}" if arm.get("base") else ""
-    y_axis = {**base.y_title(fmt.line(arm.get("name") or "", 30) + against, look), **axes.labelled(ticks, label)}
+    y_axis = {**base.y_title(fmt.line(arm.get("name") or "", 30) + against, look), **axes.axis_labels(ticks, label)}
     y = alt.Y("value:Q", scale=y_scale, axis=y_axis)
     levels = alt.Chart(base.data(_levels(points, [int(one["run"]) for one in arm.get("changes") or []], count)))
     begun = [
@@ -162,7 +162,7 @@ def _days(runs: list[_Run], look: theme.Look) -> dict[str, object]:
     part, title = slice(0, 10), "runs in order of time"
     if len(days) == 1:
         part, title = slice(11, 16), f"runs of {days.pop()} in order of time (UTC)"
-    return {"title": title, "grid": False, **axes.labelled(shown, lambda at: moments[at][part])}
+    return {"title": title, "grid": False, **axes.axis_labels(shown, lambda at: moments[at][part])}
 
 
 FIGURE = base.Figure(

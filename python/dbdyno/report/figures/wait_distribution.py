@@ -57,7 +57,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
                 y=alt.Y(
                     "zero:Q",
                     scale={"domain": [0, max(bar["share"] for bar in bars) or 1], "nice": False},
-                    axis={**base.y_title(title, look), **axes.labelled(ticks, axes.percent_label)},
+                    axis={**base.y_title(title, look), **axes.axis_labels(ticks, axes.percent_label)},
                 ),
                 y2=alt.Y2("share"),
                 description=alt.Description("tip:N"),

@@ -32,13 +32,13 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         for row in given
     ]
     ends = axes.spread(0.0, max((end - start) / 1e9, 1e-6))
-    low, high = axes.padded([point["ns"] for point in points], 0.06, log=True)
+    low, high = axes.padded_range([point["ns"] for point in points], 0.06, log=True)
     x = alt.X(
         "at:Q",
         scale={"domain": ends, "nice": False, "zero": False},
         axis={
             "title": "time since the first wait",
-            **axes.labelled(axes.seconds_ticks(*ends, 5 if look.narrow else 10), axes.seconds_label),
+            **axes.axis_labels(axes.seconds_ticks(*ends, 5 if look.narrow else 10), axes.seconds_label),
         },
     )
     y = alt.Y(

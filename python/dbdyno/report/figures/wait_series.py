@@ -29,7 +29,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     ends = (0.0, (rows[-1]["at_ns"] - start) / 1e9 + every)
     ticks = axes.seconds_ticks(*ends, 5 if look.narrow else 10)
     x_scale = {"domain": ends, "nice": False, "zero": False}
-    below = {"title": "time since the first wait", **axes.labelled(ticks, axes.seconds_label)}
+    below = {"title": "time since the first wait", **axes.axis_labels(ticks, axes.seconds_label)}
     points = [
         {
             "at": (row["at_ns"] - start) / 1e9 + every / 2,
@@ -40,7 +40,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         for row in rows
         for name, key, _ in LINES
     ]
-    low, high = axes.padded([point["ns"] for point in points], 0.05, log=True)
+    low, high = axes.padded_range([point["ns"] for point in points], 0.05, log=True)
     names = [name for name, _, _ in LINES]
     colour = alt.Color(
         "line:N",
@@ -82,7 +82,7 @@ def _counts(rows: list[TableRow], start: int, every: float, x: Any, look: theme.
         for row in rows
     ]
     most = max(bar["count"] for bar in bars)
-    axis = {**base.y_title("waits per interval", look), **axes.labelled(axes.linear_ticks(0, most, 3), fmt.count)}
+    axis = {**base.y_title("waits per interval", look), **axes.axis_labels(axes.linear_ticks(0, most, 3), fmt.count)}
     return (
         alt.Chart(base.data(bars), width=look.plot, height=look.height(80))
         .mark_rect(color=theme.BASELINE, aria=True)

@@ -38,7 +38,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         scale={"domain": [0, end], "nice": False},
         axis={
             "title": "share of session time",
-            **axes.labelled(axes.linear_ticks(0, end, 5), axes.percent_label),
+            **axes.axis_labels(axes.linear_ticks(0, end, 5), axes.percent_label),
         },
     )
     y = alt.Y(
@@ -73,7 +73,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     names = (
         alt.Chart(base.data([{"arm": arm} for arm in arms]))
         .mark_text(align="left", baseline="bottom", color=theme.INK, dy=-17, fontWeight=600)
-        .encode(**base.placed(x=0), y=y, text=alt.Text("arm:N"))
+        .encode(**base.fixed_position(x=0), y=y, text=alt.Text("arm:N"))
     )
     layered = views.layer(bars, inside, names, width=look.width - 30, height=alt.Step(58))
     return theme.finish(layered, FIGURE.title, FIGURE.how_to_read, look)

@@ -70,7 +70,7 @@ def analysis_of(run: Run) -> Model:
         {"code": "torn part", "text": text, "next": "it is left out; the other blocks count"}
         for text in dict.fromkeys(broken)
     ]
-    found: Model = cleaned(model)
+    found: Model = json_model(model)
     return found
 
 
@@ -105,7 +105,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
         found = [gate for gate in found if not gate.arm]
     without = gates.withheld(found, measures, judge)
     if comparisons:
-        judged(model, measures, latencies, comparisons, headline_of(run), without)
+        judge_arms(model, measures, latencies, comparisons, headline_of(run), without)
     _of_its_kind(model, connection, measures, run)
     if run.manifest.study and kind in ("experiment", "sweep"):
         model["verdict"]["sentences"] += resources.sentences(model, measures)
@@ -116,7 +116,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
     model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures, in_virtual_time(run))
     model["warnings"] += volumes.warnings(model.get("volumes", []))
     model["warnings"] += operational.warnings(model["laws"])
-    model["warnings"] += failed_calls.differing(measures, failures, judge["threshold"])
+    model["warnings"] += failed_calls.differing_failures(measures, failures, judge["threshold"])
     return model
 
 
@@ -246,14 +246,14 @@ def _gate_input(
         connection,
         codes,
         model["run"],
-        judging(run),
+        verdict_rules(run),
         str(model["kind"]),
         min(usable, default=len(measures.arms[0].blocks)),
         in_virtual_time(run),
     )
 
 
-def judged(
+def judge_arms(
     model: Model,
     measures: Measures,
     latencies: pictures.Latencies,
@@ -299,7 +299,7 @@ def compare_arm(measures: Measures, arm: int, judge: Judging, run: RunRow) -> li
         n = min(len(values[base]), len(values[arm]))
         comparisons.append(
             compare_metric(
-                timed(metric, operation),
+                metric_with_operation(metric, operation),
                 values[base][:n],
                 values[arm][:n],
                 level=judge["level"],
@@ -310,7 +310,7 @@ def compare_arm(measures: Measures, arm: int, judge: Judging, run: RunRow) -> li
     return comparisons
 
 
-def timed(metric: Metric, operation: str) -> Metric:
+def metric_with_operation(metric: Metric, operation: str) -> Metric:
     """Return the metric with the operation in its label, unless the operation is a whole transaction."""
     if operation == "transaction":
         return metric
@@ -325,7 +325,7 @@ def headline_of(run: Run) -> str:
     return str(chosen or default_headline("open" if is_open(run) else "closed"))
 
 
-def judging(run: Run) -> Judging:
+def verdict_rules(run: Run) -> Judging:
     """Return the rules of the verdict of a run, with its headline metric filled in."""
     given: Judging = run.manifest.plan["judge"]
     return {**given, "headline": headline_of(run)}
@@ -376,7 +376,7 @@ def _classical(latencies: pictures.Latencies, measures: Measures) -> list[TestRo
     return rows
 
 
-def cleaned(model: Model) -> Model:
+def json_model(model: Model) -> Model:
     """Return the model as JSON values."""
     return cast("Model", {key: clean(value) for key, value in model.items()})
 

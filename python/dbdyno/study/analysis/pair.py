@@ -14,7 +14,7 @@ from dbdyno.base.errors import EvidenceError
 from dbdyno.bench.engine.volumes import DEVICE
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis import beside
-from dbdyno.study.analysis.analyse import cleaned, compare_arm, judged, judging
+from dbdyno.study.analysis.analyse import compare_arm, json_model, judge_arms, verdict_rules
 from dbdyno.study.analysis.contract.declared import SCHEMA
 from dbdyno.study.analysis.contract.rows import Caution, Model, RunRow
 from dbdyno.study.analysis.drawn import pictures
@@ -83,14 +83,14 @@ def analyse_pair(first: Run, second: Run) -> Model:
         "engine": engine(first),
         "warnings": _warnings(runs),
     }
-    if rows := beside.rows_of(runs, (one, two), judging(first)):
+    if rows := beside.rows_of(runs, (one, two), verdict_rules(first)):
         model["beside"] = rows
     _judge(model, runs, measures, latencies)
     if rows and len({in_virtual_time(run) for run in runs}) > 1 and model["verdict"]["decision"] not in WITHHELD:
         model["verdict"] = beside.verdict_of(rows, (_target_name(runs[0]), _target_name(runs[1])))
     if all(run.manifest.kind == "curve" for run in runs):
         _curves(model, runs, arms)
-    return cleaned(model)
+    return json_model(model)
 
 
 def _pair_row(runs: tuple[Run, Run]) -> RunRow:
@@ -112,7 +112,7 @@ def _of_sums(runs: tuple[Run, Run], arms: list[ArmMeasures]) -> Model:
     ]
     model = pair_model(runs, Summed(cut, []), _pair_row(runs), [_target(run) for run in runs])
     model["warnings"] += _warnings(runs)
-    return cleaned(model)
+    return json_model(model)
 
 
 def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: pictures.Latencies) -> None:
@@ -121,7 +121,7 @@ def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: p
     from dbdyno.study.analysis.checks import gates
     from dbdyno.study.analysis.measured import failures as failed_calls
 
-    judge = judging(runs[0])
+    judge = verdict_rules(runs[0])
     other = measures.arms[1]
     ones = [Measures([replace(arm, base=0)], []) for arm in measures.arms]
     comparisons = {other.label: compare_arm(measures, 1, judge, model["run"])}
@@ -147,7 +147,9 @@ def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: p
                 in_virtual_time(run),
             )
             found += [
-                _of_run(gate, own.arms[0].label) for gate in gates.within(alone) if virtual or gate.code != CUT_OFF
+                _of_run(gate, own.arms[0].label)
+                for gate in gates.gates_of_run(alone)
+                if virtual or gate.code != CUT_OFF
             ]
     codes = [failure.codes[0] for failure in failures]
     both = gates.Examined(
@@ -162,9 +164,9 @@ def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: p
         usable,
         virtual,
     )
-    found = [*gates.between(both), *found]
+    found = [*gates.gates_between_arms(both), *found]
     without = gates.withheld(found, measures, judge)
-    judged(model, measures, latencies, comparisons, judge["headline"], without)
+    judge_arms(model, measures, latencies, comparisons, judge["headline"], without)
     gates.conclude(model, without)
     model["errors"] = [{**row, "arm": at} for at, failure in enumerate(failures) for row in failure.rows]
     for arm, own_codes in zip(model["arms"], codes, strict=True):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import StatsError
 from dbdyno.evidence.run import Run
-from dbdyno.study.analysis.analyse import compare_arm, headline_of, judged, judging
+from dbdyno.study.analysis.analyse import compare_arm, headline_of, judge_arms, verdict_rules
 from dbdyno.study.analysis.contract.declared import SCHEMA
 from dbdyno.study.analysis.contract.rows import ArmRow, Model, RunRow
 from dbdyno.study.analysis.measured.facts import run_facts
@@ -118,7 +118,7 @@ def _judge(model: Model, run: Run, measures: Measures) -> None:
 
     from dbdyno.study.analysis.checks import gates
 
-    judge, headline = judging(run), _shared_headline(run, measures)
+    judge, headline = verdict_rules(run), _shared_headline(run, measures)
     model["run"]["randomised"] = False
     comparisons = {
         arm.label: [c for c in compare_arm(measures, at, judge, model["run"]) if c.blocks]
@@ -128,7 +128,7 @@ def _judge(model: Model, run: Run, measures: Measures) -> None:
     found = _gates(measures, usable, judge["level"])
     without = gates.withheld(found, measures, judge)
     nothing = [np.zeros(0, np.uint64) for _ in measures.arms]
-    judged(model, measures, nothing, comparisons, headline, without)
+    judge_arms(model, measures, nothing, comparisons, headline, without)
     gates.conclude(model, without)
     model["gates"] = gates.rows(found, judge)
 

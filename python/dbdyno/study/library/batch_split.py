@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from dbdyno.base.errors import PlanError
 from dbdyno.study.library.data import TABLE, keyed_table
-from dbdyno.study.plan.factors import Level, along, combined, numbers, one_number
+from dbdyno.study.plan.factors import Level, combine_levels, curve_levels, numbers, one_number
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study
 
@@ -38,8 +38,8 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         study="batch-split",
         kind="sweep",
         factors=["processes"],
-        arms=combined(
-            along("processes", [Level(str(n), sessions=n, variables={"processes": str(n)}) for n in processes])
+        arms=combine_levels(
+            curve_levels("processes", [Level(str(n), sessions=n, variables={"processes": str(n)}) for n in processes])
         ),
         workload=Workload(
             scripts=[Script(f"{CHUNK} rows", PAYROLL)],

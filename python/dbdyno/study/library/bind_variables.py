@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from dbdyno.study.library.client_studies import client_plan, mariadb_plan
 from dbdyno.study.plan.clients import OWN, clients, sessions_of, statement_modes
-from dbdyno.study.plan.factors import Level, chosen
+from dbdyno.study.plan.factors import Level, choose_levels
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script
 from dbdyno.study.plan.study import Factor, Study, Variant
 
@@ -34,7 +34,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         "sessions": sessions_of(options["sessions"]),
         "statement_mode": ways,
     }
-    (asked,) = chosen({name: Level(name) for name in ("off", "on")}, options["plan_time"], "plan_time")[:1]
+    (asked,) = choose_levels({name: Level(name) for name in ("off", "on")}, options["plan_time"], "plan_time")[:1]
     timed = asked.name == "on"
     return client_plan(
         "bind-variables",

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from dbdyno.study.library.data import TABLE, Made, keyed_table, lookup_of, mariadb_table, scan_of
-from dbdyno.study.plan.factors import Level, along, chosen, combined, one_number, words
+from dbdyno.study.plan.factors import Level, choose_levels, combine_levels, curve_levels, one_number, words
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Server, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
 from dbdyno.study.plan.targets import on_target
@@ -74,7 +74,7 @@ def _make_plan(
 ) -> Plan:
     """Return the plan over loads, starts (hot or cold), and the factors of the server's memory."""
     rows = one_number(options["rows"], "rows")
-    beginnings = chosen(BEGINNINGS, options["begin"], "begin")
+    beginnings = choose_levels(BEGINNINGS, options["begin"], "begin")
     cold = any(level.cold for level in beginnings)
     return Plan(
         title="buffer-cache",
@@ -84,10 +84,10 @@ def _make_plan(
         factors=["load", "begin", *memory],
         arms=[
             replace(arm, server=server(arm))
-            for arm in combined(
-                along("load", chosen(LOADS, options["load"], "load")),
-                along("begin", beginnings),
-                *(along(name, [Level(value) for value in words(options[name], name)]) for name in memory),
+            for arm in combine_levels(
+                curve_levels("load", choose_levels(LOADS, options["load"], "load")),
+                curve_levels("begin", beginnings),
+                *(curve_levels(name, [Level(value) for value in words(options[name], name)]) for name in memory),
                 within=True,
             )
         ],

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from dbdyno.study.plan.factors import at_once, combined, doubling, numbers, one_number, variable
+from dbdyno.study.plan.factors import at_once, combine_levels, doubling_numbers, numbers, one_number, variable
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Workload
 from dbdyno.study.plan.study import Factor, Study
 from dbdyno.study.plan.targets import COMMANDS
@@ -27,7 +27,9 @@ TURN_LEAST = 4
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     cores = len(os.sched_getaffinity(0))
-    levels = {name: doubling(2 * cores) if options[name] == "auto" else options[name] for name in ("jobs", "builds")}
+    levels = {
+        name: doubling_numbers(2 * cores) if options[name] == "auto" else options[name] for name in ("jobs", "builds")
+    }
     sources = one_number(options["sources"], "sources")
     return Plan(
         title="builds",
@@ -36,7 +38,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         kind="sweep",
         dsn=COMMANDS,
         factors=["builds", "jobs"],
-        arms=combined(at_once("builds", levels["builds"]), variable("jobs", levels["jobs"])),
+        arms=combine_levels(at_once("builds", levels["builds"]), variable("jobs", levels["jobs"])),
         workload=Workload(
             command=MAKE + " -j{jobs}", prepare=MAKE + " clean", files={"source": f"c-project {sources}"}
         ),

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 
 from dbdyno.base.errors import PlanError
 from dbdyno.study.library.data import TABLE, Made, keyed_table, mariadb_table, scan_of, update_of
-from dbdyno.study.plan.factors import Level, chosen, combined, one_number, words
+from dbdyno.study.plan.factors import Level, choose_levels, combine_levels, one_number, words
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
 from dbdyno.study.plan.targets import on_target
@@ -103,7 +103,7 @@ def _make_plan(options: Mapping[str, str], quick: bool, servers: list[Level], ta
         title="checksum",
         question=STUDY.question,
         study="checksum",
-        arms=combined(chosen(LOADS, options["load"], "load"), servers, within=True),
+        arms=combine_levels(choose_levels(LOADS, options["load"], "load"), servers, within=True),
         workload=Workload(variables={"rows": str(rows)}, **table(rows)),
         schedule=Schedule(blocks=6 if quick else 16, warmup_blocks=1, turn_ns=400_000_000 if quick else None),
         watch=Watch(overhead_blocks=0),

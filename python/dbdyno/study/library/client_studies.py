@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from dbdyno.study.plan.factors import Level, combined
+from dbdyno.study.plan.factors import Level, combine_levels
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.targets import on_target
 
@@ -44,7 +44,7 @@ def client_plan(
         question=question,
         study=study,
         kind="sweep",
-        arms=combined(*factors.values()),
+        arms=combine_levels(*factors.values()),
         factors=[factor for factor, levels in factors.items() if len(levels) > 1],
         workload=Workload(
             scripts=[script],

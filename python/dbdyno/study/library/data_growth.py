@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dbdyno.base.errors import TargetError
-from dbdyno.study.plan.factors import Level, along, chosen, combined, numbers, one_number
+from dbdyno.study.plan.factors import Level, choose_levels, combine_levels, curve_levels, numbers, one_number
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study
 
@@ -59,10 +59,10 @@ def _with_script(arm: Arm, base: int) -> Arm:
 
 def _can_count() -> bool:
     """Return True if an embedded engine comes with pg_stat_statements."""
-    from dbdyno.bench.postgres.statements import preloaded
+    from dbdyno.bench.postgres.statements import preload_setting
 
     try:
-        preloaded()
+        preload_setting()
     except TargetError:
         return False
     return True
@@ -71,8 +71,10 @@ def _can_count() -> bool:
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     base = one_number(options["orders"], "orders")
     times = numbers(options["times"], "times")
-    names = chosen({name: Level(name) for name in TRANSACTIONS}, options["transaction"], "transaction")
-    arms = combined(along("transaction", names), along("times", [Level(str(n)) for n in times]), within=True)
+    names = choose_levels({name: Level(name) for name in TRANSACTIONS}, options["transaction"], "transaction")
+    arms = combine_levels(
+        curve_levels("transaction", names), curve_levels("times", [Level(str(n)) for n in times]), within=True
+    )
     counted = options["count"] == "on" or (options["count"] == "auto" and _can_count())
     return Plan(
         title="data-growth",

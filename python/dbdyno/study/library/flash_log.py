@@ -18,7 +18,7 @@ from dataclasses import replace
 from dbdyno.bench.kinds import POSTGRES_ON_DEVICE
 from dbdyno.study.library.data import timed_commits
 from dbdyno.study.plan import cells, host
-from dbdyno.study.plan.factors import Level, chosen, numbers
+from dbdyno.study.plan.factors import Level, choose_levels, numbers
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
 from dbdyno.study.plan.targets import on_target
@@ -32,7 +32,9 @@ BLOCKS = 20
 
 def _arms(text: str) -> list[Arm]:
     """Return the arms with and without a flash log, as `--set flash_log=` names them."""
-    return [Arm(f"flash log {level.name}", settings=level.settings) for level in chosen(LEVELS, text, "flash_log")]
+    return [
+        Arm(f"flash log {level.name}", settings=level.settings) for level in choose_levels(LEVELS, text, "flash_log")
+    ]
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
@@ -48,7 +50,7 @@ DEVICES = {
 
 def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     plan = _plan(options, quick)
-    levels = chosen(DEVICES, options["flash_log"], "flash_log")
+    levels = choose_levels(DEVICES, options["flash_log"], "flash_log")
     arms = [Arm(f"flash log {level.name}", device=level.device) for level in levels]
     return on_target(timed_commits(replace(plan, arms=arms)), target)
 

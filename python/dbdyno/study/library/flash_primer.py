@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.study.plan.factors import Level, chosen, combined, numbers, words
+from dbdyno.study.plan.factors import Level, choose_levels, combine_levels, numbers, words
 from dbdyno.study.plan.plan import Plan, Schedule, Workload
 from dbdyno.study.plan.study import Factor, Study
 
@@ -40,7 +40,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         title="flash-primer",
         question=STUDY.question,
         study="flash-primer",
-        arms=combined([primer], spare, chosen(states, options["card"], "card"), within=True),
+        arms=combine_levels([primer], spare, choose_levels(states, options["card"], "card"), within=True),
         workload=Workload(kind="update-loop", parameters={"blocks": 100_000, "cpu_us": 20}),
         sessions=sessions,
         schedule=Schedule(

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 
 from dbdyno.base.errors import PlanError
 from dbdyno.study.library.data import Made, keyed_table, mariadb_table
-from dbdyno.study.plan.factors import Level, along, at_once, combined, numbers, one_number
+from dbdyno.study.plan.factors import Level, at_once, combine_levels, curve_levels, numbers, one_number
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
 from dbdyno.study.plan.targets import on_target
@@ -62,7 +62,7 @@ def _make_plan(
         study="gather-statistics",
         kind="sweep",
         factors=["sample", "degree"],
-        arms=combined(along("sample", samples), at_once("degree", options["degree"])),
+        arms=combine_levels(curve_levels("sample", samples), at_once("degree", options["degree"])),
         workload=Workload(
             scripts=[Script("analyze", script)],
             protocol="simple",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.study.plan.factors import Level, along, chosen, combined, one_number
+from dbdyno.study.plan.factors import Level, choose_levels, combine_levels, curve_levels, one_number
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Workload
 from dbdyno.study.plan.study import Factor, Study
 
@@ -30,9 +30,9 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         study="keep-cache",
         kind="sweep",
         factors=["scan", "caching"],
-        arms=combined(
-            along("scan", chosen(SCANS, options["scan"], "scan")),
-            along("caching", chosen(CACHING, options["caching"], "caching")),
+        arms=combine_levels(
+            curve_levels("scan", choose_levels(SCANS, options["scan"], "scan")),
+            curve_levels("caching", choose_levels(CACHING, options["caching"], "caching")),
             within=True,
         ),
         workload=Workload(

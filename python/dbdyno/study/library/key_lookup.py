@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from dbdyno.bench.kinds import POSTGRES_ON_DEVICE
 from dbdyno.study.library.data import TABLE, keyed_table, lookup_of, read_whole
-from dbdyno.study.plan.factors import Level, along, chosen, combined, one_number
+from dbdyno.study.plan.factors import Level, choose_levels, combine_levels, curve_levels, one_number
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Value, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
 from dbdyno.study.plan.targets import on_target
@@ -42,14 +42,14 @@ def _places(options: Mapping[str, str]) -> dict[str, Level]:
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     rows = one_number(options["rows"], "rows")
     table = keyed_table(rows)
-    places = chosen(_places(options), options["place"], "place")
+    places = choose_levels(_places(options), options["place"], "place")
     return Plan(
         title="key-lookup",
         question=STUDY.question,
         study="key-lookup",
         kind="sweep",
         factors=["place"],
-        arms=combined(along("place", places)),
+        arms=combine_levels(curve_levels("place", places)),
         workload=Workload(
             scripts=[Script("lookup", lookup_of(TABLE))],
             variables={"rows": str(rows)},
@@ -86,7 +86,7 @@ def _on_model(options: Mapping[str, str], quick: bool, target: str) -> Plan:
         study="key-lookup",
         kind="sweep",
         factors=["place"],
-        arms=combined(along("place", chosen(MODELLED, options["place"], "place"))),
+        arms=combine_levels(curve_levels("place", choose_levels(MODELLED, options["place"], "place"))),
         workload=Workload(kind="key-lookup", parameters=keys),
         sessions=one_number(options["sessions"], "sessions"),
         # Enough warm-up transactions that the flash cache holds most blocks before the measurement.
@@ -107,7 +107,7 @@ def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     cold = _places({**options, LARGE: "32MB"})["storage"]
     levels = {name: replace(cold, name=name, device={"data": device}) for name, device in ON_PLACES.items()}
     plan = _plan({**options, LARGE: "32MB", "place": "storage"}, quick)
-    arms = combined(along("place", chosen(levels, options["place"], "place")))
+    arms = combine_levels(curve_levels("place", choose_levels(levels, options["place"], "place")))
     return on_target(replace(plan, arms=arms, judge=replace(plan.judge, headline="mean")), target)
 
 

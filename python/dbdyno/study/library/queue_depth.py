@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.study.plan.factors import combined, sessions, setting
+from dbdyno.study.plan.factors import combine_levels, sessions, setting
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Workload
 from dbdyno.study.plan.study import Factor, Study
 
@@ -22,7 +22,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         question=STUDY.question,
         study="queue-depth",
         kind="sweep",
-        arms=combined(
+        arms=combine_levels(
             setting("stripe_kb", options["stripe_kb"]),
             setting("sd_max_throttle", options["sd_max_throttle"]),
             sessions(options["jobs"], "job"),

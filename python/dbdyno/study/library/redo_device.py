@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 from dbdyno.bench.kinds import POSTGRES_ON_DEVICE
 from dbdyno.study.library.data import timed_commits
-from dbdyno.study.plan.factors import Level, combined, sessions, words
+from dbdyno.study.plan.factors import Level, combine_levels, sessions, words
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Value, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
 from dbdyno.study.plan.targets import on_target
@@ -43,7 +43,7 @@ def _make_plan(options: Mapping[str, str], quick: bool, places: list[Level]) -> 
         title="redo-device",
         question=STUDY.question,
         study="redo-device",
-        arms=combined(sessions(options["sessions"]), places, within=True),
+        arms=combine_levels(sessions(options["sessions"]), places, within=True),
         workload=Workload(kind="commit-loop", parameters=parameters),
         schedule=Schedule(
             blocks=6 if quick else 20,

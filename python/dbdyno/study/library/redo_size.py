@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dbdyno.base.errors import PlanError
-from dbdyno.study.plan.factors import combined, sessions
+from dbdyno.study.plan.factors import combine_levels, sessions
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study
 from dbdyno.study.plan.typed_workloads import sizes
@@ -30,7 +30,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
             next_step="write a range such as --set redo_bytes=8KiB..4MiB",
         )
     blocks = 8 if quick else 40
-    arms = combined(sessions(options["sessions"]))
+    arms = combine_levels(sessions(options["sessions"]))
     return Plan(
         title="redo-size",
         question=STUDY.question,

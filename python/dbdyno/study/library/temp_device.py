@@ -24,7 +24,7 @@ from dataclasses import replace
 
 from dbdyno.bench.kinds import POSTGRES_ON_DEVICE
 from dbdyno.study.library.data import ROW_BYTES, TABLE, Made, keyed_table, mariadb_table
-from dbdyno.study.plan.factors import Level, along, combined, one_number, words
+from dbdyno.study.plan.factors import Level, combine_levels, curve_levels, one_number, words
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Value, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
 from dbdyno.study.plan.targets import on_target
@@ -105,7 +105,7 @@ def _make_plan(
         study="temp-device",
         kind="sweep",
         factors=[memory, "place"],
-        arms=combined(along(memory, sizes), along("place", places), within=True),
+        arms=combine_levels(curve_levels(memory, sizes), curve_levels("place", places), within=True),
         workload=Workload(scripts=[Script("sort", SORT)], **table(one_number(options["rows"], "rows"))),
         sessions=one_number(options["sessions"], "sessions"),
         schedule=Schedule(blocks=6 if quick else 12, warmup_blocks=1, turn_ns=300_000_000 if quick else None),

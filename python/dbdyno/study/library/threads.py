@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from dbdyno.base.errors import PlanError
 from dbdyno.base.processes import find_program
-from dbdyno.study.plan.factors import Level, along, combined, doubling, variable, words
+from dbdyno.study.plan.factors import Level, combine_levels, curve_levels, doubling_numbers, variable, words
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Workload
 from dbdyno.study.plan.study import Factor, Study
 from dbdyno.study.plan.targets import COMMANDS
@@ -32,9 +32,9 @@ PROGRAMS = {
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     cores = len(os.sched_getaffinity(0))
-    threads = doubling(2 * cores) if options["threads"] == "auto" else options["threads"]
+    threads = doubling_numbers(2 * cores) if options["threads"] == "auto" else options["threads"]
     programs = [Level(name, command=PROGRAMS[name]) for name in _programs(options["programs"])]
-    arms = combined(along("program", programs), variable("threads", threads), within=True)
+    arms = combine_levels(curve_levels("program", programs), variable("threads", threads), within=True)
     return Plan(
         title="threads",
         question=STUDY.question,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.study.plan.factors import Level, chosen, combined, numbers
+from dbdyno.study.plan.factors import Level, choose_levels, combine_levels, numbers
 from dbdyno.study.plan.plan import Plan, Schedule, Workload
 from dbdyno.study.plan.study import Factor, Study
 
@@ -30,9 +30,9 @@ MODES = {mode: Level(mode, {"cells.flash_cache.mode": mode}) for mode in ("write
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     (sessions,) = numbers(options["sessions"], "sessions")[:1]
-    tables = chosen(TABLES, options["table"], "table")
-    modes = chosen(MODES, options["cache"], "cache")
-    arms = combined([Level("", SCALED)], tables, modes, within=True)
+    tables = choose_levels(TABLES, options["table"], "table")
+    modes = choose_levels(MODES, options["cache"], "cache")
+    arms = combine_levels([Level("", SCALED)], tables, modes, within=True)
     return Plan(
         title="write-back-cache",
         question=STUDY.question,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients.builtin import BUILTIN, INSTALL
 from dbdyno.study.plan.durations import duration_ns
-from dbdyno.study.plan.factors import Level, chosen, numbers, words
+from dbdyno.study.plan.factors import Level, choose_levels, numbers, words
 from dbdyno.study.plan.keys import OWN_CLIENT, STATEMENT_MODES
 
 OWN = OWN_CLIENT
@@ -27,7 +27,7 @@ def clients(text: str, engine: str = "postgres") -> list[Level]:
         text = ",".join([OWN, *(name for name in there if not BUILTIN[name].slow)])
     levels = {OWN: Level(OWN, levels={"client": OWN})}
     levels |= {name: Level(name, client=name, levels={"client": name}) for name in BUILTIN}
-    return chosen(levels, text, "client")
+    return choose_levels(levels, text, "client")
 
 
 def left_out(engine: str = "postgres") -> str:
@@ -82,7 +82,7 @@ def statement_modes(text: str) -> list[Level]:
         mode: Level(mode, protocol=protocol, levels={"statement_mode": mode})
         for mode, protocol in STATEMENT_MODES.items()
     }
-    return chosen(levels, text, "statement_mode")
+    return choose_levels(levels, text, "statement_mode")
 
 
 def sessions_of(text: str) -> list[Level]:

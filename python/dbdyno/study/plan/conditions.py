@@ -42,7 +42,7 @@ def is_state(text: str) -> bool:
     return _STATE.fullmatch(text) is not None
 
 
-def resolved(given: Iterable[str]) -> tuple[list[str], str | None]:
+def resolve_codes(given: Iterable[str]) -> tuple[list[str], str | None]:
     """Return the SQLSTATEs and MariaDB numbers for these codes and names, in order and each once.
 
     The second value is the first text that is neither a code nor a name, or None.
@@ -57,7 +57,7 @@ def resolved(given: Iterable[str]) -> tuple[list[str], str | None]:
     return list(found), None
 
 
-def near(text: str) -> str:
+def suggestion(text: str) -> str:
     """Return the next step for a text that is neither a code nor a name."""
     known = [*states(), *map(str.lower, _numbers())]
     close = difflib.get_close_matches(text.lower(), known, 1)

@@ -16,7 +16,7 @@ _TABLE = re.compile(r"^\s*\[\[?\s*([\w.-]+)\s*\]\]?\s*(#.*)?$")
 _DESIGN = re.compile(r"^\s*design\s*=")
 
 
-def confirming(plan: Plan, base: Arm, winner: Arm, blocks: int) -> Plan:
+def confirming_plan(plan: Plan, base: Arm, winner: Arm, blocks: int) -> Plan:
     """Return the two arms as an ordinary experiment; `toml` is empty if the plan cannot be written as TOML."""
     own = [replace(base, against=None, levels={}), replace(winner, against=None, levels={})]
     made = replace(

@@ -30,7 +30,7 @@ from dbdyno.base.dsn import names_a_secret
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.engine.volumes import DEVICE
 from dbdyno.study.plan import devices, keys, network
-from dbdyno.study.plan.factors import Level, combined, with_level
+from dbdyno.study.plan.factors import Level, combine_levels, with_level
 from dbdyno.study.plan.plan import Arm
 
 if TYPE_CHECKING:
@@ -81,12 +81,12 @@ def _every_combination(reader: Reading, factors: list[list[Level]]) -> list[Arm]
         count *= len(levels)
     if count > reader.arms_most:
         _too_many(reader, count, factors)
-    return combined(*factors)
+    return combine_levels(*factors)
 
 
 def _one_at_a_time(factors: list[list[Level]]) -> list[Arm]:
     """Return the combination of all first levels, and each other level of each factor alone."""
-    base = combined(*([levels[0]] for levels in factors))[0]
+    base = combine_levels(*([levels[0]] for levels in factors))[0]
     alone = [with_level(replace(base, name=level.name), level) for levels in factors for level in levels[1:]]
     return [base, *alone]
 

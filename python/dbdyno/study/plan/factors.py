@@ -110,7 +110,7 @@ def numbers(text: str, where: str) -> list[int]:
     return [int(value) for value in values]
 
 
-def chosen(levels: Mapping[str, Level], text: str, where: str) -> list[Level]:
+def choose_levels(levels: Mapping[str, Level], text: str, where: str) -> list[Level]:
     """Return the levels of a factor that `--set` names.
 
     Raises:
@@ -130,22 +130,22 @@ def sessions(text: str, noun: str = "session") -> list[Level]:
     return [Level(f"{n} {noun}" if n == 1 else f"{n} {noun}s", sessions=n) for n in numbers(text, f"{noun}s")]
 
 
-def along(factor: str, levels: Sequence[Level]) -> list[Level]:
+def curve_levels(factor: str, levels: Sequence[Level]) -> list[Level]:
     """Return the levels for a factor over which the analysis draws a curve; their names are its positions."""
     return [replace(level, name=f"{factor} {level.name}", levels={factor: level.name}) for level in levels]
 
 
 def variable(factor: str, text: str, variable: str = "") -> list[Level]:
     """Return a variable of scripts or commands as a factor with a curve; its values are whole numbers above 0."""
-    return along(factor, [Level(str(n), variables={variable or factor: str(n)}) for n in numbers(text, factor)])
+    return curve_levels(factor, [Level(str(n), variables={variable or factor: str(n)}) for n in numbers(text, factor)])
 
 
 def at_once(factor: str, text: str) -> list[Level]:
     """Return the number of concurrent sessions as a factor with a curve."""
-    return along(factor, [Level(str(n), sessions=n) for n in numbers(text, factor)])
+    return curve_levels(factor, [Level(str(n), sessions=n) for n in numbers(text, factor)])
 
 
-def doubling(most: int) -> str:
+def doubling_numbers(most: int) -> str:
     """Return 1, 2, 4 and so on up to `most`, as `--set` writes it.
 
     >>> doubling(6)
@@ -171,7 +171,7 @@ def one_number(text: str, where: str) -> int:
     return found[0]
 
 
-def combined(*factors: Sequence[Level], within: bool = False) -> list[Arm]:
+def combine_levels(*factors: Sequence[Level], within: bool = False) -> list[Arm]:
     """Return an arm for each combination of levels; the last factor changes fastest.
 
     With `within`, an arm is compared with the one that has the first level of the last factor and is otherwise equal.
@@ -189,7 +189,7 @@ def combined(*factors: Sequence[Level], within: bool = False) -> list[Arm]:
     return [replace(arm, against=None) if arm.against == first else arm for arm in arms]
 
 
-def crossed(plan: Plan, factors: Mapping[str, str]) -> Plan:
+def cross_factors(plan: Plan, factors: Mapping[str, str]) -> Plan:
     """Return the plan with machine parameters as additional factors: each of its arms at each combination of values.
 
     An arm is compared with its own base at the same values. If the plan has a single arm, all are compared with the
@@ -204,7 +204,7 @@ def crossed(plan: Plan, factors: Mapping[str, str]) -> Plan:
 
 
 def crossed_levels(plan: Plan, factors: Sequence[Sequence[Level]]) -> Plan:
-    """Return the plan with additional factors, as `crossed` does.
+    """Return the plan with additional factors, as `cross_factors` does.
 
     Raises:
         PlanError: There are too many arms.
@@ -212,7 +212,7 @@ def crossed_levels(plan: Plan, factors: Sequence[Sequence[Level]]) -> Plan:
     arms: list[Arm] = []
     base = plan.arms[0].name
     several = len(plan.arms) > 1
-    for extra in combined(*factors):
+    for extra in combine_levels(*factors):
         suffix = "" if extra.name == "base" else extra.name
         for arm in plan.arms:
             against = _arm_name(arm.against or base, suffix, several) if several else None

@@ -17,7 +17,7 @@ from dbdyno.base.files import given_text, read_given, toml_tables
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.kinds import EMBEDDED
 from dbdyno.study.plan import devices, hosts, keys, network, replay
-from dbdyno.study.plan.conditions import near, resolved
+from dbdyno.study.plan.conditions import resolve_codes, suggestion
 from dbdyno.study.plan.durations import duration_ns
 from dbdyno.study.plan.factor_tables import arms_of
 from dbdyno.study.plan.factors import ARMS_MOST as FACTOR_ARMS_MOST
@@ -33,7 +33,7 @@ from dbdyno.study.plan.plan import (
     Workload,
 )
 from dbdyno.study.plan.schedule import SLICED_TURN_NS
-from dbdyno.study.plan.targets import COMMANDS, HOST, beside
+from dbdyno.study.plan.targets import COMMANDS, HOST, target_beside
 from dbdyno.study.plan.workloads import builtin_workload
 
 
@@ -195,7 +195,7 @@ class _Reader:
         """Return the target; commands run on this host, which need not be named."""
         if has_command and name not in (None, HOST, COMMANDS):
             self.fail(f"a command runs on this host, not on {without_secrets(name)}", "target", "dsn", 0)
-        return COMMANDS if has_command else beside(self.path, name)
+        return COMMANDS if has_command else target_beside(self.path, name)
 
     def workload(self, table: JsonObject, arms: list[Arm]) -> Workload:
         table = dict(table)
@@ -243,10 +243,10 @@ class _Reader:
 
     def expected(self, given: list[str], where: str, at: int) -> list[str]:
         """Return expected errors as codes, each once."""
-        codes, unknown = resolved(given)
+        codes, unknown = resolve_codes(given)
         if unknown is not None:
             message = f"{unknown!r} is neither the SQLSTATE of an error nor the name of a condition"
-            self.fail(message, where, "expected_errors", at, near(unknown))
+            self.fail(message, where, "expected_errors", at, suggestion(unknown))
         return codes
 
     def arms(self, tables: Any, has_command: bool) -> list[Arm]:

@@ -82,6 +82,6 @@ def words(network: Mapping[str, str]) -> str:
     return ", ".join([*parts, *([network[RATE]] if RATE in network else [])])
 
 
-def differing(network: Mapping[str, str]) -> dict[str, str]:
+def differing_network(network: Mapping[str, str]) -> dict[str, str]:
     """Return the network as a manifest states what differs in an arm; the control connection does not use it."""
     return {"network": words(network)} if network else {}

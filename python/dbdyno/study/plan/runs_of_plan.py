@@ -52,7 +52,7 @@ def of_builds_of(text: str, runs: Iterable[AnyRun]) -> list[AnyRun]:
 
 
 def _in_all_words(plan: Plan) -> Iterator[Plan]:
-    from dbdyno.study.plan.typed_workloads import compiled
+    from dbdyno.study.plan.typed_workloads import compile_workload
     from dbdyno.study.plan.workloads import for_engine
 
     yield plan
@@ -60,7 +60,7 @@ def _in_all_words(plan: Plan) -> Iterator[Plan]:
         yield replace(plan, workload=for_engine(plan.workload, "mariadb"))
     if plan.workload.kind is not None:
         with contextlib.suppress(PlanError):  # only a model runs it
-            yield compiled(plan)
+            yield compile_workload(plan)
 
 
 def _essence(plan: Mapping[str, Any]) -> dict[str, object]:

@@ -123,7 +123,7 @@ def timing(schedule: Schedule, switch: str) -> Timing:
     return Timing(switch, min(schedule.slice_ns, turn), turn, None, settle)
 
 
-def grown(how: Timing, needed_ns: float) -> Timing:
+def grow_timing(how: Timing, needed_ns: float) -> Timing:
     """Return the timing with slices (or turns) of at least `needed_ns`, up to the limit of automatic growth.
 
     A turn whose length is a number of transactions is unchanged.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.kinds import ON_DEVICE, embedded_of, kind_of
 from dbdyno.study.plan.devices import on_devices
-from dbdyno.study.plan.factors import crossed
+from dbdyno.study.plan.factors import cross_factors
 from dbdyno.study.plan.plan import Plan
 from dbdyno.study.plan.targets import COMMANDS, HOST, no_plan, on_target
 
@@ -128,7 +128,7 @@ class Study:
         if on_device:
             plan = on_devices(plan, others)
         elif others:
-            plan = crossed(plan, self._parameters(str(target), others, list(known)))
+            plan = cross_factors(plan, self._parameters(str(target), others, list(known)))
         return longer(plan) if full else shorter(plan) if quick else plan
 
     @staticmethod

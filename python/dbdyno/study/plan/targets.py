@@ -65,7 +65,7 @@ def no_plan(kind: Kind, where: str) -> PlanError:
     )
 
 
-def beside(plan_file: Path, target: str | None) -> str | None:
+def target_beside(plan_file: Path, target: str | None) -> str | None:
     """Return a target from a plan file; a file name in it is relative to the plan, as for scripts."""
     if target in EMBEDDED:
         return None

@@ -74,7 +74,7 @@ def sizes(redo_bytes: str) -> list[int]:
     return [low, high]
 
 
-def compiled(plan: Plan) -> Plan:
+def compile_workload(plan: Plan) -> Plan:
     """Return the plan with the scripts that PostgreSQL runs for its typed workload; unchanged if it has none.
 
     Raises:

@@ -94,7 +94,7 @@ def chain(sessions: int, pause: float, flush: float) -> tuple[float, float]:
     return commits / cycle, commits
 
 
-def closed(demands: Demands, sessions: int) -> tuple[float, float]:
+def closed_loop(demands: Demands, sessions: int) -> tuple[float, float]:
     """Return throughput [1/us] and a transaction's time without its pause [us], for this number of sessions."""
     if not demands.flush:
         rate, time = mva(demands.cpu, demands.cores, demands.delay, sessions)
@@ -114,7 +114,7 @@ def _at_cores(demands: Demands, sessions: int, rate: float) -> float:
     return demands.cpu / demands.cores / (1 - busy) + demands.cpu * (demands.cores - 1) / demands.cores
 
 
-def alone(demands: Demands, rate: float) -> float:
+def time_of_own_flush(demands: Demands, rate: float) -> float:
     """Return the time of a commit if each had its own flush [us]; infinite if the device would be too slow."""
     busy = rate * demands.flush
     if busy >= 1:
@@ -174,8 +174,8 @@ def analyse(given: Calibrated, levels: Sequence[int]) -> JsonObject:
 
 def _row(demands: Demands, sessions: int, outcome: Simulated) -> JsonObject:
     answered = not demands.flush or sessions <= CHAIN_MOST
-    rate = closed(demands, sessions)[0] * 1e6 if answered else math.nan
-    commit_us = alone(demands, outcome.throughput_per_s / 1e6) if demands.flush else math.nan
+    rate = closed_loop(demands, sessions)[0] * 1e6 if answered else math.nan
+    commit_us = time_of_own_flush(demands, outcome.throughput_per_s / 1e6) if demands.flush else math.nan
     return {
         "sessions": sessions,
         "bound": demands.bound(sessions) * 1e6,

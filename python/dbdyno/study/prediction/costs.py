@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dbdyno.study.prediction import mariadb
 from dbdyno.study.prediction.modes import Modes, one_core_us, statement_modes, two_cores
 from dbdyno.study.prediction.observed import MARIADB, SYNC, WRITE, Observed
-from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured
+from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter
 from dbdyno.study.prediction.sizes import mean_kb, per_kb
 
 if TYPE_CHECKING:
@@ -82,8 +82,10 @@ def costs_of(seen: Observed) -> Costs:
     flush, write = _flush(seen), _write_per_kb(seen)
     whole_us = flush.value
     flush = _reduce(flush, write.value * mean_kb(seen))
-    server = measured("server_us", _outside_us(seen), "CPU of the server's processes outside of waits, blocks", "us")
-    client = measured(
+    server = measured_parameter(
+        "server_us", _outside_us(seen), "CPU of the server's processes outside of waits, blocks", "us"
+    )
+    client = measured_parameter(
         "client_us", [ns / 1e3 for ns in seen.client_ns], "CPU of the load's threads for a round trip, all arms", "us"
     )
     insert, sizes_kb, sized_us = _per_kb(seen)
@@ -170,7 +172,7 @@ def _flush(seen: Observed) -> Parameter:
         return Parameter("flush_us", write_us, MEASURED, how, unit="us")
     by_block = seen.of_wait(SYNC)["block"]
     values = [ns / 1e3 / max(int((by_block == block).sum()), 1) for block, ns in seen.cpu_in_waits_ns.items()]
-    return measured("flush_us", values, "CPU inside the waits of a flush, blocks", "us")
+    return measured_parameter("flush_us", values, "CPU inside the waits of a flush, blocks", "us")
 
 
 def _write_per_kb(seen: Observed) -> Parameter:
@@ -196,7 +198,7 @@ def _wake(seen: Observed) -> Parameter:
     if not found:
         how = "the run did not measure it: it is in the costs of statements"
         return Parameter("wake_us", 0.0, DEFAULT, how, unit="us")
-    return measured("wake_us", found, "CPU time to start an idle core, before blocks", "us")
+    return measured_parameter("wake_us", found, "CPU time to start an idle core, before blocks", "us")
 
 
 def _per_kb(seen: Observed) -> tuple[Parameter, float, dict[int, Floats]]:

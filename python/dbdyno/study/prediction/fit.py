@@ -18,7 +18,7 @@ from dbdyno.study.prediction.device import LogDevice, device_of, of_canaries
 from dbdyno.study.prediction.mariadb import device_of_commits
 from dbdyno.study.prediction.match import match
 from dbdyno.study.prediction.observed import MARIADB, Observed
-from dbdyno.study.prediction.parameter import DEFAULT, FITTED, MEASURED, Parameter, measured
+from dbdyno.study.prediction.parameter import DEFAULT, FITTED, MEASURED, Parameter, measured_parameter
 from dbdyno.study.prediction.server import server_settings
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _others(seen: Observed) -> list[Parameter]:
     if not seen.others:
         return []
     how = "the host's busy time without the load and the sessions' server processes, blocks"
-    return [measured("others", seen.others, how)]
+    return [measured_parameter("others", seen.others, how)]
 
 
 def _think(seen: Observed, client_us: float) -> Parameter:
@@ -139,7 +139,9 @@ def _think(seen: Observed, client_us: float) -> Parameter:
     """
     values = seen.measures.values
     pauses = seen.sessions * 1e9 / values["throughput"] - values["mean"]
-    found = measured("think", [float(ns) / 1e3 for ns in pauses], "sessions / throughput - mean latency, blocks", "us")
+    found = measured_parameter(
+        "think", [float(ns) / 1e3 for ns in pauses], "sessions / throughput - mean latency, blocks", "us"
+    )
     if found.value < 2 * client_us:
         how = f"{found.value:.3g} us between transactions, which is the client's work"
         return Parameter("think", {"kind": "constant", "us": 0.0}, MEASURED, how, unit="us")

@@ -15,7 +15,7 @@ from dbdyno.bench.host.speed import HostSpeed
 from dbdyno.study.prediction.costs import AS_MUCH
 from dbdyno.study.prediction.fit import Machine, table
 from dbdyno.study.prediction.host_device import host_device
-from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured
+from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter
 from dbdyno.study.prediction.reference import CARRIES, REFERENCE
 from dbdyno.study.prediction.scripts import Steps, steps_of
 from dbdyno.study.prediction.server import scheduler_parameters
@@ -50,7 +50,7 @@ def calibrate_host(speed: HostSpeed, *, scale: int) -> Machine:
         *_wake(speed),
         *_flush(speed),
         Parameter("insert_us_per_kb", REFERENCE.insert_us_per_kb * user, DEFAULT, _scale_source(user), unit="us/KB"),
-        measured("others", speed.others, "busy cores while the probe slept, rounds"),
+        measured_parameter("others", speed.others, "busy cores while the probe slept, rounds"),
         *_delay(speed),
         Parameter("cpu_factor", 1.0, DEFAULT, f"assumed interval: {_scale_source(user)}", 1 / CARRIES, CARRIES),
         Parameter("cpu_sigma", 0.0, DEFAULT, "the spread of statements is in their delays"),
@@ -118,7 +118,7 @@ def _client(system: float) -> Parameter:
 def _wake(speed: HostSpeed) -> list[Parameter]:
     if not speed.wake_us:
         return []
-    wake = measured("wake_us", speed.wake_us, "CPU time to start an idle core, rounds", "us")
+    wake = measured_parameter("wake_us", speed.wake_us, "CPU time to start an idle core, rounds", "us")
     return [wake, Parameter("cold_us", wake.value, DEFAULT, AS_MUCH, wake.low, wake.high, "us")]
 
 
@@ -131,10 +131,10 @@ def _flush(speed: HostSpeed) -> list[Parameter]:
     how = f"CPU of {len(cpu_us)} writes with {USUAL}"
     found = slope(kb, cpu_us)
     if found is None:
-        return [measured("flush_us", own.cpu_us, how, "us")]
+        return [measured_parameter("flush_us", own.cpu_us, how, "us")]
     each, low, high = found
     return [
-        measured("flush_us", cpu_us - each * kb, f"{how}, without that of each KB", "us"),
+        measured_parameter("flush_us", cpu_us - each * kb, f"{how}, without that of each KB", "us"),
         Parameter("flush_us_per_kb", each, MEASURED, f"{how}: slope over their size", low, high, "us/KB"),
     ]
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import ModelError
 from dbdyno.study.prediction.device import LEAST, NAME, LogDevice, fitted
-from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured
+from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -109,7 +109,9 @@ def cpu_us(seen: Observed, client_us: float, one_core_us: list[float] | None) ->
 def flush(seen: Observed, known_us: float) -> Parameter:
     """Return the CPU time of a flush: that of a transaction beyond `known_us`, what its statements and wake-ups use."""
     values = [max(r["on_cpu_ns"] / r["transactions"] / 1e3 - known_us, 0.0) for r in seen.reports if r["transactions"]]
-    return measured("flush_us", values, "CPU of a transaction beyond that of its statements and wake-ups", "us")
+    return measured_parameter(
+        "flush_us", values, "CPU of a transaction beyond that of its statements and wake-ups", "us"
+    )
 
 
 def payload_bytes(statement: str) -> int:

@@ -204,7 +204,7 @@ def observe(run: Run, measures: Measures, name: str) -> Observed:
     )
 
 
-def timed(seen: Observed) -> Observed:
+def timed_waits(seen: Observed) -> Observed:
     """Return the measurements if they may be used for a fit; MariaDB's waits are never timed, and not used.
 
     Raises:

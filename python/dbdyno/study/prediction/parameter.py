@@ -44,7 +44,7 @@ class Parameter:
         return f"{self.key} = {{ value = {toml_value(self.value)}, {ends}source = {source} }}"
 
 
-def measured(key: str, values: Iterable[float], how: str, unit: str = "") -> Parameter:
+def measured_parameter(key: str, values: Iterable[float], how: str, unit: str = "") -> Parameter:
     """Return a parameter that is the mean of the blocks' values, with Student's interval; never below 0."""
     from dbdyno.stats.means import mean_interval
 

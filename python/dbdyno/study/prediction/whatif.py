@@ -89,7 +89,7 @@ def whatif(
         "points": [one.row(prices or {}) for one in found],
         "priced": bool(prices),
         "figures": {"sweep": drawn_curves(found, axes)},
-        "sentences": [*curves(found, axes), *beyond(given, axes)],
+        "sentences": [*curves(found, axes), *extrapolation(given, axes)],
     }
 
 
@@ -207,7 +207,7 @@ def _binds(one: Found) -> str:
     return f"no resource is full (cores {one.outcome.cores:.0%} busy): the time of round trips binds"
 
 
-def beyond(given: Calibrated, axes: Sequence[Axis]) -> list[str]:
+def extrapolation(given: Calibrated, axes: Sequence[Axis]) -> list[str]:
     """Return how far each axis extends beyond the calibrated range."""
     said = [] if given.sessions else [f"{of_a_host()} The band has that in it."]
     cores = given.machine.number("postgres.cores")

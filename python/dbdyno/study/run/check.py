@@ -11,7 +11,7 @@ from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.protocol import Circumstances
 from dbdyno.study.plan.hosts import host_orders
 from dbdyno.study.plan.plan import Plan
-from dbdyno.study.run.execute import held, opened, plan_to_resume, refuse_unspread
+from dbdyno.study.run.execute import hold_bench, open_bench, plan_to_resume, refuse_unspread
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
@@ -36,7 +36,7 @@ def describe_rest(run: Run, target: str | None = None, ways: Mapping[str, Any] |
 def _page(plan: Plan, around: Circumstances) -> str:
     if plan.hosts:
         refuse_unspread(plan)
-    with held(opened(plan, around)) as bench:
+    with hold_bench(open_bench(plan, around)) as bench:
         bench.prepare()
         page = bench.describe() + "".join(f"{order}\n" for order in host_orders(plan))
         return f"{page}nothing was changed\n" if bench.traits.asks else page

@@ -95,7 +95,7 @@ def _start(
 ) -> Run:
     with contextlib.ExitStack() as stack:
         around = stack.enter_context(on_plan_hosts(plan, _circumstances(stack, folder, progress, ways)))
-        bench = stack.enter_context(held(opened(plan, around)))
+        bench = stack.enter_context(hold_bench(open_bench(plan, around)))
         around.stopping.on_ask = bench.stop
         ready = bench.prepare(seed)
         _ask(bench, agree, around.stopping)
@@ -155,7 +155,7 @@ def resume(
     with contextlib.ExitStack() as stack:
         around = replace(_circumstances(stack, run.path.parent, progress, ways), cut=run, target=target)
         around = stack.enter_context(on_plan_hosts(plan, around))
-        bench = stack.enter_context(held(opened(plan, around)))
+        bench = stack.enter_context(hold_bench(open_bench(plan, around)))
         around.stopping.on_ask = bench.stop
         ready = bench.prepare(int(run.manifest.seed))
         _ask(bench, agree, around.stopping)
@@ -232,7 +232,7 @@ def refuse_ended(run: Run) -> None:
         raise PlanError("is still running", where=run.id, next_step="wait until the run has ended, or stop it")
 
 
-def opened(plan: Plan, around: Circumstances) -> Bench:
+def open_bench(plan: Plan, around: Circumstances) -> Bench:
     """Return the bench that a plan names.
 
     Raises:
@@ -306,7 +306,7 @@ def _without_devices(plan: Plan, bench: Bench) -> str | None:
 
 
 @contextlib.contextmanager
-def held(bench: Bench) -> Iterator[Bench]:
+def hold_bench(bench: Bench) -> Iterator[Bench]:
     """Hold a bench and restore it at the end, also after an error."""
     try:
         yield bench
@@ -403,7 +403,7 @@ def _carry_out(
     seconds = ready.seconds() * len(todo) / len(ready.blocks) or None if predictable else None
     progress.begin(run.id, len(ready.blocks), len(ready.blocks) - len(todo), seconds)
     try:
-        with ending(run), held(bench):
+        with ending(run), hold_bench(bench):
             bench.begin(run, len(run.manifest.resumed))
             runner(bench, ready, run, stopping, progress).go(todo)
     finally:

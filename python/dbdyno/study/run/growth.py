@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dbdyno.bench.protocol import Ready
-from dbdyno.study.plan.schedule import grown
+from dbdyno.study.plan.schedule import grow_timing
 
 TOLERANCE = 0.2
 """Relative error of the predicted time of the blocks after the warm-up, if the machine does not change."""
@@ -38,7 +38,7 @@ def needed_ns(ready: Ready, each_ns: list[float]) -> float:
 
 def regrown(ready: Ready, report: dict[str, object]) -> Ready:
     """Return the prepared plan with slices or turns that are long enough, from the report of a warm-up block."""
-    return ready.retimed(grown(ready.timing, needed_ns(ready, operation_ns(ready, report))))
+    return ready.retimed(grow_timing(ready.timing, needed_ns(ready, operation_ns(ready, report))))
 
 
 def describe(before: Ready, after: Ready, report: dict[str, object], next_block: int) -> str:

@@ -7,7 +7,7 @@ import time
 from typing import Protocol, TextIO
 
 from dbdyno.base.visible import text as visible_text
-from dbdyno.base.visible import unwrapped
+from dbdyno.base.visible import unwrap
 
 
 class Progress(Protocol):
@@ -100,7 +100,7 @@ class Terminal(Lines):
             TextColumn("block {task.completed}/{task.total}"),
             BarColumn(),
             TextColumn("{task.description}"),
-            console=Console(file=unwrapped(stream)),
+            console=Console(file=unwrap(stream)),
             transient=True,
         )
         self.task = self.bar.add_task("starting", total=None)

@@ -60,7 +60,7 @@ class RaceRunner(Runner):
     def _process_block(self, index: int) -> str:
         """Process the values of a block, and return why the race is over; empty if it goes on."""
         rows = dict(rows_of_block(self.run, index))
-        for arm, share in failing(rows).items():
+        for arm, share in failing_arms(rows).items():
             if arm in self.race.alive and len(self.race.alive) > 1:
                 self.race.drop_arm(arm)
                 self.failed[self.names[arm]] = share
@@ -91,7 +91,7 @@ def rows_of_block(run: Run, index: int) -> Iterator[tuple[int, Summary]]:
             yield names.index(row["arm"]), row
 
 
-def failing(rows: Mapping[int, Summary]) -> dict[int, float]:
+def failing_arms(rows: Mapping[int, Summary]) -> dict[int, float]:
     """Return the arms of which more than one transaction in twenty failed in a block, with the share."""
     shares = {arm: row["failed"] / max(row["failed"] + row["transactions"], 1) for arm, row in rows.items()}
     return {arm: share for arm, share in shares.items() if share > FAILED_MOST}

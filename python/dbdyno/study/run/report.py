@@ -15,7 +15,7 @@ SHOWN_MOST = 4
 """Largest number of arms whose rates are shown."""
 
 
-def joined(reports: Sequence[JsonObject]) -> dict[str, object]:
+def join_reports(reports: Sequence[JsonObject]) -> dict[str, object]:
     """Return one report of a block's pieces: sums, and the largest lag."""
     whole: JsonObject = {}
     apart = ("arms", "lines", "started_ns", "ended_ns")
@@ -61,7 +61,7 @@ def rates(plan: Plan, report: JsonObject, turns: Sequence[Turn]) -> dict[str, fl
     return found if len(found) <= SHOWN_MOST else {}
 
 
-def begun(report: JsonObject) -> set[int]:
+def started_arms(report: JsonObject) -> set[int]:
     """Return the arms of which at least one transaction was started."""
     return {arm["arm"] for arm in report.get("arms", []) if arm["transactions"]}
 

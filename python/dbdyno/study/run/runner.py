@@ -19,7 +19,7 @@ from dbdyno.bench.recorder import TICK_S, AgainError, Recorder
 from dbdyno.evidence.run import Block, Run, SliceRecord
 from dbdyno.study.analysis.measured.timeline import STEP, RunClock
 from dbdyno.study.run.growth import describe, regrown
-from dbdyno.study.run.report import begun, hopeless, joined, rates
+from dbdyno.study.run.report import hopeless, join_reports, rates, started_arms
 
 if TYPE_CHECKING:
     from dbdyno.base.signals import Stopping
@@ -43,7 +43,7 @@ class Runner:
         self.stopping, self.progress = stopping, progress
         self.clock = RunClock()
         self.names = [arm.name for arm in ready.plan.arms]
-        self.begun = {arm for block in run.blocks() for arm in begun(block.report)}
+        self.begun = {arm for block in run.blocks() for arm in started_arms(block.report)}
 
     def go(self, todo: Sequence[PlannedBlock]) -> None:
         """Run these blocks.
@@ -89,7 +89,7 @@ class Runner:
             recorder.ended_ns = recorder.ended_ns or self.clock.now_ns()
         if why:
             recorder.marks.append(f"run again: {why}")
-        report = {**joined(recorder.reports), **recorder.own, STEP: step_ns}
+        report = {**join_reports(recorder.reports), **recorder.own, STEP: step_ns}
         self._keep(recorder, turns, report)
         self._refuse_hopeless(planned, report)
         if planned.kind == "warmup" and self.bench.traits.grows:
@@ -153,7 +153,7 @@ class Runner:
         Raises:
             TargetError: There is such an arm; its script or its settings are wrong.
         """
-        new = begun(report) - self.begun
+        new = started_arms(report) - self.begun
         self.begun |= new
         for arm, tried, said in hopeless(report):
             if planned.kind != "warmup" and arm not in new:
@@ -195,7 +195,7 @@ class Runner:
         return recorder
 
     def _keep_apart(self, recorder: Recorder) -> None:
-        self._keep(recorder, recorder.planned.turns, {**joined(recorder.reports), **recorder.own})
+        self._keep(recorder, recorder.planned.turns, {**join_reports(recorder.reports), **recorder.own})
 
 
 def _take_blocks(waiting: Iterator[PlannedBlock], most: int) -> list[PlannedBlock]:

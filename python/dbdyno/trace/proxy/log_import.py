@@ -22,12 +22,12 @@ from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.version import VERSION
 from dbdyno.evidence.captures import FORMAT, MARIADB
-from dbdyno.evidence.encryption import encrypting, read_key
+from dbdyno.evidence.encryption import encrypt_parts, read_key
 from dbdyno.evidence.log_sources import LogSources
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.job import Progress, cleaned_up
-from dbdyno.trace.proxy.log_notes import counted, import_notes
+from dbdyno.trace.proxy.log_notes import count_entries, import_notes
 from dbdyno.trace.proxy.log_report import Report
 from dbdyno.trace.staging import in_place
 
@@ -72,7 +72,7 @@ def import_logs(
     started = datetime.now(UTC).isoformat()
     key = read_key(key_file) if key_file is not None else None
     with cleaned_up(), in_place(out, replace=replace) as aside:
-        with encrypting(aside, key):
+        with encrypt_parts(aside, key):
             report = _run(_request(sources, aside, database), progress)
         refused = list(_refused_files(report))
         _require_statements(report, sources, refused, database)
@@ -149,7 +149,7 @@ def _require_statements(report: Report, sources: LogSources, refused: Sequence[s
         )
     if not report["executions"]:
         of = f" of database {database!r}" if database else ""
-        reasons = "; ".join(counted(one) for one in report["unused"][:3])
+        reasons = "; ".join(count_entries(one) for one in report["unused"][:3])
         raise TraceError(
             f"the log has no statement{of} that can be used" + (f": {reasons}" if reasons else ""),
             where=where,

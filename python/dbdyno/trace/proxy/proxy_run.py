@@ -22,7 +22,7 @@ from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.version import VERSION
 from dbdyno.evidence.captures import FORMAT
-from dbdyno.evidence.encryption import encrypting, read_key
+from dbdyno.evidence.encryption import encrypt_parts, read_key
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.job import cleaned_up
@@ -110,7 +110,7 @@ def spin_ns(text: str) -> int | None:
 
 
 @contextlib.contextmanager
-def proxying(wanted: ProxyOptions, out: Path) -> Iterator[Proxying]:
+def run_proxy(wanted: ProxyOptions, out: Path) -> Iterator[Proxying]:
     """Forward clients until the block ends; then the run is in `out`.
 
     Raises:
@@ -127,7 +127,7 @@ def proxying(wanted: ProxyOptions, out: Path) -> Iterator[Proxying]:
         asked = {name: str(one) if isinstance(one, Path) else one for name, one in asdict(wanted).items()}
         del asked["server"], asked["key_file"]
         asked["host"], asked["port"] = wanted.server
-        with encrypting(aside, key):
+        with encrypt_parts(aside, key):
             made = Proxying(_core.Proxy(json.dumps(asked | {"out": str(aside)})))
             try:
                 yield made

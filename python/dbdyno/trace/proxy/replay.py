@@ -1,4 +1,4 @@
-"""Replay of a proxy's capture: `replaying` runs it, `sentences` describes the result.
+"""Replay of a proxy's capture: `run_replay` runs it, `sentences` describes the result.
 
 with replaying(Path("runs/now"), connection, Wanted(speed=1.0), KeyPlan()) as it:
     ...
@@ -21,7 +21,7 @@ from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.capture_keys import KeyPlan
 from dbdyno.evidence.capture_keys import sentences as key_sentences
-from dbdyno.evidence.captures import LIMITS, captured
+from dbdyno.evidence.captures import LIMITS, open_capture
 
 FASTEST = 0.0
 """The speed without any waiting."""
@@ -87,7 +87,7 @@ def speed_of(text: str) -> float:
 
 
 @contextlib.contextmanager
-def replaying(
+def run_replay(
     folder: Path,
     connection: Mapping[str, Any],
     wanted: Wanted,
@@ -101,7 +101,7 @@ def replaying(
     Raises:
         TraceError: the folder is not a capture, or the replay cannot run.
     """
-    run = captured(folder)
+    run = open_capture(folder)
     limits = " ".join(part for part in (connection.get("options"), LIMITS) if part)
     request = {
         "run": str(messages or run.path),

@@ -16,7 +16,7 @@ from dbdyno.page import Page, Section
 from dbdyno.pages import page_of
 from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Server
-from dbdyno.ui.routes.common import HOME, asked, server_address, server_name, server_of
+from dbdyno.ui.routes.common import HOME, parameter, server_address, server_name, server_of
 from dbdyno.ui.stretch import Stretch, stretch_of
 from dbdyno.ui.view import Link, View, shell_words
 
@@ -26,11 +26,11 @@ _MODELS: Kept[JsonObject] = Kept(32)
 def view(request: Request) -> View:
     """Return the advice on the interval in the address, or only its findings about one statement."""
     server = server_of(request)
-    stretch = stretch_of(server.snapshots(), asked(request, "stretch"))
-    model, name = advice_of(server, stretch), asked(request, "statement")
+    stretch = stretch_of(server.snapshots(), parameter(request, "stretch"))
+    model, name = advice_of(server, stretch), parameter(request, "statement")
     model = about_statement(model, name) if name else model
     page = page_of(model)
-    if name and asked(request, "part"):
+    if name and parameter(request, "part"):
         page = replace(page, sections=tuple(one for one in page.sections if one.name == "advice_each"))
         page = _or_none(page)
     return View(
@@ -39,7 +39,7 @@ def view(request: Request) -> View:
         command=_command(server, stretch),
         trail=(HOME, (server_name(server), server_address("/server", server, stretch=stretch.text))),
         links=tuple(_experiments(server, stretch, model)),
-        bare=bool(name and asked(request, "part")),
+        bare=bool(name and parameter(request, "part")),
     )
 
 

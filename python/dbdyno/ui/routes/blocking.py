@@ -11,7 +11,7 @@ from dbdyno.page import Head, Page
 from dbdyno.pages.snapshot import section as section_of
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.sessions.blocking import section
-from dbdyno.ui.routes.common import HOME, asked, server_address, server_name, server_of
+from dbdyno.ui.routes.common import HOME, parameter, server_address, server_name, server_of
 from dbdyno.ui.routes.server import drawn_of, sessions_of
 from dbdyno.ui.stretch import stretch_of
 from dbdyno.ui.timeline import Timeline, timeline
@@ -25,9 +25,9 @@ def view(request: Request) -> View:
     """Return the blocking trees of the interval in the address, below a chart of the surrounding window."""
     server = server_of(request)
     snapshots = server.snapshots()
-    window = stretch_of(snapshots, asked(request, "window") or asked(request, "stretch"))
-    chosen = bool(asked(request, "window") and asked(request, "stretch"))
-    stretch = stretch_of(snapshots, asked(request, "stretch")) if chosen else window
+    window = stretch_of(snapshots, parameter(request, "window") or parameter(request, "stretch"))
+    chosen = bool(parameter(request, "window") and parameter(request, "stretch"))
+    stretch = stretch_of(snapshots, parameter(request, "stretch")) if chosen else window
     server.prepare(stretch.chain)
     with Interval(server.store, *stretch.ends) as interval:
         part = section(interval, TOP)

@@ -12,7 +12,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.record import KIND
 from dbdyno.page import Figure, Head, Page, Section
 from dbdyno.pages import format as fmt
-from dbdyno.ui.routes.common import HOME, asked, places_of
+from dbdyno.ui.routes.common import HOME, parameter, places_of
 from dbdyno.ui.routes.run import kept_model
 from dbdyno.ui.view import View, address
 
@@ -24,7 +24,7 @@ def view(request: Request) -> View:
         CellsError: The run is not a recording of cells, or contains no metric that changed.
     """
     places = places_of(request)
-    run = places.run(asked(request, "id"))
+    run = places.run(parameter(request, "id"))
     if run.manifest.kind != KIND:
         raise CellsError(
             "is not a recording of cells", where=run.id, next_step="record cells with `dbdyno cells watch --record`"
@@ -34,7 +34,7 @@ def view(request: Request) -> View:
         raise CellsError(
             "contains no metric that changed", where=run.id, next_step="see in its report what was collected"
         )
-    chosen = asked(request, "metric") if asked(request, "metric") in panels else next(iter(panels))
+    chosen = parameter(request, "metric") if parameter(request, "metric") in panels else next(iter(panels))
     model = {"schema": 1, "kind": "cells", "panel": panels[chosen]}
     title = fmt.line(chosen, 80)
     head = Head("Cells over time", fmt.line(run.id, 90), name="heat", headline=title, section="Heat map")

@@ -23,7 +23,7 @@ HOME = ("Home", "/")
 NO_RUN = "There are no runs here. Make one with `dbdyno run redo-size`."
 
 
-def listed(name: str, title: str, given: Table, nothing: str = "") -> Section:
+def list_section(name: str, title: str, given: Table, nothing: str = "") -> Section:
     """Return a section with a table; without rows, return one that says `nothing`, or None if that is empty."""
     return (
         Section(name, title, tables=(given,))
@@ -37,7 +37,7 @@ def places_of(request: Request) -> Places:
     return cast("Places", request.app.state.places)
 
 
-def asked(request: Request, name: str) -> str:
+def parameter(request: Request, name: str) -> str:
     """Return a parameter of the address, or an empty string."""
     return str(request.query_params.get(name, ""))
 
@@ -48,7 +48,7 @@ def server_of(request: Request) -> Server:
     Raises:
         SnapshotError: There is no such server.
     """
-    return places_of(request).server(asked(request, "store"), asked(request, "target"))
+    return places_of(request).server(parameter(request, "store"), parameter(request, "target"))
 
 
 def server_address(path: str, server: Server, **more: str | int | None) -> str:

@@ -25,7 +25,7 @@ from dbdyno.pages import page_of
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.store_query import StoreAnswer, store_tables
 from dbdyno.ui.places import Places, Server
-from dbdyno.ui.routes.common import HOME, asked, places_of, server_name
+from dbdyno.ui.routes.common import HOME, parameter, places_of, server_name
 from dbdyno.ui.stretch import DEFAULT, Stretch, stretch_of
 from dbdyno.ui.view import View, address, shell_words
 
@@ -51,7 +51,7 @@ def view(request: Request) -> View:
     """Return the console, with the answer if the address has a query and the request did not come from another site."""
     places = places_of(request)
     known = _subjects(places)
-    text = asked(request, "query")
+    text = parameter(request, "query")
     trusted = request.headers.get("sec-fetch-site", "") in OWN
     subject, tables, problem = _choose_subject(request, places, known)
     model: JsonObject | None = None
@@ -117,7 +117,7 @@ def _choose_subject(
     request: Request, places: Places, known: dict[str, str]
 ) -> tuple[Subject | None, dict[str, list[str]], Section | None]:
     """Return the selected subject, its tables with columns, and a section that explains why there are none."""
-    named = f"run:{asked(request, 'run')}" if asked(request, "run") else asked(request, "on")
+    named = f"run:{parameter(request, 'run')}" if parameter(request, "run") else parameter(request, "on")
     value = named or next(iter(known), "")
     if not value:
         finding = Finding(
@@ -133,7 +133,7 @@ def _choose_subject(
         except Error as error:
             return Subject(value, run=run), {}, Section("problem", "Problem", findings=(Finding(str(error), "bad"),))
     server = places.server(*name.split("/", 1))
-    stretch = stretch_of(server.snapshots(), asked(request, "stretch") or DEFAULT)
+    stretch = stretch_of(server.snapshots(), parameter(request, "stretch") or DEFAULT)
     server.prepare(stretch.chain)
     with Interval(server.store, *stretch.ends) as interval:
         return Subject(value, server=server, stretch=stretch), store_tables(interval), None

@@ -13,7 +13,7 @@ from dbdyno.page import Head, Page, Section
 from dbdyno.pages import format as fmt
 from dbdyno.ui.places import Server
 from dbdyno.ui.routes.advice import advice_of
-from dbdyno.ui.routes.common import HOME, asked, server_address, server_name, server_of
+from dbdyno.ui.routes.common import HOME, parameter, server_address, server_name, server_of
 from dbdyno.ui.stretch import Stretch, stretch_of
 from dbdyno.ui.view import View, shell_words
 
@@ -26,8 +26,8 @@ HOW = (
 def view(request: Request) -> View:
     """Return the plan for the statement `id`, or for the finding with the number `finding`."""
     server = server_of(request)
-    stretch = stretch_of(server.snapshots(), asked(request, "stretch"))
-    number, name = asked(request, "finding"), asked(request, "id")
+    stretch = stretch_of(server.snapshots(), parameter(request, "stretch"))
+    number, name = parameter(request, "finding"), parameter(request, "id")
     text = _of_finding(server, stretch, number) if number else plan_of_seen(server.store, stretch.ends, name)
     first, last = stretch.numbers
     subject = f"finding {number}" if number else f"statement {name}"

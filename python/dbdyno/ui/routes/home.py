@@ -12,11 +12,11 @@ from dbdyno.base.errors import Error
 from dbdyno.page import Cell, Finding, Head, Page, Row, Section
 from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of
-from dbdyno.pages.common import columns, counted, table
+from dbdyno.pages.common import columns, table, with_noun
 from dbdyno.snapshot.reading.lately import Lately, lately
 from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Places, Server
-from dbdyno.ui.routes.common import NO_RUN, RUN_COLUMNS, listed, places_of, run_row, server_address, server_name
+from dbdyno.ui.routes.common import NO_RUN, RUN_COLUMNS, list_section, places_of, run_row, server_address, server_name
 from dbdyno.ui.routes.run import kept_model
 from dbdyno.ui.stretch import DEFAULT, stretch_of
 from dbdyno.ui.view import View, address
@@ -44,19 +44,19 @@ def view(request: Request) -> View:
     watches = [row for row in map(_watch, known) if row is not None]
     under_way = [*map(run_row, running), *watches, *(_running_move(one) for one in moves if _is_running(one))]
     shown = (
-        listed("servers", "Servers", table("", _SERVERS, servers, look="loose"), NO_SERVER),
-        listed("running", "Running now", table("", RUN_COLUMNS, under_way, look="loose")),
-        listed(
+        list_section("servers", "Servers", table("", _SERVERS, servers, look="loose"), NO_SERVER),
+        list_section("running", "Running now", table("", RUN_COLUMNS, under_way, look="loose")),
+        list_section(
             "newest",
             "Newest runs",
             table("", RUN_COLUMNS, map(run_row, runs[: -NEWEST - 1 : -1]), look="loose"),
             NO_RUN,
         ),
-        listed("moves", "Moves", table("", _MOVES, moves, look="loose")),
-        listed("saved", "Saved pages", table("", _SAVED, _saved_pages(places), look="loose")),
+        list_section("moves", "Moves", table("", _MOVES, moves, look="loose")),
+        list_section("saved", "Saved pages", table("", _SAVED, _saved_pages(places), look="loose")),
         *_refused_section(places),
     )
-    chips = (counted(len(servers), "server"), counted(len(runs), "run"), counted(len(running), "running run"))
+    chips = (with_noun(len(servers), "server"), with_noun(len(runs), "run"), with_noun(len(running), "running run"))
     head = Head("Laboratory", _title(places), name="home", chips=tuple(one for one in chips if one), section="Home")
     return View(
         Page(head, shown),

@@ -17,7 +17,7 @@ from dbdyno.snapshot.reading.long_timeline import happenings
 from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Server
 from dbdyno.ui.routes.advice import advice_of
-from dbdyno.ui.routes.common import HOME, asked, places_of, server_address, server_name
+from dbdyno.ui.routes.common import HOME, parameter, places_of, server_address, server_name
 from dbdyno.ui.stretch import DEFAULT, Stretch, iso, stretch_of
 from dbdyno.ui.view import View
 
@@ -55,7 +55,7 @@ def view(request: Request) -> View:
     return View(
         Page(head, sections),
         trail=(HOME,),
-        bare=bool(asked(request, "part")),
+        bare=bool(parameter(request, "part")),
         follows="stores",
     )
 

@@ -9,8 +9,8 @@ from dbdyno.judge.snapshots import compare
 from dbdyno.pages import page_of
 from dbdyno.snapshot.reading.periods import Period
 from dbdyno.ui.kept import Kept
-from dbdyno.ui.routes.common import HOME, asked, server_address, server_name, server_of
-from dbdyno.ui.stretch import BACK, before, stretch_of
+from dbdyno.ui.routes.common import HOME, parameter, server_address, server_name, server_of
+from dbdyno.ui.stretch import BACK, comparison_stretch, stretch_of
 from dbdyno.ui.view import View, shell_words
 
 _MODELS: Kept[JsonObject] = Kept(16)
@@ -20,9 +20,9 @@ def view(request: Request) -> View:
     """Return the comparison of an interval with another: the same hours `yesterday` or `last week`, or any other."""
     server = server_of(request)
     snapshots = server.snapshots()
-    stretch = stretch_of(snapshots, asked(request, "stretch"))
-    against = asked(request, "against") or next(iter(BACK))
-    other = before(snapshots, stretch, against)
+    stretch = stretch_of(snapshots, parameter(request, "stretch"))
+    against = parameter(request, "against") or next(iter(BACK))
+    other = comparison_stretch(snapshots, stretch, against)
     for one in (other, stretch):
         server.prepare(one.chain)
     names = tuple(f"{first}..{last}" for first, last in (other.numbers, stretch.numbers))

@@ -6,7 +6,7 @@ from starlette.requests import Request
 
 from dbdyno.pages import page_of
 from dbdyno.snapshot.plans.command import PlanOptions, of_kept
-from dbdyno.ui.routes.common import HOME, asked, server_address, server_name, server_of
+from dbdyno.ui.routes.common import HOME, parameter, server_address, server_name, server_of
 from dbdyno.ui.stretch import iso, stretch_of
 from dbdyno.ui.view import View, shell_words
 
@@ -16,7 +16,7 @@ TOP = 20
 def view(request: Request) -> View:
     """Return the page of `snap plans` for the interval in the address."""
     server = server_of(request)
-    stretch = stretch_of(server.snapshots(), asked(request, "stretch"))
+    stretch = stretch_of(server.snapshots(), parameter(request, "stretch"))
     model = of_kept(server.store, PlanOptions(stretch.low_us, stretch.high_us, server.target, False, False, TOP))
     times = ("--from", iso(stretch.low_us), "--to", iso(stretch.high_us))
     return View(

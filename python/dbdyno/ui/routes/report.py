@@ -12,7 +12,7 @@ from dbdyno.pages import page_of
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Server
-from dbdyno.ui.routes.common import HOME, asked, server_address, server_name, server_of
+from dbdyno.ui.routes.common import HOME, parameter, server_address, server_name, server_of
 from dbdyno.ui.stretch import Stretch, stretch_of
 from dbdyno.ui.view import View, shell_words
 
@@ -25,10 +25,10 @@ _MODELS: Kept[JsonObject] = Kept(16)
 def view(request: Request) -> View:
     """Return the report of the interval in the address; `brief` leaves out what the chart's page shows."""
     server = server_of(request)
-    stretch = stretch_of(server.snapshots(), asked(request, "stretch"))
+    stretch = stretch_of(server.snapshots(), parameter(request, "stretch"))
     model = report_of(server, stretch)
     page = page_of(model)
-    if asked(request, "brief"):
+    if parameter(request, "brief"):
         page = replace(page, sections=tuple(one for one in page.sections if one.name in BRIEF))
     return View(
         page,

@@ -14,7 +14,7 @@ from dbdyno.evidence.run import Run
 from dbdyno.pages import page_of
 from dbdyno.ui.kept import Kept
 from dbdyno.ui.models import model_of
-from dbdyno.ui.routes.common import HOME, asked, places_of, target_of
+from dbdyno.ui.routes.common import HOME, parameter, places_of, target_of
 from dbdyno.ui.routes.traces import links_of
 from dbdyno.ui.view import Link, View, address, shell_words
 
@@ -26,8 +26,8 @@ _MODELS: Kept[Mapping[str, Any]] = Kept(16)
 def view(request: Request) -> View:
     """Return the page of the run or move in the address."""
     places = places_of(request)
-    job = asked(request, "job")
-    given = places.job(job) if job else places.run(asked(request, "id"))
+    job = parameter(request, "job")
+    given = places.job(job) if job else places.run(parameter(request, "id"))
     found = kept_model(given)
     command = ("dbdyno", "report", given) if isinstance(given, Path) else _command(given, places.runs_folder)
     return View(

@@ -8,15 +8,15 @@ from dbdyno.base.json_types import TableRow
 from dbdyno.evidence.run import Run
 from dbdyno.page import Head, Page
 from dbdyno.pages import format as fmt
-from dbdyno.pages.common import counted, table
+from dbdyno.pages.common import table, with_noun
 from dbdyno.ui.routes.common import (
     HOME,
     NO_RUN,
     RUN_COLUMNS,
-    asked,
     headline_of,
     kind_of,
-    listed,
+    list_section,
+    parameter,
     places_of,
     run_row,
     target_of,
@@ -32,13 +32,13 @@ def view(request: Request) -> View:
     """Return the list of runs, newest first."""
     places = places_of(request)
     every = places.runs()[::-1]
-    wanted = {name: asked(request, name) for name in FILTERS}
+    wanted = {name: parameter(request, name) for name in FILTERS}
     kept = [run for run in every if _fits(run, wanted)]
-    first = int(asked(request, "after") or 0) if asked(request, "after").isdigit() else 0
+    first = int(parameter(request, "after") or 0) if parameter(request, "after").isdigit() else 0
     rows = [run_row(run) for run in kept[first : first + SHOWN]]
     left = max(len(kept) - first - SHOWN, 0)
-    section = listed("runs", "Runs", table("", RUN_COLUMNS, rows, look="loose", left_out=left), NO_RUN)
-    head = Head("Runs", "Runs", name="list", chips=(counted(len(kept), "run") or "no run",), section="Runs")
+    section = list_section("runs", "Runs", table("", RUN_COLUMNS, rows, look="loose", left_out=left), NO_RUN)
+    head = Head("Runs", "Runs", name="list", chips=(with_noun(len(kept), "run") or "no run",), section="Runs")
     kinds = sorted({kind_of(run) for run in every})
     extra = {
         "kinds": kinds,

@@ -11,11 +11,11 @@ from dbdyno.evidence.run import Run
 from dbdyno.evidence.run_search import search_run
 from dbdyno.page import Cell, Head, Page, Row, Section
 from dbdyno.pages import format as fmt
-from dbdyno.pages.common import columns, counted, table
+from dbdyno.pages.common import columns, table, with_noun
 from dbdyno.snapshot.model import Row as Found
 from dbdyno.snapshot.reading.search import search
 from dbdyno.ui.places import Places, Server
-from dbdyno.ui.routes.common import HOME, RUN_COLUMNS, asked, places_of, run_row, server_address, server_name
+from dbdyno.ui.routes.common import HOME, RUN_COLUMNS, parameter, places_of, run_row, server_address, server_name
 from dbdyno.ui.view import View, address
 
 TOP = 20
@@ -28,7 +28,7 @@ _COLUMNS = columns("kind:text name:text text:code:what server:text")
 
 def view(request: Request) -> View:
     """Return everything that contains the words in the address."""
-    places, words = places_of(request), asked(request, "q").strip()[:200]
+    places, words = places_of(request), parameter(request, "q").strip()[:200]
     needles = words.lower().split()
     found = {
         "runs": [run_row(run) for run in _runs(places, needles)],
@@ -46,7 +46,7 @@ def view(request: Request) -> View:
         if rows
     )
     count = sum(map(len, found.values()))
-    headline = f"{counted(count, 'result') or 'Nothing'} for {fmt.line(words, 80)}" if words else "Search"
+    headline = f"{with_noun(count, 'result') or 'Nothing'} for {fmt.line(words, 80)}" if words else "Search"
     return View(
         Page(Head("Search", "", name="search", headline=headline, section="Search"), sections),
         trail=(HOME,),

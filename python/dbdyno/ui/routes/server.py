@@ -23,7 +23,7 @@ from dbdyno.snapshot.sessions.objects import INDEX
 from dbdyno.snapshot.sessions.report import HEADINGS, sessions
 from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Server
-from dbdyno.ui.routes.common import HOME, asked, places_of, server_address, server_name, server_of, target_of
+from dbdyno.ui.routes.common import HOME, parameter, places_of, server_address, server_name, server_of, target_of
 from dbdyno.ui.stretch import BACK, LASTING, Stretch, moment_us, stretch_of
 from dbdyno.ui.timeline import Timeline, timeline
 from dbdyno.ui.view import Link, View, address, shell_words, without_figures
@@ -50,12 +50,14 @@ def view(request: Request) -> View:
     """Return the history of the server in the address."""
     server = server_of(request)
     snapshots = server.snapshots()
-    window = stretch_of(snapshots, asked(request, "window"))
-    stretch = stretch_of(snapshots, asked(request, "stretch")) if asked(request, "stretch") else window
-    by = asked(request, "by") if asked(request, "by") in HEADINGS else "statement"
+    window = stretch_of(snapshots, parameter(request, "window"))
+    stretch = stretch_of(snapshots, parameter(request, "stretch")) if parameter(request, "stretch") else window
+    by = parameter(request, "by") if parameter(request, "by") in HEADINGS else "statement"
     where = filters_of(request)
     model = sessions_of(server, stretch, by, where)
-    place = Place(server, window, stretch if asked(request, "stretch") else None, by, where, asked(request, "window"))
+    place = Place(
+        server, window, stretch if parameter(request, "stretch") else None, by, where, parameter(request, "window")
+    )
     page = _with_links(without_figures(page_of(model)), place)
     drawn = drawn_of(model) if stretch is window else drawn_of(sessions_of(server, window, by, where))
     drawn = _with_runs(drawn, request, server, window)
@@ -73,7 +75,7 @@ def view(request: Request) -> View:
         widget="server.html",
         bare=True,
         extra=extra,
-        follows="stores" if asked(request, "window") in ("", *LASTING) else "",
+        follows="stores" if parameter(request, "window") in ("", *LASTING) else "",
         links=_links(server, stretch),
         later=server_address("/report", server, stretch=stretch.text, brief="1", part="1"),
     )

@@ -15,7 +15,7 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.search import search
 from dbdyno.snapshot.statement import statement
 from dbdyno.ui.places import Server
-from dbdyno.ui.routes.common import HOME, asked, places_of, server_address, server_name, server_of
+from dbdyno.ui.routes.common import HOME, parameter, places_of, server_address, server_name, server_of
 from dbdyno.ui.stretch import LASTING, stretch_of
 from dbdyno.ui.view import View, shell_words
 
@@ -24,8 +24,8 @@ TOP = 10
 
 def view(request: Request) -> View:
     """Return the page of the statement in the address."""
-    server, name = server_of(request), asked(request, "id")
-    stretch = stretch_of(server.snapshots(), asked(request, "stretch"))
+    server, name = server_of(request), parameter(request, "id")
+    stretch = stretch_of(server.snapshots(), parameter(request, "stretch"))
     server.prepare(stretch.chain)
     with Interval(server.store, *stretch.ends) as interval:
         model = statement(interval, name, TOP)

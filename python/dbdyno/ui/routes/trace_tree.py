@@ -7,7 +7,7 @@ from starlette.requests import Request as Asked
 from dbdyno.base.errors import TraceError
 from dbdyno.pages import format as fmt
 from dbdyno.trace.tree import Request, tree_page
-from dbdyno.ui.routes.common import asked
+from dbdyno.ui.routes.common import parameter
 from dbdyno.ui.routes.traces import trace_of, trace_view, words_of
 from dbdyno.ui.view import View
 
@@ -29,7 +29,7 @@ def view(request: Asked) -> View:
         raise TraceError(
             f"{fmt.line(call, 40)!r} is not the number of a call", next_step="take a number from the column `call`"
         )
-    calls = bool(asked(request, "calls"))
+    calls = bool(parameter(request, "calls"))
     wanted = Request(int(call) if call else None, options["statement"] or None, options["line"] or None, calls)
     return trace_view(
         run,

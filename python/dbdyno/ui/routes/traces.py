@@ -15,7 +15,7 @@ from dbdyno.pages import page_of
 from dbdyno.trace.conditions import restrict
 from dbdyno.trace.source import Traces, open_traces
 from dbdyno.ui.kept import Kept
-from dbdyno.ui.routes.common import HOME, asked, places_of
+from dbdyno.ui.routes.common import HOME, parameter, places_of
 from dbdyno.ui.view import Link, View, address, shell_words
 
 LONGEST = 500
@@ -36,7 +36,7 @@ def trace_of(request: Request) -> Run:
     Raises:
         TraceError: The run is no trace.
     """
-    run = places_of(request).run(asked(request, "id"))
+    run = places_of(request).run(parameter(request, "id"))
     if not is_trace(run):
         raise TraceError(
             "is not a trace", where=run.id, next_step="make one with `dbdyno trace import` or `dbdyno trace record`"
@@ -46,7 +46,7 @@ def trace_of(request: Request) -> Run:
 
 def words_of(request: Request, name: str) -> str:
     """Return a parameter of the address, limited to `LONGEST` characters."""
-    return asked(request, name)[:LONGEST].strip()
+    return parameter(request, name)[:LONGEST].strip()
 
 
 def trail_of(run: Run) -> tuple[Link, ...]:

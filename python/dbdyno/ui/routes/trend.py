@@ -11,7 +11,7 @@ from dbdyno.pages import page_of
 from dbdyno.pages.common import columns, table
 from dbdyno.study.analysis.trend import trend_of
 from dbdyno.study.plan.runs_of_plan import runs_alike
-from dbdyno.ui.routes.common import HOME, NO_RUN, asked, listed, places_of
+from dbdyno.ui.routes.common import HOME, NO_RUN, list_section, parameter, places_of
 from dbdyno.ui.view import View, address
 
 _COLUMNS = columns("plan:text:title runs last:text:last_run")
@@ -22,15 +22,15 @@ def view(request: Request) -> View:
     places = places_of(request)
     runs = [run for run in places.runs() if run.status == "complete" and run.manifest.says("plan")]
     trail = (HOME, ("Runs", "/runs"))
-    if not asked(request, "id"):
+    if not parameter(request, "id"):
         rows = [_row(group) for group in _groups(runs)]
         head = Head("Runs", "", name="trend", headline="Trend of a plan", section="Trend")
-        return View(Page(head, (listed("plans", "Plans", table("", _COLUMNS, rows), NO_RUN),)), trail=trail)
-    chosen = places.run(asked(request, "id"))
+        return View(Page(head, (list_section("plans", "Plans", table("", _COLUMNS, rows), NO_RUN),)), trail=trail)
+    chosen = places.run(parameter(request, "id"))
     alike = [run for run in runs if runs_alike(run, chosen)]
-    model = trend_of(alike, chosen.manifest.title, levels=bool(asked(request, "level")))
-    own = address("/trend", id=chosen.id, level=None if asked(request, "level") else "1")
-    link = ("Ratio to the base" if asked(request, "level") else "Level of each arm", own)
+    model = trend_of(alike, chosen.manifest.title, levels=bool(parameter(request, "level")))
+    own = address("/trend", id=chosen.id, level=None if parameter(request, "level") else "1")
+    link = ("Ratio to the base" if parameter(request, "level") else "Level of each arm", own)
     return View(page_of(model), model=model, trail=trail, links=(link,))
 
 

@@ -23,7 +23,7 @@ from dbdyno.advise.engines.mariadb.queries import (
     TABLES_TIMED,
     Query,
 )
-from dbdyno.advise.engines.postgres.read import APPLICATION_NAME, LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, made
+from dbdyno.advise.engines.postgres.read import APPLICATION_NAME, LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, evidence_row
 from dbdyno.advise.facts import Facts, Lack
 from dbdyno.advise.kinds import PLACES, Column, Database, Index, Key, Server, Session, Setting, Table
 from dbdyno.advise.placement import Segment
@@ -129,7 +129,7 @@ def _status(values: Mapping[str, str]) -> Status:
 
 def _instruments(connection: Any) -> frozenset[str] | Lack:
     """Return the instruments that count and time, or why there are none."""
-    from dbdyno.bench.mariadb.address import driver, said
+    from dbdyno.bench.mariadb.address import driver, error_text
 
     try:
         if not int(_query(connection, "select @@performance_schema as it")[0]["it"]):
@@ -139,13 +139,13 @@ def _instruments(connection: Any) -> frozenset[str] | Lack:
             "select name from performance_schema.setup_instruments where enabled = 'YES' and timed = 'YES'",
         )
     except driver().Error as error:
-        return Lack(f"performance_schema: {said(error)}", "grant select on performance_schema.* to the user")
+        return Lack(f"performance_schema: {error_text(error)}", "grant select on performance_schema.* to the user")
     return frozenset(str(one["name"]) for one in known)
 
 
 def _rows(connection: Any, query: Query, timed: frozenset[str] | Lack) -> list[Any] | Lack:
     """Return the rows of a kind, or why there are none."""
-    from dbdyno.bench.mariadb.address import driver, said
+    from dbdyno.bench.mariadb.address import driver, error_text
 
     if query.accounted and isinstance(timed, Lack):
         return timed
@@ -167,9 +167,9 @@ def _rows(connection: Any, query: Query, timed: frozenset[str] | Lack) -> list[A
         if query.kind is Table:
             _add(found, _TABLE, _optional(connection, TABLE_SIZES), ("n_rows", "pages"))
     except driver().Error as error:
-        return Lack(f"{PLACES[query.kind]}: {said(error)}", "grant PROCESS, and SELECT on this view, to the user")
+        return Lack(f"{PLACES[query.kind]}: {error_text(error)}", "grant PROCESS, and SELECT on this view, to the user")
     shape = _SHAPES.get(query.kind)
-    return [made(query.kind, shape(row) if shape else row) for row in found]
+    return [evidence_row(query.kind, shape(row) if shape else row) for row in found]
 
 
 def _optional(connection: Any, sql: str) -> list[_ROW]:
@@ -210,20 +210,20 @@ def _plain(row: _ROW) -> _ROW:
     }
 
 
-def quoted(*names: str) -> str:
+def quote(*names: str) -> str:
     """Return names as written in a statement: `shop.orders`, in backquotes if necessary."""
     return ".".join(one if re.fullmatch(r"[A-Za-z_]\w*", one) else "`" + one.replace("`", "``") + "`" for one in names)
 
 
 def _table(row: _ROW) -> _ROW:
-    name = quoted(row["table_schema"], row["table_name"])
+    name = quote(row["table_schema"], row["table_name"])
     return {**row, "name": name, "rows": row["n_rows"] or 0, "dead": 0, "modified": 0, "seq_scans": 0}
 
 
 def _index(row: _ROW) -> _ROW:
     return {
-        "name": quoted(row["index_name"]),
-        "table": quoted(row["table_schema"], row["table_name"]),
+        "name": quote(row["index_name"]),
+        "table": quote(row["table_schema"], row["table_name"]),
         "columns": tuple(str(row["columns_used"]).split("\n")),
         "rest": str(row["method"]),
         "bytes": row["bytes"] or 0,
@@ -239,17 +239,17 @@ def _index(row: _ROW) -> _ROW:
 
 
 def _segment(row: _ROW) -> _ROW:
-    return {**row, "name": quoted(row["table_schema"], row["table_name"])}
+    return {**row, "name": quote(row["table_schema"], row["table_name"])}
 
 
 def _column(row: _ROW) -> _ROW:
-    return {**row, "table": quoted(row["db_name"], row["table_name"]), "name": row["column_name"]}
+    return {**row, "table": quote(row["db_name"], row["table_name"]), "name": row["column_name"]}
 
 
 def _key(row: _ROW) -> _ROW:
-    table = quoted(row["table_schema"], row["table_name"])
+    table = quote(row["table_schema"], row["table_name"])
     most = int(row["most"])
-    column = f"{table}.{quoted(row['column_name'])}"
+    column = f"{table}.{quote(row['column_name'])}"
     return {"sequence": table, "column": column, "last": int(row["last"]), "sequence_most": most, "column_most": most}
 
 

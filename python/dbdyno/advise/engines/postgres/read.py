@@ -151,7 +151,7 @@ def _rows(connection: Connection, kind: type, sql: LiteralString) -> tuple[list[
         with connection.transaction():
             cursor = connection.execute(_MARK + sql)
             names = [one.name for one in cursor.description or ()]
-            return [made(kind, dict(zip(names, row, strict=True))) for row in cursor.fetchall()], None
+            return [evidence_row(kind, dict(zip(names, row, strict=True))) for row in cursor.fetchall()], None
     except psycopg.Error as error:
         if connection.broken:
             raise
@@ -159,7 +159,7 @@ def _rows(connection: Connection, kind: type, sql: LiteralString) -> tuple[list[
         return [], Lack(f"{PLACES[kind]}: {said}", _STEPS.get(error.sqlstate or "", ""))
 
 
-def made(kind: type, row: Mapping[str, Any]) -> Any:
+def evidence_row(kind: type, row: Mapping[str, Any]) -> Any:
     """Return a row of evidence for a row of a query; lists become tuples, decimals numbers, and secrets are removed."""
     names = {one.name for one in fields(kind)}
     if kind is Setting:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from dbdyno.advise.engines.mariadb import snapshots as mariadb
-from dbdyno.advise.engines.postgres.read import made
+from dbdyno.advise.engines.postgres.read import evidence_row
 from dbdyno.advise.facts import Facts, Lack
 from dbdyno.advise.kinds import (
     PLACES,
@@ -80,7 +80,7 @@ def facts_of(interval: Interval) -> Facts:
             lacking[kind] = Lack(f"{views[0]}: {why}", step or "")
             continue
         try:
-            rows[kind] = [made(kind, row) for row in reader(interval)]
+            rows[kind] = [evidence_row(kind, row) for row in reader(interval)]
         except EvidenceError as error:  # of an earlier version, without a column
             lacking[kind] = Lack(f"{PLACES[kind]}: {error.message}", error.next_step or "")
     if not rows.get(Checkpoints, [1]):

@@ -130,7 +130,7 @@ def read_catalog(conn: psycopg.Connection[Any]) -> Catalog:
         if is_key and oid not in views:
             keys.append((oid, column))
     same = [((one, of), (other, by), is_foreign) for one, of, other, by, is_foreign in conn.execute(_SAME).fetchall()]
-    spaces, firsts = joined(keys, [(one, other) for one, other, _ in same])
+    spaces, firsts = key_spaces(keys, [(one, other) for one, other, _ in same])
     foreign = {one for one, _, is_foreign in same if is_foreign}
     row = conn.execute("select current_schemas(true)").fetchone()
     volatile = [str(name) for (name,) in conn.execute(_VOLATILE).fetchall()]
@@ -145,7 +145,7 @@ def read_catalog(conn: psycopg.Connection[Any]) -> Catalog:
     )
 
 
-def joined(keys: Sequence[Named], same: Iterable[tuple[Named, Named]]) -> tuple[dict[Named, int], list[Named]]:
+def key_spaces(keys: Sequence[Named], same: Iterable[tuple[Named, Named]]) -> tuple[dict[Named, int], list[Named]]:
     """Return the key space of each column that is a key or refers to one, and the first key of each space."""
     over: dict[Named, Named] = {}
 

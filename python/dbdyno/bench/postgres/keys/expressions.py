@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.postgres.keys.origins import NOWHERE, Origin, Outputs, Slot, either, name_of, slot_of
+from dbdyno.bench.postgres.keys.origins import NOWHERE, Origin, Outputs, Slot, common_origin, name_of, slot_of
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.keys.scopes import Scope
@@ -136,7 +136,7 @@ class Expressions(ABC):
     def _any_item(self, node: Any, scope: Scope) -> Origin:
         """Return the origin of an item of `array` or `coalesce`."""
         items = [*([] if node.this is None else [node.this]), *node.expressions]
-        return either([self.origin(item, scope) for item in items])
+        return common_origin([self.origin(item, scope) for item in items])
 
     def _scalar(self, node: Any, scope: Scope) -> Origin:
         outputs = self.query(node, scope)
@@ -158,7 +158,7 @@ class Expressions(ABC):
             else:
                 self.compare(node.this, one.this, scope)
             found.append(self.origin(one.args["true"], scope))
-        return either(found)
+        return common_origin(found)
 
     def _column(self, node: Any, scope: Scope) -> Origin:
         if type(node.this).__name__ != "Identifier":

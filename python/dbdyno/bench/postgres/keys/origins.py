@@ -57,7 +57,7 @@ Outputs = list[Output] | None
 """Columns of a query or a source; None if they are unknown."""
 
 
-def either(origins: Sequence[Origin]) -> Origin:
+def common_origin(origins: Sequence[Origin]) -> Origin:
     """Return the origin of a value that is one of several."""
     if len(origins) == 1:
         return origins[0]
@@ -91,5 +91,7 @@ def joined_outputs(outputs: Iterable[Outputs]) -> Outputs:
     for other in others:
         if first is None or other is None or len(first) != len(other):
             return None
-        first = [Output(one.name, either([one.origin, two.origin])) for one, two in zip(first, other, strict=True)]
+        first = [
+            Output(one.name, common_origin([one.origin, two.origin])) for one, two in zip(first, other, strict=True)
+        ]
     return first

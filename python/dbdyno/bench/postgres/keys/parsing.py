@@ -31,7 +31,7 @@ def statements(shape: str) -> Iterator[tuple[str, str]]:
             yield word[1].lower(), text
 
 
-def parsed(text: str) -> Any:
+def parse_statement(text: str) -> Any:
     """Return a statement's tree, or None if it cannot be parsed."""
     import sqlglot
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dbdyno.bench.postgres.keys.catalog import Catalog, read_catalog
 from dbdyno.bench.postgres.keys.expressions import Use
 from dbdyno.bench.postgres.keys.origins import MENTION, Output, Slot
-from dbdyno.bench.postgres.keys.parsing import OPAQUE, READ, may_write, parsed, statements
+from dbdyno.bench.postgres.keys.parsing import OPAQUE, READ, may_write, parse_statement, statements
 from dbdyno.bench.postgres.keys.reading import Reading
 from dbdyno.evidence.capture_keys import KeyPlan, Place, Places
 
@@ -76,7 +76,7 @@ class Found:
                 self.places.returns.clear()
                 self.places.writes = True
                 return
-            tree = parsed(text) if word in READ else None
+            tree = parse_statement(text) if word in READ else None
             if tree is None:
                 is_unread = word in READ or (word in OPAQUE and _MARK.search(text) is not None)
                 self.is_read &= not is_unread

@@ -8,8 +8,8 @@ from typing import Any
 
 from dbdyno.bench.postgres.keys.catalog import Catalog, Relation
 from dbdyno.bench.postgres.keys.expressions import Expressions
-from dbdyno.bench.postgres.keys.origins import NOWHERE, Output, Outputs, either, joined_outputs, name_of
-from dbdyno.bench.postgres.keys.parsing import parsed
+from dbdyno.bench.postgres.keys.origins import NOWHERE, Output, Outputs, common_origin, joined_outputs, name_of
+from dbdyno.bench.postgres.keys.parsing import parse_statement
 from dbdyno.bench.postgres.keys.scopes import Scope
 
 _CLAUSES = (
@@ -107,7 +107,7 @@ class Reading(Expressions):
         rows = [[self.origin(item, scope) for item in _items(row)] for row in node.expressions]
         if len({len(row) for row in rows}) != 1:
             return None
-        columns = [Output(f"column{at}", either(column)) for at, column in enumerate(zip(*rows, strict=True), 1)]
+        columns = [Output(f"column{at}", common_origin(column)) for at, column in enumerate(zip(*rows, strict=True), 1)]
         return self._rename(columns, node)
 
     def _read_from(self, clause: Any, joins: Any, scope: Scope) -> None:
@@ -168,7 +168,7 @@ class Reading(Expressions):
         known = self.catalog.views
         if relation.oid not in known:
             known[relation.oid] = [Output(name, NOWHERE) for name in relation.columns]
-            tree = parsed(relation.definition)
+            tree = parse_statement(relation.definition)
             outputs = Reading(self.catalog).query(tree, None) if tree is not None else None
             if outputs is not None and len(outputs) == len(relation.columns):
                 known[relation.oid] = [

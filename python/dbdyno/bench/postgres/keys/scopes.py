@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from dbdyno.bench.postgres.keys.origins import Origin, Outputs, either
+from dbdyno.bench.postgres.keys.origins import Origin, Outputs, common_origin
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Scope:
             names = scope.sources if source is None else (source,)
             hits = [out.origin for one in names for out in scope.sources[one] or () if out.name == name]
             if hits:
-                return either(hits)
+                return common_origin(hits)
             if source is not None or None in scope.sources.values():
                 return None
         return None

@@ -7,10 +7,10 @@ from typing import Any
 
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.session import rows
-from dbdyno.move.engines.mariadb.sql import quoted
+from dbdyno.move.engines.mariadb.sql import quote_name
 from dbdyno.move.engines.mariadb.target import Field, TargetTable
 from dbdyno.move.loading.request import LoadRequest
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 
 KEYS_SQL = """
 select index_name, column_name, nullable from information_schema.statistics
@@ -48,10 +48,10 @@ def refuse_other(
             )
         _as_sets(conn, goal, stages, given)
         return
-    on = " and ".join(f"t.{quoted(one.name)} = {one.key()}" for one in given if one.name in keys)
-    named = " and ".join(f"s.{quoted(name)} is not null" for name in keys)
-    same = " and ".join(f"{one.plain(f't.{quoted(one.name)}')} <=> {one.plain(one.value())}" for one in given)
-    first = quoted(keys[0])
+    on = " and ".join(f"t.{quote_name(one.name)} = {one.key()}" for one in given if one.name in keys)
+    named = " and ".join(f"s.{quote_name(name)} is not null" for name in keys)
+    same = " and ".join(f"{one.plain(f't.{quote_name(one.name)}')} <=> {one.plain(one.value())}" for one in given)
+    first = quote_name(keys[0])
     joins = "left join" if adds or not into.key else "join"
     other = 0
     for stage in stages:
@@ -80,7 +80,7 @@ def _unique(conn: Any, goal: TargetTable, given: Sequence[Field]) -> Sequence[st
 def _as_sets(conn: Any, goal: TargetTable, stages: Sequence[str], given: Sequence[Field]) -> None:
     """Compare staged rows with the table's rows as multisets (a row may occur more than once)."""
     came = ", ".join(one.plain(one.value()) for one in given)
-    stands = ", ".join(one.plain(f"t.{quoted(one.name)}") for one in given)
+    stands = ", ".join(one.plain(f"t.{quote_name(one.name)}") for one in given)
     staged = " union all ".join(f"select {came} from {stage} s" for stage in stages)
     there = f"select {stands} from {goal.table} t"
     for one, other in ((f"({staged})", f"({there})"), (f"({there})", f"({staged})")):
@@ -91,7 +91,7 @@ def _as_sets(conn: Any, goal: TargetTable, stages: Sequence[str], given: Sequenc
 
 def _refuse(count: int) -> None:
     raise MoveError(
-        f"{counted(count, 'row')} of the table would differ from the loaded rows:"
+        f"{with_noun(count, 'row')} of the table would differ from the loaded rows:"
         " a trigger or a narrower type alters them",
         where="--verify target",
         next_step="check the table's triggers and types; the table was not changed",

@@ -26,7 +26,7 @@ from dataclasses import replace
 from typing import Any
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.move.engines.mariadb.sql import quoted
+from dbdyno.move.engines.mariadb.sql import quote_name
 from dbdyno.move.engines.postgres.columns import DIGITS_MOST, Column
 
 GEOMETRIES = (
@@ -87,7 +87,7 @@ _CODES = {
 _DIGITS = re.compile(r"\((\d+)\)")
 
 
-def typed(rows: Iterable[Mapping[str, Any]], as_text: Sequence[str] = ()) -> list[Column]:
+def typed_columns(rows: Iterable[Mapping[str, Any]], as_text: Sequence[str] = ()) -> list[Column]:
     """Return a `Column` for each described column.
 
     Args:
@@ -143,7 +143,7 @@ def _decimal(precision: int, scale: int) -> Column:
     return Column("", "text", pg_type, cast=True)
 
 
-def shown(field: Any) -> JsonObject:
+def column_row(field: Any) -> JsonObject:
     """Return a result column's description from the driver's packet as a row of information_schema.columns."""
     code, unsigned, binary = field.type_code, bool(field.flags & UNSIGNED), field.charsetnr == BINARY
     kind = _CODES.get(code, "text")
@@ -164,7 +164,7 @@ def shown(field: Any) -> JsonObject:
 
 def read_as(column: Column, alias: str) -> str:
     """Return the SQL expression that selects the column in the form in which it is moved."""
-    name = quoted(alias, column.name)
+    name = quote_name(alias, column.name)
     kind = (column.mariadb_type or "").split("(")[0].split(" ")[0].lower()
     if kind == "bit":
         width = _DIGITS.search(column.mariadb_type)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.server import MariaDB
-from dbdyno.move.engines.mariadb.load import reached, refuse_csv
+from dbdyno.move.engines.mariadb.load import open_session, refuse_csv
 from dbdyno.move.engines.mariadb.sql import split_name
 from dbdyno.move.engines.mariadb.staged_rows import heads_of, intos_of
-from dbdyno.move.engines.mariadb.target import Heads, database_of, is_there, matched, type_of
+from dbdyno.move.engines.mariadb.target import Heads, database_of, is_there, match_target, type_of
 from dbdyno.move.loading.dry_run import sum_of
-from dbdyno.move.loading.files import described, files_of, rejects_of
+from dbdyno.move.loading.files import describe_files, files_of, rejects_of
 from dbdyno.move.loading.request import LoadRequest
 from dbdyno.move.reading.run import Plan
 
@@ -27,7 +27,7 @@ def rehearse(target: MariaDB, folder: Path, into: LoadRequest) -> list[str]:
     """
     files, _ = files_of(folder)
     refuse_csv(files)
-    heads = described(files)
+    heads = describe_files(files)
     rejects_of(into, files)
     name, columns = _columns(target, into, heads[0][0])
     return [f"{name}: {into.mode} of {sum_of(files, heads)}; {WAY}", *columns]
@@ -48,7 +48,7 @@ def tables_of(target: MariaDB, plan: Plan, into: LoadRequest) -> list[list[str]]
 
 def _columns(target: MariaDB, into: LoadRequest, heads: Heads) -> tuple[str, list[str]]:
     """Return the target table's name, and one line per column with its incoming and its target type."""
-    with reached(target, "rehearses") as conn:
+    with open_session(target, "rehearses") as conn:
         if into.create:
             if is_there(conn, database_of(target), into):
                 raise MoveError(
@@ -56,7 +56,7 @@ def _columns(target: MariaDB, into: LoadRequest, heads: Heads) -> tuple[str, lis
                 )
             lines = [f"  {one['name']}: {one['staged']} -> {type_of(one)}" for one in heads]
             return ".".join(split_name(into.table, database_of(target))), lines
-        goal = matched(conn, database_of(target), replace(into, create=False), heads)
+        goal = match_target(conn, database_of(target), replace(into, create=False), heads)
     made = ", which the server makes"
     lines = [f"  {one.name}: {one.staged} -> {one.declared}{made if one.generated else ''}" for one in goal.fields]
     return f"{goal.schema}.{goal.name}", lines

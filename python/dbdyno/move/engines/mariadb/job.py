@@ -29,7 +29,7 @@ from dbdyno.move.engines.mariadb.source import COST_SQL, columns_of, connect, fa
 from dbdyno.move.engines.mariadb.splits import chunks_of
 from dbdyno.move.engines.postgres.source import Request, application
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.ledger.next_steps import named
+from dbdyno.move.ledger.next_steps import with_full_command
 from dbdyno.move.reading.progress import ChunkProgress
 from dbdyno.move.reading.run import LOOK_S, NEXT, JobOptions, Plan, Say, across, new_id
 from dbdyno.move.reading.splits import Chunk
@@ -94,12 +94,12 @@ def begin(
     ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [NOT_YET]})
     ledger.attempt("begun", how.workers, how.memory_bytes)
     ledger.save()
-    for line in aloud(plan):
+    for line in notes_before(plan):
         say(line)
     return ledger
 
 
-def aloud(plan: Plan) -> list[str]:
+def notes_before(plan: Plan) -> list[str]:
     """Return lines for the user to read before the job begins, for example which tables are read as one stream."""
     lines = [f"job {plan.id}; its sessions are in `show processlist`; KILL ends one, and with it the job"]
     for table in plan.tables:
@@ -114,7 +114,9 @@ def aloud(plan: Plan) -> list[str]:
 
 
 @contextlib.contextmanager
-def started(target: MariaDB, plan: Plan, given: Mapping[str, Any], how: JobOptions, say: Say) -> Iterator[Running]:
+def start_workers(
+    target: MariaDB, plan: Plan, given: Mapping[str, Any], how: JobOptions, say: Say
+) -> Iterator[Running]:
     """Start workers whose snapshots all show the same instant, and stop them on exit.
 
     Args:
@@ -248,7 +250,7 @@ def work(
         MoveError: A chunk failed.
     """
     ledger.refuse_foreign()
-    with ledger.held(), ledger.phase("reading"), named(ledger):
+    with ledger.held(), ledger.phase("reading"), with_full_command(ledger):
         ledger.sweep()
         ledger.make_folders()
         while True:
@@ -274,7 +276,7 @@ def _run(
     failed: MoveFailed | None = None
     done: list[MoveDone] = []
     second: dict[int, MoveDone] = {}
-    with started(target, plan, pieces(plan, left), how, say) as running:
+    with start_workers(target, plan, pieces(plan, left), how, say) as running:
         ledger.manifest["snapshots"][-1] = {"id": running.id, "at": running.at}
         ledger.save()
         try:
@@ -393,11 +395,11 @@ def resume(
 
 
 def _original_request(plan: Plan) -> Request:
-    from dbdyno.move.engines.mariadb.sql import quoted
+    from dbdyno.move.engines.mariadb.sql import quote_name
 
     first = plan.tables[0]
     return Request(
-        tables=() if first.query else [quoted(one.schema, one.name) for one in plan.tables],
+        tables=() if first.query else [quote_name(one.schema, one.name) for one in plan.tables],
         where=first.where,
         columns=[one.name for one in first.columns] if len(plan.tables) == 1 else (),
         query=first.query,

@@ -28,17 +28,17 @@ from dbdyno.move.engines.mariadb.target import (
     drop_stages,
     load_sql,
     make_stages,
-    matched,
+    match_target,
 )
 from dbdyno.move.engines.postgres.columns import Column
 from dbdyno.move.engines.postgres.source import application
 from dbdyno.move.ledger.folder import MODULUS
 from dbdyno.move.loading.files import (
-    described,
+    add_rejects,
+    describe_files,
     files_of,
     refuse_other_than_records,
     refuse_unstaged,
-    refused,
     rejects_of,
 )
 from dbdyno.move.loading.pieces import CSV, Piece, as_they_are
@@ -63,7 +63,7 @@ KINDS = {
 """Kind of a staged column, by its MariaDB type; used to read the staging table again."""
 
 
-def bring(
+def load_files(
     target: MariaDB,
     folder: Path,
     into: LoadRequest,
@@ -89,13 +89,13 @@ def bring(
     """
     files, records = files_of(folder)
     refuse_csv(files)
-    heads = described(files)[0][0]
+    heads = describe_files(files)[0][0]
     rejects = rejects_of(into, files)
     job = new_id()
-    with reached(target, job) as conn, made(conn, target, into, heads) as goal:
+    with open_session(target, job) as conn, make_target(conn, target, into, heads) as goal:
         say(f"job {job}: staging into {goal.stage(job, 0)}")
         placed = rejects is not None
-        with staged(conn, goal, job, [0], placed=placed):
+        with make_staging(conn, goal, job, [0], placed=placed):
             done: list[MoveDone] = []
             stages = dict.fromkeys(range(len(files)), 0)
             put(target, goal, dict(enumerate(as_they_are(files))), stages, how, job, done.append, placed=placed)
@@ -103,7 +103,7 @@ def bring(
             refuse_other_than_records(files, done, records)
             if rejects is not None:
                 for one in done:
-                    refused(rejects, one["number"], one["refused"])
+                    add_rejects(rejects, one["number"], one["refused"])
             if read_again:
                 refuse_unstaged(done)
                 total = sum(int(one["hash"], 16) for one in done) % MODULUS
@@ -141,7 +141,7 @@ def refuse_csv(files: Sequence[Path]) -> None:
 
 
 @contextlib.contextmanager
-def reached(target: MariaDB, job: str) -> Iterator[Any]:
+def open_session(target: MariaDB, job: str) -> Iterator[Any]:
     """Open a session that stages and publishes rows, and close it on exit.
 
     Raises:
@@ -161,9 +161,9 @@ def reached(target: MariaDB, job: str) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def made(conn: Any, target: MariaDB, into: LoadRequest, heads: Heads) -> Iterator[TargetTable]:
+def make_target(conn: Any, target: MariaDB, into: LoadRequest, heads: Heads) -> Iterator[TargetTable]:
     """Find or create the target table, and drop it again if it was created here and the load fails."""
-    goal = matched(conn, database_of(target), into, heads)
+    goal = match_target(conn, database_of(target), into, heads)
     try:
         yield goal
     except BaseException:
@@ -174,7 +174,7 @@ def made(conn: Any, target: MariaDB, into: LoadRequest, heads: Heads) -> Iterato
 
 
 @contextlib.contextmanager
-def staged(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int], *, placed: bool) -> Iterator[None]:
+def make_staging(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int], *, placed: bool) -> Iterator[None]:
     """Create the job's staging tables, and drop them on exit."""
     make_stages(conn, goal, job, numbers, placed=placed)
     try:
@@ -239,10 +239,10 @@ def put(
     def progress(done: Sequence[Mapping[str, Any]]) -> None:
         shown.show(*mover.progress(), whole=len(done) == len(pieces))
 
-    finished(mover, {number: one.path.name for number, one in pieces.items()}, progress, record)
+    wait_for_chunks(mover, {number: one.path.name for number, one in pieces.items()}, progress, record)
 
 
-def finished(
+def wait_for_chunks(
     mover: _core.MoveJob,
     names: Mapping[int, str],
     progress: Callable[[Sequence[Mapping[str, Any]]], None] | None = None,
@@ -304,7 +304,7 @@ def read_staged(
             "memory_bytes": how.memory_bytes,
         }
     )
-    done = finished(mover, {number: f"staging table {number}" for number in numbers})
+    done = wait_for_chunks(mover, {number: f"staging table {number}" for number in numbers})
     if sum(int(one["hash"], 16) for one in done) % MODULUS != total:
         raise MoveError(
             "the staged rows differ from those received; the table was not changed",

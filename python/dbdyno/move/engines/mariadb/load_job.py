@@ -14,18 +14,18 @@ from typing import Any
 
 from dbdyno.base.core_types import MoveDone
 from dbdyno.bench.mariadb.server import MariaDB
-from dbdyno.move.engines.mariadb.load import made, put, reached
+from dbdyno.move.engines.mariadb.load import make_target, open_session, put
 from dbdyno.move.engines.mariadb.staged_rows import drop_all, heads_of, publish_staged
 from dbdyno.move.engines.mariadb.target import TargetTable, make_stages
 from dbdyno.move.engines.mariadb.transfer import taken_up
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.ledger.next_steps import named
+from dbdyno.move.ledger.next_steps import with_full_command
 from dbdyno.move.loading.files import files_of, refuse_other_than_records, rejects_of
-from dbdyno.move.loading.load_job import begun, files_in, piece_of, plan_again, plan_of, refuse_changed
+from dbdyno.move.loading.load_job import files_in, new_ledger, piece_of, plan_again, plan_of, refuse_changed
 from dbdyno.move.loading.pieces import by_file
 from dbdyno.move.loading.request import Loaded, LoadRequest
 from dbdyno.move.loading.staged_rows import asked_of
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.resume import refuse_ended
 from dbdyno.move.reading.run import JobOptions, Plan, Say, new_id
 
@@ -43,15 +43,15 @@ def load(
     plan = plan_of(source, into, target.safe_dsn, new_id(), how.workers)
     rejects_of(into, [])
     with contextlib.ExitStack() as stack:
-        conn = stack.enter_context(reached(target, plan.id))
+        conn = stack.enter_context(open_session(target, plan.id))
         plan = replace(plan, into={**(plan.into or {}), "server": target.identity(conn)})
-        ledger = begun(plan, folder, how)
+        ledger = new_ledger(plan, folder, how)
         try:
-            goal = stack.enter_context(made(conn, target, into, heads_of(plan, 0)))
+            goal = stack.enter_context(make_target(conn, target, into, heads_of(plan, 0)))
         except BaseException:
             ledger.discard()
             raise
-        say(BEGUN.format(plan.id, counted(len(plan.chunks), "piece")))
+        say(BEGUN.format(plan.id, with_noun(len(plan.chunks), "piece")))
         return _work(target, conn, ledger, plan, [goal], how, level, say)
 
 
@@ -93,7 +93,7 @@ def _work(
     into, paths = asked_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
     placed = into.rejects is not None
     with ledger.held():
-        with ledger.phase("loading"), named(ledger):
+        with ledger.phase("loading"), with_full_command(ledger):
             finished = ledger.records()
             left = {one.number: piece_of(one, paths) for one in plan.chunks if one.number not in finished}
 

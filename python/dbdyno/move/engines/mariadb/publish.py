@@ -11,13 +11,13 @@ from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.move.engines.mariadb.checks import refuse_other
 from dbdyno.move.engines.mariadb.rejects import Halves, Run, whole
-from dbdyno.move.engines.mariadb.sql import quoted
+from dbdyno.move.engines.mariadb.sql import quote_name
 from dbdyno.move.engines.mariadb.target import Field, TargetTable
 from dbdyno.move.engines.postgres.merging import Merged
-from dbdyno.move.loading.publish_order import ordered
+from dbdyno.move.loading.publish_order import sort_by_references
 from dbdyno.move.loading.rejects import Rejects
 from dbdyno.move.loading.request import LoadRequest, Rounded
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 
 NOT_NULL = 1048
 TRIGGERS_SQL = """
@@ -104,7 +104,7 @@ def _publish_order(conn: Any, parts: Sequence[Part]) -> list[int]:
             one, other = places.get((schema, name)), places.get((of_schema, of_name))
             if one is not None and other is not None and one != other:
                 refers[one].add(other)
-    return ordered(refers)
+    return sort_by_references(refers)
 
 
 def _publish(conn: Any, job: str, part: Part, rejects: Rejects | None, *, compare: bool) -> Published:
@@ -147,7 +147,7 @@ def _insert(
 ) -> Merged:
     before = _count_rejects(rejects)
     given = goal.given()
-    names = ", ".join(quoted(one.name) for one in given)
+    names = ", ".join(quote_name(one.name) for one in given)
     values = ", ".join(one.value() for one in given)
     added = 0
     for stage in stages:
@@ -182,13 +182,13 @@ def _merge(
     given = goal.given()
     keys = [one for one in given if one.name in into.key]
     others = [one for one in given if one.name not in into.key]
-    no_nulls = " and ".join(f"s.{quoted(one.name)} is not null" for one in keys)
+    no_nulls = " and ".join(f"s.{quote_name(one.name)} is not null" for one in keys)
     _refuse_doubles(conn, stages, keys, no_nulls)
-    on = " and ".join(f"t.{quoted(one.name)} = {one.key()}" for one in keys)
-    same = " and ".join(f"{one.plain(f't.{quoted(one.name)}')} <=> {one.plain(one.value())}" for one in others)
-    sets = ", ".join(f"t.{quoted(one.name)} = {one.value()}" for one in others)
-    first = quoted(keys[0].name)
-    names, values = ", ".join(quoted(one.name) for one in given), ", ".join(one.value() for one in given)
+    on = " and ".join(f"t.{quote_name(one.name)} = {one.key()}" for one in keys)
+    same = " and ".join(f"{one.plain(f't.{quote_name(one.name)}')} <=> {one.plain(one.value())}" for one in others)
+    sets = ", ".join(f"t.{quote_name(one.name)} = {one.value()}" for one in others)
+    first = quote_name(keys[0].name)
+    names, values = ", ".join(quote_name(one.name) for one in given), ", ".join(one.value() for one in given)
     nulls = changed = new = added = 0
     since = _count_rejects(rejects)
     for stage in stages:
@@ -214,13 +214,14 @@ def _merge(
 
 
 def _refuse_doubles(conn: Any, stages: Sequence[str], keys: Sequence[Field], no_nulls: str) -> None:
-    listed = ", ".join(f"{one.key()} as {quoted(one.name)}" for one in keys)
+    listed = ", ".join(f"{one.key()} as {quote_name(one.name)}" for one in keys)
     union = " union all ".join(f"select {listed} from {stage} s where {no_nulls}" for stage in stages)
-    grouped = ", ".join(quoted(one.name) for one in keys)
+    grouped = ", ".join(quote_name(one.name) for one in keys)
     found = rows(conn, f"select count(*) from (select 1 from ({union}) u group by {grouped} having count(*) > 1) d")
     if found[0][0]:
         raise MoveError(
-            f"{counted(found[0][0], 'key')} is in the loaded rows more than once, so it is not clear which row to use",
+            f"{with_noun(found[0][0], 'key')} is in the loaded rows more than once, so it is not clear which row to"
+            " use",
             where="--key",
             next_step="name a key that is unique in the loaded rows; nothing was changed",
         )

@@ -12,7 +12,7 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.move.engines.mariadb.columns import text_of
 from dbdyno.move.engines.mariadb.cost import sessions_of
-from dbdyno.move.engines.mariadb.job import aloud, plan_of, specs, started
+from dbdyno.move.engines.mariadb.job import notes_before, plan_of, specs, start_workers
 from dbdyno.move.engines.mariadb.source import connect, select_sql
 from dbdyno.move.engines.postgres.source import Request
 from dbdyno.move.ledger.folder import MODULUS
@@ -50,7 +50,7 @@ def write(
         plan = plan_of(target, conn, request, job, how)
     if len(plan.tables) != 1:
         raise MoveError(f"the job has {len(plan.tables)} tables", where="TARGET", next_step="one file takes one table")
-    for line in aloud(plan):
+    for line in notes_before(plan):
         say(line)
     while True:
         done, failed, at = _run(target, plan, how, say, path, form)
@@ -81,7 +81,7 @@ def _run(
     }
     done: list[MoveDone] = []
     failed: MoveFailed | None = None
-    with started(target, plan, given, how, say) as running:
+    with start_workers(target, plan, given, how, say) as running:
         progress = ChunkProgress(how.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
         while (event := running.job.next(LOOK_S)) is not None:
             if "done" in event:

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from dbdyno.base.errors import MoveError
-from dbdyno.bench.mariadb.address import driver, said
+from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
-from dbdyno.move.engines.mariadb.columns import read_as, shown, typed
-from dbdyno.move.engines.mariadb.sql import literal, quoted, split_name, whole
+from dbdyno.move.engines.mariadb.columns import column_row, read_as, typed_columns
+from dbdyno.move.engines.mariadb.sql import literal, quote_name, split_name, whole
 from dbdyno.move.engines.postgres.columns import Column
 from dbdyno.move.engines.postgres.source import Request, Table, application
 from dbdyno.move.reading.splits import Chunk, Relation
@@ -131,7 +131,7 @@ def columns_of(conn: Any, schema: str, name: str, as_text: Sequence[str] = ()) -
         cursor.execute(COLUMNS_SQL, [schema, name])
         heads = [one[0] for one in cursor.description]
         found = [dict(zip(heads, row, strict=True)) for row in cursor.fetchall()]
-    return tuple(typed(found, as_text))
+    return tuple(typed_columns(found, as_text))
 
 
 def _key(conn: Any, schema: str, name: str) -> str:
@@ -153,15 +153,15 @@ def _query(conn: Any, request: Request) -> Table:
     query = whole(request.query or "", "--query").rstrip().rstrip(";")
     with conn.cursor() as cursor:
         cursor.execute(f"select * from (\n{query}\n) as q limit 0")
-        described = [shown(one) for one in cursor._result.fields]
-    columns = _choose_columns(typed(described, request.as_text), request.columns, "--query")
+        described = [column_row(one) for one in cursor._result.fields]
+    columns = _choose_columns(typed_columns(described, request.as_text), request.columns, "--query")
     return Table("", "query", "query", columns, (Relation("", "query", stream=True),), query=query)
 
 
 def session_sql(tables: Sequence[Table]) -> list[str]:
     """Return what a worker runs before its first chunk: it opens the snapshot and locks the tables against DDL."""
     touched = [
-        f"select 1 from {quoted(relation.schema, relation.name)} limit 0"
+        f"select 1 from {quote_name(relation.schema, relation.name)} limit 0"
         for table in tables
         for relation in table.relations
         if relation.schema
@@ -177,11 +177,11 @@ def select_sql(tables: Sequence[Table], chunk: Chunk) -> str:
     chosen = ", ".join(read_as(one, alias) for one in table.columns)
     if table.partition is not None:
         # The value that names the partition's folder comes after all columns of the file.
-        chosen += f", cast({quoted(alias, table.partition)} as char)"
+        chosen += f", cast({quote_name(alias, table.partition)} as char)"
     if table.query is not None:
         return f"select {chosen} from (\n{table.query}\n) as q"
     limits = [
-        f"{quoted(alias, relation.key)} {sign} {literal(value)}"
+        f"{quote_name(alias, relation.key)} {sign} {literal(value)}"
         for sign, value in ((">=", chunk.start), ("<", chunk.before))
         if value is not None
     ]
@@ -189,7 +189,7 @@ def select_sql(tables: Sequence[Table], chunk: Chunk) -> str:
     if table.where is not None:
         limits.append(f"({table.where}\n)")
     where = f" where {' and '.join(limits)}" if limits else ""
-    return f"select {chosen} from {quoted(relation.schema, relation.name)} as {quoted(alias)}{force}{where}"
+    return f"select {chosen} from {quote_name(relation.schema, relation.name)} as {quote_name(alias)}{force}{where}"
 
 
 def connect(target: MariaDB, job: str) -> Any:
@@ -219,5 +219,5 @@ def failure(error: Exception, where: str) -> MoveError:
         4166: "run `set global local_infile = 1` on the server",
     }
     return MoveError(
-        said(error), where=where, next_step=steps.get(number, "correct the SQL; try it in the mariadb client")
+        error_text(error), where=where, next_step=steps.get(number, "correct the SQL; try it in the mariadb client")
     )

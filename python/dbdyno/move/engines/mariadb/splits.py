@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.bench.mariadb.session import rows
-from dbdyno.move.engines.mariadb.sql import quoted
+from dbdyno.move.engines.mariadb.sql import quote_name
 from dbdyno.move.engines.postgres.source import Table
 from dbdyno.move.reading.splits import PIECE_BYTES_LEAST, PIECE_BYTES_MOST, PIECES_PER_WORKER, Chunk, Relation
 
@@ -96,7 +96,7 @@ def chunks_of(
 def _ranges(conn: Any, relation: Relation, pieces: int) -> list[tuple[int | None, int | None, float]]:
     if relation.stream or pieces < 2:
         return [(None, None, 1.0)]
-    key, place = quoted(relation.key), quoted(relation.schema, relation.name)
+    key, place = quote_name(relation.key), quote_name(relation.schema, relation.name)
     found = rows(conn, f"select min({key}), max({key}) from {place}")
     first, last = found[0]
     if first is None:

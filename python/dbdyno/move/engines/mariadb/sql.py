@@ -18,7 +18,7 @@ _TOKEN = re.compile(
 _PAIR = {")": "(", "]": "["}
 
 
-def quoted(*names: str) -> str:
+def quote_name(*names: str) -> str:
     """Return the name in backquotes; several names are joined by dots, and empty ones are left out."""
     return ".".join("`" + name.replace("`", "``") + "`" for name in names if name)
 

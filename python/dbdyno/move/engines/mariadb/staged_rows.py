@@ -10,20 +10,20 @@ from typing import Any
 
 from dbdyno.base.core_types import MoveRecord
 from dbdyno.base.errors import MoveError
-from dbdyno.bench.mariadb.address import driver, said
+from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.move.engines.mariadb.load import read_staged
 from dbdyno.move.engines.mariadb.publish import Part, Published, publish
-from dbdyno.move.engines.mariadb.sql import quoted
-from dbdyno.move.engines.mariadb.target import Heads, TargetTable, drop_stages, make_stages, matched, staged_rows
+from dbdyno.move.engines.mariadb.sql import quote_name
+from dbdyno.move.engines.mariadb.target import Heads, TargetTable, drop_stages, make_stages, match_target, staged_rows
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import after_refusal
-from dbdyno.move.loading.files import refuse_unstaged, refused, rejects_of
+from dbdyno.move.loading.files import add_rejects, refuse_unstaged, rejects_of
 from dbdyno.move.loading.publish_order import intos
 from dbdyno.move.loading.rejects import Rejects
 from dbdyno.move.loading.request import Loaded, LoadedAll, LoadRequest
 from dbdyno.move.loading.staged_rows import PUBLISHING, rejects_for
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 from dbdyno.move.proof.cost import sentence
 from dbdyno.move.proof.statement import total
 from dbdyno.move.reading.run import JobOptions, Plan, Say
@@ -73,7 +73,7 @@ def intos_of(plan: Plan, into: LoadRequest) -> list[LoadRequest]:
     Raises:
         MoveError: Two tables would go into the same target.
     """
-    return intos(plan.tables, into, quoted)
+    return intos(plan.tables, into, quote_name)
 
 
 def goals_of(conn: Any, database: str, plan: Plan, into: LoadRequest) -> list[TargetTable]:
@@ -83,7 +83,7 @@ def goals_of(conn: Any, database: str, plan: Plan, into: LoadRequest) -> list[Ta
         MoveError: A target table is missing, or does not fit.
     """
     each = [replace(one, create=False) for one in intos_of(plan, into)]
-    return [matched(conn, database, one, heads_of(plan, place)) for place, one in enumerate(each)]
+    return [match_target(conn, database, one, heads_of(plan, place)) for place, one in enumerate(each)]
 
 
 def numbers_of(plan: Plan, table: int) -> list[int]:
@@ -132,12 +132,12 @@ def publish_staged(
     Raises:
         MoveError: A check failed, or the server refused the rows.
     """
-    say(PUBLISHING.format(counted(sum(one["rows"] for one in ledger.records().values()), "row")))
+    say(PUBLISHING.format(with_noun(sum(one["rows"] for one in ledger.records().values()), "row")))
     with ledger.phase("publishing"), _server_errors(ledger, into.table):
         plan = Plan.from_json(ledger.plan)
         # A column may have become text meanwhile.
         there = [
-            matched(conn, "", replace(into, create=False, table=one.table), heads_of(plan, place))
+            match_target(conn, "", replace(into, create=False, table=one.table), heads_of(plan, place))
             for place, one in enumerate(goals)
         ]
         arriving = _Arriving(target, conn, ledger, plan, into, there, level)
@@ -155,7 +155,7 @@ def _server_errors(ledger: Ledger, where: str) -> Iterator[None]:
         yield
     except driver().Error as error:
         is_lost = bool(error.args) and error.args[0] in CONNECTION
-        raise MoveError(said(error), where=where, next_step=after_refusal(ledger, is_lost=is_lost)) from None
+        raise MoveError(error_text(error), where=where, next_step=after_refusal(ledger, is_lost=is_lost)) from None
 
 
 @dataclass
@@ -194,7 +194,7 @@ class _Arriving:
         if rejects is not None:
             records = self.ledger.records()
             for place, chunk in enumerate(plan.chunks):
-                refused(rejects, place if files is None else chunk.relation, records[chunk.number]["refused"])
+                add_rejects(rejects, place if files is None else chunk.relation, records[chunk.number]["refused"])
         return rejects
 
     def _part(self, place: int, how: JobOptions) -> Part:

@@ -17,7 +17,7 @@ from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.move.engines.mariadb.columns import GEOMETRIES
 from dbdyno.move.engines.mariadb.source import COLUMNS_SQL, LOCK_WAIT_S, SESSION, TABLES_SQL, VERSIONED
-from dbdyno.move.engines.mariadb.sql import quoted, split_name
+from dbdyno.move.engines.mariadb.sql import quote_name, split_name
 from dbdyno.move.engines.postgres.staging import FILE, PREFIX, ROW
 from dbdyno.move.loading.request import LoadRequest
 
@@ -66,7 +66,7 @@ class Field:
 
     def value(self, alias: str = "s") -> str:
         """Return the SQL expression of the column's value, read from the staging table."""
-        name = quoted(alias, self.name)
+        name = quote_name(alias, self.name)
         if self.data_type == "bit" and self.staged == "longtext":
             return f"cast(conv({name}, 2, 10) as unsigned)"
         return f"st_geomfromwkb({name})" if self.data_type in GEOMETRIES else name
@@ -108,15 +108,15 @@ class TargetTable:
     @property
     def table(self) -> str:
         """Return the table's quoted, qualified name."""
-        return quoted(self.schema, self.name)
+        return quote_name(self.schema, self.name)
 
     def stage(self, job: str, number: int) -> str:
         """Return the quoted name of one of the job's staging tables."""
-        return quoted(self.schema, f"{PREFIX}{job}_{number}")
+        return quote_name(self.schema, f"{PREFIX}{job}_{number}")
 
     def mark(self, job: str) -> str:
         """Return the quoted name of the table that marks the job as published."""
-        return quoted(self.schema, f"{PREFIX}{job}_mark")
+        return quote_name(self.schema, f"{PREFIX}{job}_mark")
 
     def given(self) -> list[Field]:
         """Return the columns that are written, without those that the server generates."""
@@ -127,7 +127,7 @@ Heads = Sequence[FileColumn]
 """Columns as they arrive, each with `name`, `staged`, `mariadb_type`, `pg_type` and `arrow`."""
 
 
-def matched(conn: Any, database: str, into: LoadRequest, heads: Heads) -> TargetTable:
+def match_target(conn: Any, database: str, into: LoadRequest, heads: Heads) -> TargetTable:
     """Match the arriving columns with the target table, and create the table first if `into` says so.
 
     Raises:
@@ -160,7 +160,7 @@ def matched(conn: Any, database: str, into: LoadRequest, heads: Heads) -> Target
             f"has no index that begins with a column of the key ({', '.join(into.key)})",
             where=into.table,
             next_step=f"add one with: alter table {into.table} add index "
-            f"({', '.join(quoted(one) for one in into.key)})",
+            f"({', '.join(quote_name(one) for one in into.key)})",
         )
     return TargetTable(schema, name, tuple(fields))
 
@@ -171,7 +171,7 @@ def _fields(conn: Any, schema: str, name: str, into: LoadRequest, heads: Heads) 
         known = {one[0]: one for one in cursor.fetchall()}
         cursor.execute(GENERATED_SQL, [schema, name])
         words = {one[0]: one for one in cursor.fetchall()}
-        cursor.execute(f"show columns from {quoted(schema, name)}")
+        cursor.execute(f"show columns from {quote_name(schema, name)}")
         made = {one[0] for one in cursor.fetchall() if "GENERATED" in one[5].upper()}
     found = []
     for one in heads:
@@ -215,8 +215,8 @@ def _create(conn: Any, schema: str, name: str, heads: Heads) -> None:
         raise MoveError(
             "already exists", where=f"{schema}.{name}", next_step="leave --create out, or name another table"
         )
-    parts = ", ".join(f"{quoted(one['name'])} {type_of(one)} null" for one in heads)
-    rows(conn, f"create table {quoted(schema, name)} ({parts}) engine = InnoDB default charset = utf8mb4")
+    parts = ", ".join(f"{quote_name(one['name'])} {type_of(one)} null" for one in heads)
+    rows(conn, f"create table {quote_name(schema, name)} ({parts}) engine = InnoDB default charset = utf8mb4")
 
 
 def is_there(conn: Any, database: str, into: LoadRequest) -> bool:
@@ -239,10 +239,10 @@ def make_stages(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int], 
         numbers: Numbers of the staging tables.
         placed: Add columns for each row's file number and row number.
     """
-    columns = [f"{quoted(one.name)} {_staged_type(one)} null" for one in goal.fields]
+    columns = [f"{quote_name(one.name)} {_staged_type(one)} null" for one in goal.fields]
     if placed:
-        key = f"primary key ({quoted(FILE)}, {quoted(ROW)})"
-        columns = [f"{quoted(FILE)} int not null", f"{quoted(ROW)} bigint not null", *columns, key]
+        key = f"primary key ({quote_name(FILE)}, {quote_name(ROW)})"
+        columns = [f"{quote_name(FILE)} int not null", f"{quote_name(ROW)} bigint not null", *columns, key]
     parts = ", ".join(columns)
     for number in numbers:
         stage = goal.stage(job, number)
@@ -263,13 +263,13 @@ def drop_stages(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int]) 
 
 def load_sql(goal: TargetTable, job: str, number: int, *, placed: bool = False) -> str:
     """Return the `LOAD DATA LOCAL` statement that reads the core's lines into a staging table."""
-    names, sets = [quoted(name) for name in (FILE, ROW) if placed], []
+    names, sets = [quote_name(name) for name in (FILE, ROW) if placed], []
     for place, one in enumerate(goal.fields):
         if one.staged == "longblob":
             names.append(f"@v{place}")
-            sets.append(f"{quoted(one.name)} = unhex(@v{place})")
+            sets.append(f"{quote_name(one.name)} = unhex(@v{place})")
         else:
-            names.append(quoted(one.name))
+            names.append(quote_name(one.name))
     done = f" set {', '.join(sets)}" if sets else ""
     return (
         f"load data local infile 'rows' into table {goal.stage(job, number)} character set utf8mb4"

@@ -21,7 +21,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.mariadb import job as reading
-from dbdyno.move.engines.mariadb.load import made, reached
+from dbdyno.move.engines.mariadb.load import make_target, open_session
 from dbdyno.move.engines.mariadb.source import select_sql
 from dbdyno.move.engines.mariadb.staged_rows import (
     complete,
@@ -75,7 +75,7 @@ def move(
             reading.work(source, ledger, how, say, _to_postgres(target, conn, there), completes=False)
             return staged_rows.publish_staged(target, conn, ledger, into, how, level, say)
     with contextlib.ExitStack() as stack:
-        conn = stack.enter_context(reached(target, "begins"))
+        conn = stack.enter_context(open_session(target, "begins"))
         asked["server"] = target.identity(conn)
         if isinstance(source, MariaDB):
             ledger = reading.begin(source, request, folder, how, say, asked)
@@ -101,7 +101,7 @@ def _make_targets(
 ) -> list[TargetTable]:
     """Find or create the target tables; those created here are dropped if the job fails."""
     each = enumerate(intos)
-    return [stack.enter_context(made(conn, target, one, heads_of(plan, place))) for place, one in each]
+    return [stack.enter_context(make_target(conn, target, one, heads_of(plan, place))) for place, one in each]
 
 
 def go_on(
@@ -181,7 +181,7 @@ def taken_up(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tuple[Any,
     """
     into, database = staged_rows.asked_of(plan), database_of(target)
     with contextlib.ExitStack() as stack:
-        conn = stack.enter_context(reached(target, plan.id))
+        conn = stack.enter_context(open_session(target, plan.id))
         transfer.refuse_other_server(target, conn, plan)
         each = [replace(one, create=one.create and not is_there(conn, database, one)) for one in intos_of(plan, into)]
         goals = _make_targets(stack, conn, target, plan, each)
@@ -199,7 +199,7 @@ def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresTable]) ->
         return {
             "target": transfer.receiver(target, conn, plan),
             "tables": reading.specs(plan),
-            "chunks": [transfer.forwarded(one, select_sql(plan.tables, one), copy[one.number]) for one in chunks],
+            "chunks": [transfer.forwarded_chunk(one, select_sql(plan.tables, one), copy[one.number]) for one in chunks],
         }
 
     return pieces

@@ -18,7 +18,7 @@ from dbdyno.base.errors import MoveError
 from dbdyno.base.files import sync_folder, written_by_name
 from dbdyno.base.json_types import JsonObject
 from dbdyno.move.engines.oracle import source
-from dbdyno.move.engines.oracle.types import Described, typed
+from dbdyno.move.engines.oracle.types import Described, column_of
 from dbdyno.move.engines.postgres.columns import Column
 from dbdyno.move.engines.postgres.source import Request, Table
 from dbdyno.move.ledger.folder import Ledger
@@ -88,7 +88,7 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, h
             raise failure(error, f"{owner}.{name}") from None
     if any(one.bare in ("CLOB", "NCLOB", "BLOB") for one in described):
         say("LOBs are fetched as values: each is in memory whole")
-    columns = tuple(typed(one) for one in described)
+    columns = tuple(column_of(one) for one in described)
     relation = Relation(owner, name, blocks=blocks, stream=not pieces)
     parts: Sequence[source.Piece | None] = pieces or (None,)
     chunks = [

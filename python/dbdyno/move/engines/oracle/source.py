@@ -131,7 +131,7 @@ def cut(extents: Sequence[Extent], pieces: int) -> list[Piece]:
     return [*found, Piece(tuple(here))] if here else found
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return the name in double quotes.
 
     Raises:
@@ -173,8 +173,8 @@ def split_name(text: str, user: str) -> tuple[str, str]:
 
 def select_sql(owner: str, name: str, columns: Sequence[Described], scn: int, piece: Piece | None) -> str:
     """Return the statement that reads a piece by its ROWID ranges, or the whole table if `piece` is None."""
-    listed = ", ".join(f"{value(one, f't.{quoted(one.name)}')} as {quoted(one.name)}" for one in columns)
-    table = f"{quoted(owner)}.{quoted(name)}"
+    listed = ", ".join(f"{value(one, f't.{quote_name(one.name)}')} as {quote_name(one.name)}" for one in columns)
+    table = f"{quote_name(owner)}.{quote_name(name)}"
     hint = "/*+ no_index(t) */ "
     start = f"select {hint}{listed} from {table} as of scn {scn:d} t"  # noqa: S608
     if piece is None:

@@ -40,7 +40,7 @@ class Described:
         return re.sub(r"\(\d+\)", "", self.data_type).upper()
 
 
-def typed(one: Described) -> Column:
+def column_of(one: Described) -> Column:
     """Return the `Column` for a described column.
 
     Raises:
@@ -69,7 +69,7 @@ def typed(one: Described) -> Column:
 
 def value(one: Described, column: str) -> str:
     """Return the SQL expression that selects the value in the form in which it is moved."""
-    words = _words(one) if typed(one).cast else None
+    words = _words(one) if column_of(one).cast else None
     return column if words is None else words.format(column)
 
 

@@ -126,7 +126,7 @@ def _changes_of(
     """Return what changed in the table since it was copied, or None; the caller holds its exclusive lock."""
     if partitions.tree(conn, shadow.nodes[0].oid) != shadow.nodes:
         return "partitions were added, taken away or altered meanwhile"
-    reason = partitions.against(conn, shadow.nodes, columns)
+    reason = partitions.exchange_obstacle(conn, shadow.nodes, columns)
     if reason is not None:
         return reason
     for one in filled:

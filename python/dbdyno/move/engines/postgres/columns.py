@@ -96,7 +96,9 @@ class Described:
     pg_type: str
 
 
-def typed(described: Sequence[Described], types: Iterable[Sequence[Any]], as_text: Iterable[str] = ()) -> list[Column]:
+def typed_columns(
+    described: Sequence[Described], types: Iterable[Sequence[Any]], as_text: Iterable[str] = ()
+) -> list[Column]:
     """Return a `Column` for each described column.
 
     Args:

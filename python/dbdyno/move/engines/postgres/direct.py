@@ -43,7 +43,7 @@ def fits(conn: psycopg.Connection[Any], staged: Staged, into: LoadRequest, how: 
     return not (row and row[0])
 
 
-def logged(conn: psycopg.Connection[Any], into: LoadRequest) -> str:
+def wal_words(conn: psycopg.Connection[Any], into: LoadRequest) -> str:
     """Return in words whether the server writes the rows to its write-ahead log."""
     row = conn.execute("show wal_level").fetchone()
     fresh = into.create or into.mode == "replace"

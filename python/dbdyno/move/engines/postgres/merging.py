@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 
 from dbdyno.base.errors import MoveError
-from dbdyno.move.nouns import counted
+from dbdyno.move.nouns import with_noun
 
 Run = Callable[[sql.Composable, Callable[[sql.Composable], sql.Composed]], int]
 """Runs a statement over the rows of a table, at once or by bisection, and returns the number of affected rows.
@@ -129,7 +129,7 @@ def _refuse_doubles(
     if row and row[0]:
         are = "is" if row[0] == 1 else "are"
         raise MoveError(
-            f"{counted(row[0], 'key')} {are} in the files more than once, so it is not clear which row to use",
+            f"{with_noun(row[0], 'key')} {are} in the files more than once, so it is not clear which row to use",
             where="--key",
             next_step="name a key that is unique in the files; nothing was changed",
         )

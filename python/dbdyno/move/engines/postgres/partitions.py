@@ -99,7 +99,7 @@ def tree(conn: psycopg.Connection[Any], oid: int) -> tuple[Node, ...]:
     return tuple(Node(*row) for row in conn.execute(TREE_SQL, [oid]).fetchall())
 
 
-def against(conn: psycopg.Connection[Any], nodes: Sequence[Node], columns: Sequence[str]) -> str | None:
+def exchange_obstacle(conn: psycopg.Connection[Any], nodes: Sequence[Node], columns: Sequence[str]) -> str | None:
     """Return the reason why the table's partitions cannot be exchanged, or None if they can.
 
     Args:
@@ -142,7 +142,7 @@ def make(conn: psycopg.Connection[Any], nodes: Sequence[Node], job: str) -> Shad
 
 
 @contextlib.contextmanager
-def made(conn: psycopg.Connection[Any], nodes: Sequence[Node], job: str) -> Iterator[Shadow]:
+def make_copy(conn: psycopg.Connection[Any], nodes: Sequence[Node], job: str) -> Iterator[Shadow]:
     """Create the copy, and on exit drop those of its tables that did not replace an original."""
     shadow = make(conn, nodes, job)
     try:
@@ -159,7 +159,7 @@ def drop(conn: psycopg.Connection[Any], shadow: Shadow) -> None:
         conn.execute(sql.SQL("drop table if exists {} cascade").format(shadow.copy(one)))
 
 
-def wanted(conn: psycopg.Connection[Any], oid: int, into: LoadRequest, columns: Sequence[str]) -> tuple[Node, ...]:
+def wanted_tree(conn: psycopg.Connection[Any], oid: int, into: LoadRequest, columns: Sequence[str]) -> tuple[Node, ...]:
     """Return the partition tree of a table whose partitions are to be replaced.
 
     Raises:
@@ -170,7 +170,7 @@ def wanted(conn: psycopg.Connection[Any], oid: int, into: LoadRequest, columns: 
         raise MoveError(
             "has no partitions", where=into.table, next_step="use --mode replace to replace the whole table"
         )
-    reason = against(conn, nodes, columns)
+    reason = exchange_obstacle(conn, nodes, columns)
     if reason is not None:
         raise refuse(into.table, reason)
     return nodes

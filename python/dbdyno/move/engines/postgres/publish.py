@@ -15,7 +15,7 @@ from psycopg import sql
 from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.postgres import indexes
 from dbdyno.move.engines.postgres.merging import Merged, Run, merge
-from dbdyno.move.engines.postgres.rounding import refuse_other, rounded
+from dbdyno.move.engines.postgres.rounding import refuse_other, rounded_columns
 from dbdyno.move.loading.rejects import Halves, Rejects, forget
 from dbdyno.move.loading.request import Column, Loaded, LoadRequest
 
@@ -78,7 +78,7 @@ def publish(
             forget(conn, staged.stage, rejects, since)
             refused = len(rejects.rows)
         made = deferred.make_again(conn)
-        differs, not_compared = rounded(conn, staged.stage, given)
+        differs, not_compared = rounded_columns(conn, staged.stage, given)
         if compare:
             refuse_other(
                 conn,

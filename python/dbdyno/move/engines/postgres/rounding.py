@@ -32,7 +32,7 @@ OURS = "where age(t.xmin) <= 0"
 """SQL condition for rows written by this transaction and its savepoints (age counts from its own id)."""
 
 
-def rounded(
+def rounded_columns(
     conn: psycopg.Connection[Any], stage: sql.Composable, columns: Sequence[Column]
 ) -> tuple[list[Rounded], list[str]]:
     """Return the columns with values that are stored differently, and the columns that cannot be compared.

@@ -35,7 +35,7 @@ DONE = b"done\n"
 
 
 @contextlib.contextmanager
-def held(target: Postgres, snapshot: Snapshot, ledger: Ledger, seconds: int) -> Iterator[None]:
+def hold_snapshot(target: Postgres, snapshot: Snapshot, ledger: Ledger, seconds: int) -> Iterator[None]:
     """Hold the snapshot in a separate process while the context is open, and `seconds` longer if this process dies.
 
     With 0 seconds no process is started.

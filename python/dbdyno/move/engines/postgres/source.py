@@ -17,7 +17,7 @@ from psycopg import sql
 
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.engines.postgres.columns import TYPES_SQL, Column, Described, typed
+from dbdyno.move.engines.postgres.columns import TYPES_SQL, Column, Described, typed_columns
 from dbdyno.move.engines.postgres.mask_sql import masked_sql
 from dbdyno.move.engines.postgres.sql import whole
 from dbdyno.move.reading.splits import Chunk, Relation
@@ -170,10 +170,12 @@ def take(target: Postgres, request: Request, job: str, held: str | None = None) 
         _begin(snapshot, snapshot.conn, request, held)
         return snapshot.conn.execute(REWRITTEN_SQL).fetchone() is None
 
-    return begun(target, job, held, begin, "what is read was truncated or refreshed")
+    return begin_snapshot(target, job, held, begin, "what is read was truncated or refreshed")
 
 
-def begun(target: Postgres, job: str, held: str | None, begin: Callable[[Snapshot], bool], changed: str) -> Snapshot:
+def begin_snapshot(
+    target: Postgres, job: str, held: str | None, begin: Callable[[Snapshot], bool], changed: str
+) -> Snapshot:
     """Open the session of a snapshot and begin its transaction, retrying while the tables change in between.
 
     Args:
@@ -368,7 +370,7 @@ def _columns_of(
     conn: psycopg.Connection[Any], described: Sequence[Described], texts: Iterable[str]
 ) -> tuple[Column, ...]:
     types = conn.execute(TYPES_SQL, [[one.oid for one in described]]).fetchall()
-    return tuple(typed(described, types, texts))
+    return tuple(typed_columns(described, types, texts))
 
 
 def copy_sql(conn: psycopg.Connection[Any] | None, tables: Sequence[Table], chunk: Chunk, form: str = "binary") -> str:

@@ -29,7 +29,7 @@ FILE, ROW = "dbdyno_file", "dbdyno_row"
 
 
 @contextlib.contextmanager
-def staging(
+def staging_table(
     conn: psycopg.Connection[Any], name: tuple[str, str], columns: Sequence[Column], *, placed: bool, csv: bool
 ) -> Iterator[sql.Identifier]:
     """Create the staging table, and drop it on exit even if its rows were not published.

@@ -105,7 +105,7 @@ where datname = current_database() and pid <> pg_backend_pid() and age(backend_x
 """
 
 
-def against(conn: psycopg.Connection[Any], oid: int) -> str | None:
+def swap_obstacle(conn: psycopg.Connection[Any], oid: int) -> str | None:
     """Return the reason why another table cannot take this table's name, or None if it can."""
     return odd(conn, oid) or blind(conn)
 
@@ -186,7 +186,7 @@ def publish(conn: psycopg.Connection[Any], staged: Staged, name: tuple[str, str]
     with conn.transaction():
         conn.execute(sql.SQL("lock table {} in access exclusive mode").format(staged.table))
         new = conn.execute("select to_regclass(%s)::oid", [staged.stage.as_string(conn)]).fetchone()
-        reason = against(conn, staged.oid) or alike(conn, staged.oid, new[0] if new else 0, staged.stage)
+        reason = swap_obstacle(conn, staged.oid) or alike(conn, staged.oid, new[0] if new else 0, staged.stage)
         if reason is not None:
             return reason
         made = indexes.drop(conn, staged.oid, staged.table, staged.kind)

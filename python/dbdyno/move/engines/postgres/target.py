@@ -41,7 +41,7 @@ class TargetTable:
         return Staged(stage, table, self.oid, self.kind, self.columns, rows, self.identity)
 
 
-def matched(conn: psycopg.Connection[Any], into: LoadRequest, heads: Heads) -> TargetTable:
+def match_target(conn: psycopg.Connection[Any], into: LoadRequest, heads: Heads) -> TargetTable:
     """Match the files' columns with the target table.
 
     A table that is to be created is created here on trial and rolled back.

@@ -19,7 +19,7 @@ from dbdyno.base.closing import Closing
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.mariadb import facts, texts
-from dbdyno.snapshot.engines.mariadb.connection import address, connect, driver, said
+from dbdyno.snapshot.engines.mariadb.connection import address, connect, driver, error_text
 from dbdyno.snapshot.engines.mariadb.sampler import Sampler
 from dbdyno.snapshot.engines.mariadb.views import (
     OWN,
@@ -88,7 +88,7 @@ class MariadbCollector(Closing):
                 raise
             self.close()
             raise SnapshotError(
-                f"the server closed the connection: {said(error)}",
+                f"the server closed the connection: {error_text(error)}",
                 where=self._address.safe,
                 next_step="try again when it is up; the store keeps what was taken before",
             ) from error
@@ -184,7 +184,7 @@ class MariadbCollector(Closing):
         except driver().Error as error:
             if lost(error):
                 raise
-            return unread(source.name, source.scope, said(error), facts.GRANT)
+            return unread(source.name, source.scope, error_text(error), facts.GRANT)
         columns = tuple(column for _, column in found)
         if lives is not None:
             columns = (*columns, LIFE)

@@ -13,7 +13,7 @@ from typing import Any
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.bench.mariadb import address as own
-from dbdyno.bench.mariadb.address import Address, said
+from dbdyno.bench.mariadb.address import Address, error_text
 from dbdyno.bench.mariadb.session import open_session
 from dbdyno.snapshot.engines.view import Options
 
@@ -40,7 +40,7 @@ def connect(where: Address, options: Options) -> Any:
         )
     except (pymysql.Error, OSError, ValueError) as error:
         raise SnapshotError(
-            f"cannot log in: {said(error)}",
+            f"cannot log in: {error_text(error)}",
             where=where.safe,
             next_step="check address, user and password (MYSQL_PWD, or read_default_file=...)",
         ) from error
@@ -49,7 +49,9 @@ def connect(where: Address, options: Options) -> Any:
     except (pymysql.Error, OSError) as error:
         connection.close()
         raise SnapshotError(
-            f"the server closed the connection: {said(error)}", where=where.safe, next_step="try again when it is up"
+            f"the server closed the connection: {error_text(error)}",
+            where=where.safe,
+            next_step="try again when it is up",
         ) from error
     return connection
 
@@ -91,4 +93,4 @@ def driver() -> Any:
     return own.driver(SnapshotError)
 
 
-__all__ = ["Address", "address", "connect", "driver", "said"]
+__all__ = ["Address", "address", "connect", "driver", "error_text"]

@@ -22,7 +22,7 @@ from typing import Any
 from dbdyno.base.errors import SnapshotError
 from dbdyno.bench.mariadb.session import open_session
 from dbdyno.evidence.log_sources import LogSource, LogSources
-from dbdyno.snapshot.engines.mariadb.connection import Address, address, driver, said
+from dbdyno.snapshot.engines.mariadb.connection import Address, address, driver, error_text
 from dbdyno.snapshot.plans.syslog import PIECE
 
 _COLUMNS = """thread_id, event_id, event_name, timer_start, timer_wait, current_schema, sql_text, returned_sqlstate,
@@ -120,7 +120,7 @@ def read_history(dsn: str) -> History:
             return _history(connection, where)
     except (pymysql.Error, OSError, ValueError) as error:
         raise SnapshotError(
-            f"the server's statements cannot be read: {said(error)}",
+            f"the server's statements cannot be read: {error_text(error)}",
             where=where.safe,
             next_step="check address, user and password (MYSQL_PWD), and the right to read performance_schema",
         ) from error

@@ -11,7 +11,7 @@ from dbdyno.base.closing import Closing
 from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.live import Progress, Reading, Session
-from dbdyno.snapshot.engines.mariadb.connection import address, connect, driver, said
+from dbdyno.snapshot.engines.mariadb.connection import address, connect, driver, error_text
 from dbdyno.snapshot.engines.mariadb.sampler import Sampler
 from dbdyno.snapshot.engines.mariadb.views import STATEMENTS
 from dbdyno.snapshot.engines.view import Options
@@ -121,7 +121,7 @@ class MariadbLive(Closing):
             statements = self._times()
         except (driver().Error, OSError) as error:
             raise SnapshotError(
-                f"the server closed the connection: {said(error)}",
+                f"the server closed the connection: {error_text(error)}",
                 where=self._address.safe,
                 next_step="start the command again when the server is up",
             ) from error
@@ -170,7 +170,9 @@ class MariadbLive(Closing):
                 blockers.setdefault(int(waiter), []).append(int(blocker))
             rows = self._rows(_SESSIONS)
         except driver().Error as error:
-            raise SnapshotError(f"the sessions cannot be read: {said(error)}", where=self._address.safe) from error
+            raise SnapshotError(
+                f"the sessions cannot be read: {error_text(error)}", where=self._address.safe
+            ) from error
         found = [dict(zip(_NAMES, row, strict=True)) for row in rows]
         return [
             cast(
@@ -197,7 +199,7 @@ class MariadbLive(Closing):
         try:
             rows = self._rows("show explain for %s", [int(pid)])
         except driver().Error as error:
-            raise SnapshotError(f"the plan cannot be read: {said(error)}") from error
+            raise SnapshotError(f"the plan cannot be read: {error_text(error)}") from error
         return ["  ".join(str(value) for value in row if value is not None) for row in rows]
 
     def cancel(self, pid: int) -> bool:
@@ -209,7 +211,7 @@ class MariadbLive(Closing):
         try:
             self._rows("kill query %s", [int(pid)])
         except driver().Error as error:
-            raise SnapshotError(f"the statement was not cancelled: {said(error)}") from error
+            raise SnapshotError(f"the statement was not cancelled: {error_text(error)}") from error
         return True
 
     def wait_class(self, kind: str | None, event: str | None) -> str:

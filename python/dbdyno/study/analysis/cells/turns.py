@@ -50,7 +50,7 @@ def _ratio(part: float, whole: float) -> float:
     return part / whole if whole > 0 else math.nan
 
 
-def compared(turns: list[list[Turn]], judge: Judging) -> list[BlockComparison]:
+def compare_turns(turns: list[list[Turn]], judge: Judging) -> list[BlockComparison]:
     """Return the comparisons of the second arm with the first, for every metric that the cells give in some block."""
     from dbdyno.stats.blocks import compare_metric
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dbdyno.study.analysis.cells.turns import METRICS, SKIPPED, Turn, compared
+from dbdyno.study.analysis.cells.turns import METRICS, SKIPPED, Turn, compare_turns
 from dbdyno.study.analysis.checks.gates import conclude, rows, withheld_from
 from dbdyno.study.analysis.contract.parts import BlockRatios, RaceRow
 from dbdyno.study.analysis.contract.rows import Caution, Model, VerdictRow
@@ -27,7 +27,7 @@ _HEADLINE = "redo_write"
 def add(model: Model, run: Run, turns: list[list[Turn]], blocks: list[Block]) -> None:
     """Add metrics, verdict, race, gates and warnings to the model."""
     judge = run.manifest.plan["judge"]
-    comparisons = compared(turns, judge)
+    comparisons = compare_turns(turns, judge)
     model["race"] = list(_race(turns, judge["level"]))
     model["verdict"] = _verdict(model, run, comparisons)
     model["verdict"]["sentences"] += [*_race_sentences(model, run), *_outliers(model, turns, judge["level"])]

@@ -62,14 +62,14 @@ def curves(
     measures: Measures, groups: Sequence[Sequence[int]], headline: str, at_s: Sequence[float], threshold: float
 ) -> dict[str, str]:
     """Return, for each arm of a factor's curves, how it certainly moved against another of its curve; empty if not."""
-    from dbdyno.stats.gates_in_time import moved, trend
+    from dbdyno.stats.gates_in_time import drift_clause, trend
 
     columns, said = _logs(measures, headline), {arm.label: "" for arm in measures.arms}
     pairs = [pair for arms in groups for pair in itertools.combinations(arms, 2)]
     for base, at in pairs:
         found = trend(columns[at] - columns[base], at_s)
         names = measures.arms[at].label, measures.arms[base].label
-        why = moved(*names, found, threshold, tests=len(pairs)) if found else ""
+        why = drift_clause(*names, found, threshold, tests=len(pairs)) if found else ""
         said[names[0]] = said[names[0]] or why
     return said
 

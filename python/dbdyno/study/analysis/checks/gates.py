@@ -60,7 +60,7 @@ class Examined:
 
 def examine(of: Examined) -> list[Gate]:
     """Return all gates of a run."""
-    return [*between(of), *within(of)]
+    return [*gates_between_arms(of), *gates_of_run(of)]
 
 
 def rows(found: Sequence[Gate], judge: Judging) -> list[GateRow]:
@@ -142,7 +142,7 @@ def _any_succeeded(arm: ArmMeasures) -> bool:
     return bool(arm.of("transactions") or not arm.of("failed"))
 
 
-def between(of: Examined) -> Iterator[Gate]:
+def gates_between_arms(of: Examined) -> Iterator[Gate]:
     """Yield gates between the arms: errors, work, and enough blocks and transactions."""
     import numpy as np
 
@@ -176,7 +176,7 @@ def between(of: Examined) -> Iterator[Gate]:
         yield support if judge["headline"] == "p99" or support.ok else replace(support, ok=None)
 
 
-def within(of: Examined) -> Iterator[Gate]:
+def gates_of_run(of: Examined) -> Iterator[Gate]:
     """Yield gates within a run, whatever its arms: violated laws of a model, or effects of real time."""
     if of.virtual:
         yield from _invariants(of.measures.arms[0].blocks)

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 def gates(blocks: Sequence[Block]) -> Iterator[Gate]:
     """Yield the gates of the hosts; none for a load from this machine alone."""
-    from dbdyno.stats.gates_hosts import hosts_alike, together
+    from dbdyno.stats.gates_hosts import host_start_gate, hosts_alike
 
     found = [block.report["hosts"] for block in blocks if block.report.get("hosts")]
     if not found:
         return
     yield hosts_alike([{row["host"]: row["mean_ns"] for row in rows} for rows in found])
     rows = [row for own in found for row in own]
-    yield together(sum(row["cut"] for row in rows), sum(row["transactions"] for row in rows))
+    yield host_start_gate(sum(row["cut"] for row in rows), sum(row["transactions"] for row in rows))

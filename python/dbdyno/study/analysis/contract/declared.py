@@ -2,8 +2,8 @@
 
     python -m dbdyno.study.analysis.contract      # prints the table of docs/reference/analysis.md
 
-A part that an older version did not write is None; a part that a newer one added is left out. `undeclared` names keys
-that no type declares: the tests apply it to every analysis, so that the file always agrees with its page.
+A part that an older version did not write is None; a part that a newer one added is left out. `undeclared_keys` names
+keys that no type declares: the tests apply it to every analysis, so that the file always agrees with its page.
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ def _record(made: type[T], given: Mapping[str, Any]) -> T:
     return made(**found)
 
 
-def undeclared(model: Mapping[str, Any], of: type = Analysis, where: str = "") -> Iterator[str]:
+def undeclared_keys(model: Mapping[str, Any], of: type = Analysis, where: str = "") -> Iterator[str]:
     """Yield the keys of an analysis that no type declares, such as `run.colour`."""
     declared = {one.name: one.metadata["record"] for one in fields(of)}
     for name, value in model.items():
@@ -308,7 +308,7 @@ def undeclared(model: Mapping[str, Any], of: type = Analysis, where: str = "") -
         entries = value if isinstance(value, list) else [value]
         for entry in entries:
             if declared[name] is not None and isinstance(entry, Mapping):
-                yield from undeclared(entry, declared[name], f"{where}{name}.")
+                yield from undeclared_keys(entry, declared[name], f"{where}{name}.")
 
 
 def table() -> str:

@@ -98,7 +98,7 @@ def add_expected(model: Model, measures: Measures, failures: Failures) -> None:
         arm["expected_codes"] = own
 
 
-def differing(measures: Measures, failures: Failures, threshold: float) -> list[Caution]:
+def differing_failures(measures: Measures, failures: Failures, threshold: float) -> list[Caution]:
     """Return a warning for each arm whose share of an expected error certainly differs from that of its base.
 
     The arms then had other outcomes, so their times are of other work.

@@ -19,7 +19,7 @@ from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.manifest import Section
 from dbdyno.evidence.run import Block, Run, reading
-from dbdyno.study.analysis.measured.sums import Summed, measures_of, summed
+from dbdyno.study.analysis.measured.sums import Summed, measures_of, measures_of_rows
 
 SCHEMA = 1
 KIND = "result"
@@ -63,7 +63,7 @@ class KeptRun(Run):
 
     def measures(self) -> Summed:
         """Return the values of the arms by block."""
-        return summed(self, self.kept, self.rows, [])
+        return measures_of_rows(self, self.kept, self.rows, [])
 
 
 def result_of(run: Run, machine: Mapping[str, object], commit: str = "") -> JsonObject:
@@ -96,7 +96,7 @@ def result_of(run: Run, machine: Mapping[str, object], commit: str = "") -> Json
     }
 
 
-def parsed(text: bytes, where: str) -> KeptRun:
+def parse_result(text: bytes, where: str) -> KeptRun:
     """Return the result in a file's text.
 
     Raises:

@@ -158,7 +158,7 @@ def measure(run: Run, operation: str | None = None) -> Measures:
     ]
     for arm, given in zip(arms, about, strict=True):
         if given.get("rate_per_s") and length_ns:
-            arm.values["throughput"] = served(arm.values, arm.number, blocks, length_ns)
+            arm.values["throughput"] = served_per_second(arm.values, arm.number, blocks, length_ns)
     return Measures(arms, broken)
 
 
@@ -204,7 +204,7 @@ def throughput(row: Summary) -> float:
     return float(row["transactions"] * row["sessions"] * 1e9 / row["busy_ns"])
 
 
-def served(values: dict[str, Array], number: int, blocks: list[Block], length_ns: int) -> Array:
+def served_per_second(values: dict[str, Array], number: int, blocks: list[Block], length_ns: int) -> Array:
     """Return the successful transactions per second in an open loop.
 
     They refer to the time in which arrivals were due: that of the arm's slices that count. Sessions wait for arrivals

@@ -89,10 +89,12 @@ def measure_sums(run: Run) -> Summed:
         raise EvidenceError(
             "contains no complete block that counts", where=str(run.path), next_step="import the run again"
         )
-    return summed(run, blocks, rows, broken)
+    return measures_of_rows(run, blocks, rows, broken)
 
 
-def summed(run: Run, blocks: list[Block], rows: list[tuple[str, int, str, float]], broken: list[str]) -> Summed:
+def measures_of_rows(
+    run: Run, blocks: list[Block], rows: list[tuple[str, int, str, float]], broken: list[str]
+) -> Summed:
     """Return measures made of rows with arm, block number, metric name and value."""
     import numpy as np
 

@@ -21,7 +21,7 @@ from dbdyno.study.analysis.checks.base_level import drifted_at
 from dbdyno.study.analysis.contract.rows import ArmRow, Judging, Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
 from dbdyno.study.analysis.questions.laws import LawRow, law_of
-from dbdyno.study.analysis.questions.level_words import LOADS, is_conclusive, said, sentence
+from dbdyno.study.analysis.questions.level_words import LOADS, is_conclusive, level_text, sentence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -252,9 +252,9 @@ def _interactions(
 
 
 def _interaction_text(one: str, other: str, mine: list[str], yours: list[str], found: Interaction) -> str:
-    step = f"{said(other, yours[found.to])} instead of {yours[found.base]}"
+    step = f"{level_text(other, yours[found.to])} instead of {yours[found.base]}"
     least, most = (
-        f"{change_of(found.effects[at], higher_is_better=True)} at {said(one, mine[at])}"
+        f"{change_of(found.effects[at], higher_is_better=True)} at {level_text(one, mine[at])}"
         for at in (found.least, found.most)
     )
     if found.is_none:
@@ -316,7 +316,7 @@ def _verdict(factors: JsonObject, judge: Judging) -> VerdictRow:
 
 
 def _held_levels(curve: Mapping[str, Any]) -> str:
-    held = ", ".join(said(name, level) for name, level in curve["held"].items())
+    held = ", ".join(level_text(name, level) for name, level in curve["held"].items())
     return f"at {held}" if held else ""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypedDict
 
 from dbdyno.study.analysis.contract.parts import LawPoint
-from dbdyno.study.analysis.questions.level_words import several
+from dbdyno.study.analysis.questions.level_words import number_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,7 +78,7 @@ def _law_sentence(factor: str, found: Law, last: float, word: Word) -> str:
             words += f"; most at {peak}{beyond}: {_range(p['most'], _FOUR)} a second"
         return f"{words} ({off})"
     if found.law == "saturating":
-        where = several(factor, word(p["h"].value)) + _ends(p["h"], word)
+        where = number_text(factor, word(p["h"].value)) + _ends(p["h"], word)
         if p["h"].value > last:
             beyond = f"bends as if it saturated beyond the {word(last)} that were run"
             return f"{beyond}: half of its most at {where}, which is no measurement ({off})"

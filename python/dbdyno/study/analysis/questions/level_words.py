@@ -19,14 +19,14 @@ _COUNTED = {**{name: (one, name) for name, one in _ONE.items()}, "fetch_size": (
 """Factors whose levels are counts of something, with its singular and plural."""
 
 
-def said(factor: str, level: str) -> str:
+def level_text(factor: str, level: str) -> str:
     """Return a level for a sentence: `8 sessions`, `100 rows a fetch`, `work_mem 64MB`."""
     if _is_count(factor, level):
         return f"{level} {_COUNTED[factor][level != '1']}"
     return level if factor == "arm" else f"{factor} {level}"
 
 
-def several(factor: str, number: str) -> str:
+def number_text(factor: str, number: str) -> str:
     """Return a number of a factor that need not be one of its levels: `2.5 sessions`, `rows 120`."""
     return f"{number} {_COUNTED[factor][1]}" if factor in _COUNTED else f"{factor} {number}"
 
@@ -43,7 +43,7 @@ def _does(factor: str, level: str, one: str, several: str) -> str:
 def span(factor: str, low: str, high: str, word: str = "and") -> str:
     """Return two levels for a sentence, with the factor named once: `1 and 8 sessions`, `rows 1 and 100`."""
     counts = _is_count(factor, low) and _is_count(factor, high)
-    return f"{low} {word} {said(factor, high)}" if counts else f"{said(factor, low)} {word} {high}"
+    return f"{low} {word} {level_text(factor, high)}" if counts else f"{level_text(factor, low)} {word} {high}"
 
 
 def is_conclusive(found: Levels) -> bool:
@@ -54,7 +54,7 @@ def is_conclusive(found: Levels) -> bool:
 def sentence(factor: str, texts: list[str], found: Levels, *, ordered: bool) -> str:
     """Return the sentence on a curve, its answer first; `ordered` means that its levels are numbers."""
     matters = f"{100 * found.threshold:g} %"
-    names = [said(factor, text) for text in texts]
+    names = [level_text(factor, text) for text in texts]
     are = [f"{name} {_does(factor, text, 'is', 'are')}" for name, text in zip(names, texts, strict=True)]
 
     def times(at: int, base: int) -> str:

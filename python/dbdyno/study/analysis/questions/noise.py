@@ -13,7 +13,7 @@ def noise_verdict(measures: Measures, judge: Judging, headline: str, *, in_virtu
     A model has no noise floor: there both arms must be equal.
     """
     from dbdyno.stats.metrics import METRICS
-    from dbdyno.stats.noise import noise_floor, wanted
+    from dbdyno.stats.noise import noise_floor, wanted_blocks
     from dbdyno.stats.wording import percent
 
     if in_virtual_time:
@@ -41,7 +41,7 @@ def noise_verdict(measures: Measures, judge: Judging, headline: str, *, in_virtu
             "sentences": ["Run at least 3 blocks, better 20."],
         }
     main = floors[headline]
-    needed = wanted(main.blocks_to_tell)
+    needed = wanted_blocks(main.blocks_to_tell)
     words = (
         f"This set-up sees a difference of {percent(main.smallest_visible)} % or more in "
         f"{main.comparison.label} ({main.comparison.blocks} blocks, 80 % power)"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import TableRow
 from dbdyno.stats.comparison import ComparisonRow
-from dbdyno.study.analysis.analyse import cleaned
+from dbdyno.study.analysis.analyse import json_model
 from dbdyno.study.analysis.contract.declared import SCHEMA
 from dbdyno.study.analysis.contract.rows import Figures, Model
 from dbdyno.study.analysis.drawn.pictures import distribution, tail
@@ -118,7 +118,7 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
         "engine": {"facts": {}, "settings": []},
         "warnings": traces_verdict.warnings_of(sets, blocks, asked, explained, pairs),
     }
-    return cleaned(model)
+    return json_model(model)
 
 
 @dataclass(frozen=True)
@@ -294,10 +294,10 @@ def _totals(sets: Sets, what: What, label: str, explained: Explained, asked: Que
 
 def _share_of_single_calls(sets: Sets, explained: Explained) -> float:
     """Return the share of the difference that comes from calls and waits made once."""
-    from dbdyno.stats.stratified import once
+    from dbdyno.stats.stratified import single_part
 
     sides = [
-        once([s for own in strata(traces, "response").values() for s in own]) * scale
+        single_part([s for own in strata(traces, "response").values() for s in own]) * scale
         for traces, scale in zip(sets, explained.scales, strict=True)
     ]
     difference = abs(explained.response_ns[1] - explained.response_ns[0])

@@ -9,7 +9,7 @@ from dbdyno.study.analysis.traces.account import CPU, ROUND_TRIP, UNACCOUNTED, P
 from dbdyno.study.analysis.traces.causes import READS, Cause, Explained
 from dbdyno.study.analysis.traces.statement_changes import Change, differ
 from dbdyno.study.analysis.traces.turns import COMMIT
-from dbdyno.trace.holders import meanwhile
+from dbdyno.trace.holders import holders_words
 
 MOST = 20
 LEAST = 0.005
@@ -31,7 +31,8 @@ def reasons(explained: Explained, names: tuple[str, str]) -> list[dict[str, obje
             "code": cause.code,
             "about": cause.about,
             "effect_ns": cause.effect_ns,
-            "text": f"{signed(cause.effect_ns)}: {_words(cause, explained, names)}{_holders_text(cause, explained)}",
+            "text": f"{signed_duration(cause.effect_ns)}: {_words(cause, explained, names)}"
+            f"{_holders_text(cause, explained)}",
             "counts": cause.counts,
             "times_ns": cause.times_ns,
             "held_ns": cause.held_ns,
@@ -41,7 +42,7 @@ def reasons(explained: Explained, names: tuple[str, str]) -> list[dict[str, obje
     ]
 
 
-def signed(ns: float) -> str:
+def signed_duration(ns: float) -> str:
     """Return a difference of times with its sign."""
     return f"{'+' if ns > 0 else '-'}{duration(abs(ns))}"
 
@@ -53,7 +54,7 @@ def _holders_text(cause: Cause, explained: Explained) -> str:
         return f"; for locks of sessions that were in it others waited {duration(after)} instead of {duration(before)}"
     sides = [side.get(cause.about) for side in explained.locks] if cause.code == "wait" else [None, None]
     most = max((one for one in sides if one), key=lambda one: one.time_ns, default=None)
-    words = meanwhile(most) if most else ""
+    words = holders_words(most) if most else ""
     return f"; {words}" if words else ""
 
 

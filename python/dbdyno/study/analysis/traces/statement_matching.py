@@ -87,10 +87,10 @@ def _statements_of(traces: Traces) -> dict[str, _Statement]:
 def _matching_key(row: _Statement) -> str:
     """Return the key by which a statement is matched; a statement without a text matches no other."""
     text = row["text"] or row["force_match"]
-    return "text " + folded(text) if text else "key " + str(row["statement"])
+    return "text " + fold_text(text) if text else "key " + str(row["statement"])
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text without what differs between executions of one statement.
 
     >>> folded("select a from t where b in (1, 2, 3) /* id='7' */")

@@ -12,7 +12,7 @@ from dbdyno.stats import least_blocks
 from dbdyno.stats.wording import FACTOR_FROM, duration, factor, interval, percent
 from dbdyno.study.analysis.contract.rows import Caution, VerdictRow
 from dbdyno.study.analysis.traces.account import ROUND_TRIP
-from dbdyno.trace.page import merged, warnings
+from dbdyno.trace.page import merge_warnings, warnings
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ def headline(explained: Explained, asked: Question) -> str:
             return f"{base} and {other} hold no time in the database."
         took = "takes" if whose else "took"
         return (
-            f"{whose}{other} {took} {compared(database)} {base} in the database: {_times_text(database)}. Response"
-            " time is not known: traced without waits."
+            f"{whose}{other} {took} {comparison_words(database)} {base} in the database: {_times_text(database)}."
+            " Response time is not known: traced without waits."
         )
     if min(response) <= 0:
         return f"{base} and {other} hold no time to compare."
@@ -100,17 +100,17 @@ def headline(explained: Explained, asked: Question) -> str:
     elif abs(math.log(database[1] / database[0])) < math.log1p(asked.threshold):
         inside = f" Database time: {_times_text(database)}, the same."
     else:
-        inside = (
-            f" Database time: {_times_text(database)}, {compared(database).removesuffix(' as').removesuffix(' than')}."
-        )
-    return f"{whose}{other} {took} {compared(response)} {against}: {_times_text(response)} of response time.{inside}"
+        words = comparison_words(database).removesuffix(" as").removesuffix(" than")
+        inside = f" Database time: {_times_text(database)}, {words}."
+    took = f"{took} {comparison_words(response)}"
+    return f"{whose}{other} {took} {against}: {_times_text(response)} of response time.{inside}"
 
 
 def _times_text(times: tuple[float, float]) -> str:
     return f"{duration(times[1])} instead of {duration(times[0])}"
 
 
-def compared(times: tuple[float, float]) -> str:
+def comparison_words(times: tuple[float, float]) -> str:
     """Return the comparison in words, such as `14.4 times as long as` or `6.2 % longer than`."""
     ratio = times[1] / times[0]
     if abs(ratio - 1) < 0.0005:
@@ -264,7 +264,7 @@ def warnings_of(
     pairs: Pairs | None,
 ) -> list[Caution]:
     """Return the readers' warnings, and what to keep in mind about these two sets."""
-    sides = [merged(warnings(traces)) for traces in sets]
+    sides = [merge_warnings(warnings(traces)) for traces in sets]
     both = [warning["text"] for warning in sides[0] if warning in sides[1]]
     whose = " and ".join(asked.names)
     found: list[Caution] = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.base.why import Cause, Why, chosen, rest
+from dbdyno.base.why import Cause, Why, largest_causes, rest
 from dbdyno.study.analysis.traces.causes import Explained
 
 
@@ -31,7 +31,7 @@ def why_of(explained: Explained, reasons: Sequence[JsonObject], names: tuple[str
         )
         for row in reasons
     ]
-    named = chosen(every)
+    named = largest_causes(every)
     left, share = rest(amount, named)
     held = "" if named else "no single cause has a tenth of the difference"
     return Why(of, "ns", amount, before, after, causes=named, rest=left, rest_share=share, arm=1, withheld=held)

@@ -19,7 +19,7 @@ from dbdyno.base.why import LEAST_SHARE, MOST, Cause, Why, rest
 from dbdyno.study.analysis.why.pair import Pair, Reason, Station
 from dbdyno.study.analysis.why.parts import CPU, QUEUE, READY, Array, Event, Side
 from dbdyno.study.analysis.why.reasons import kind_of, reasons
-from dbdyno.study.analysis.why.same_work import compared
+from dbdyno.study.analysis.why.same_work import compare_work
 from dbdyno.study.analysis.why.server_counters import Counted
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def _cause(
     known = _OWN | _OF_PROGRAMS if split.other.programs else _OWN
     words = known.get(kind, "waits for {} ({})").format(names[0], kind)
     if kind == "CPU" and pair is not None:
-        work = compared(pair)
+        work = compare_work(pair)
         words, evidence = words + work.words, (*evidence, *work.evidence)
     return Cause(_CODES.get(kind, "wait"), names[0], words, *amount, share, evidence)
 

@@ -41,7 +41,7 @@ Found = tuple[dict[str, Object], dict[str, Object], str]
 """Tables and indexes by name, and where they were counted."""
 
 
-def fetched(connection: Any, arm: ArmMeasures, warmup: Sequence[Block], known: float | None) -> Found:
+def fetched_objects(connection: Any, arm: ArmMeasures, warmup: Sequence[Block], known: float | None) -> Found:
     """Return the tables and indexes that an arm reads, with their rows per transaction.
 
     They are counted in its blocks, or else in the warm-up. The result is empty if they are unknown or do not agree with

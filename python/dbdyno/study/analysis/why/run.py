@@ -16,7 +16,7 @@ from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 from dbdyno.study.analysis.why.explain import explain
 from dbdyno.study.analysis.why.pair import Station
 from dbdyno.study.analysis.why.parts import Side, side_of
-from dbdyno.study.analysis.why.server_counters import Counted, counted
+from dbdyno.study.analysis.why.server_counters import Counted, counters_of
 
 ARMS_REPORTED = 4
 """Largest number of compared arms that are all explained; with more, only the largest difference is."""
@@ -51,7 +51,7 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
     warmup = _warmup(run)
     for at, base_at in _explained_arms(measures, model):
         arm, base = measures.arms[at], measures.arms[base_at]
-        counts = [counted(connection, one, alone=False, warmup=warmup) for one in (base, arm)]
+        counts = [counters_of(connection, one, alone=False, warmup=warmup) for one in (base, arm)]
         held = without.get(arm.label)
         one = explain(
             _side(connection, base, run),
@@ -142,7 +142,7 @@ def of_pair(
     both = list(zip(connections, arms, runs, strict=True))
     base, other = (_side(own, arm, run, name=arm.label) for own, arm, run in both)
     counts: list[Counted | None] = [
-        counted(own, arm, alone=len(run.manifest.arms) == 1, warmup=_warmup(run)) for own, arm, run in both
+        counters_of(own, arm, alone=len(run.manifest.arms) == 1, warmup=_warmup(run)) for own, arm, run in both
     ]
     held = without.get(arms[1].label)
     one = explain(

@@ -37,7 +37,7 @@ class Work:
     evidence: tuple[str, ...] = ()
 
 
-def compared(pair: Pair) -> Work:
+def compare_work(pair: Pair) -> Work:
     """Return what the counters say about the work of both arms: the same, how it differs, or that none was counted."""
     known = {name: values for name in COUNTED if (values := pair.values(name)) is not None}
     if not known or pair.counts is None or any(one.late for one in pair.counts):

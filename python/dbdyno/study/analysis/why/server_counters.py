@@ -13,7 +13,7 @@ from typing import Any
 from dbdyno.evidence.run import Block
 from dbdyno.study.analysis.drawn.pictures import has_table
 from dbdyno.study.analysis.measured.measures import ArmMeasures
-from dbdyno.study.analysis.why.fetched_rows import fetched
+from dbdyno.study.analysis.why.fetched_rows import fetched_objects
 from dbdyno.study.analysis.why.objects import Object, transactions
 
 SESSION, GLOBAL = "session status", "global status"
@@ -127,7 +127,7 @@ class Counted:
         return None if found[0] is None or found[1] is None else found[0] + found[1]
 
 
-def counted(connection: Any, arm: ArmMeasures, *, alone: bool, warmup: Sequence[Block] = ()) -> Counted | None:
+def counters_of(connection: Any, arm: ArmMeasures, *, alone: bool, warmup: Sequence[Block] = ()) -> Counted | None:
     """Return the counters of an arm, or None if the arms share their stretches and cannot be distinguished.
 
     Args:
@@ -149,7 +149,7 @@ def counted(connection: Any, arm: ArmMeasures, *, alone: bool, warmup: Sequence[
     made = _counted_of(rows, count, len(listed))
     if made.tables:
         return made
-    tables, indexes, place = fetched(connection, arm, warmup, made.per("rows_fetched"))
+    tables, indexes, place = fetched_objects(connection, arm, warmup, made.per("rows_fetched"))
     return replace(made, tables=tables, indexes=indexes, places=made.places | {"tables": place})
 
 
