@@ -1,4 +1,4 @@
-"""A server that "belongs to somebody else" for the whole session, and small plans for it."""
+"""Fixtures of live runs: one server that dbdyno did not start, for the whole session, and small plans for it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[EmbeddedPostgres]:
-    """A running server."""
+    """Return a running server."""
     with EmbeddedPostgres() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def dsn(server: EmbeddedPostgres) -> str:
-    """Its connection string, by TCP and with a password."""
+    """Return the server's connection string, over TCP and with a password."""
     return make_conninfo("", **server.tcp_conninfo())
 
 
@@ -38,7 +38,7 @@ RESTING = "select 1 from pg_sleep(0.001);"
 
 
 class Lab:
-    """Runs `dbdyno` as a user would, in a folder of its own."""
+    """Run `dbdyno` as a user would, in its own folder."""
 
     def __init__(self, folder: Path, dsn: str) -> None:
         self.folder = folder
@@ -48,8 +48,8 @@ class Lab:
         return [sys.executable, "-m", "dbdyno", *arguments]
 
     def __call__(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        """Runs a command and checks its exit code; `compare` may say 1, "an arm is slower", and `run` may, where
-        the machine of the tests was not steady: other tests run beside this one."""
+        """Run a command and check its exit code; 1 is also accepted from `compare` (an arm is slower), and from `run`
+        if other load on this machine disturbed it."""
         done = dbdyno(*arguments, cwd=self.folder, **ENVIRONMENT)
         allowed = {code}
         if code == 0 and (arguments[0] == "compare" or (arguments[0] == "run" and self.was_unsteady())):
@@ -59,7 +59,7 @@ class Lab:
         return done
 
     def was_unsteady(self) -> bool:
-        """Whether the gates that withhold a run's verdict are of the machine alone: it sped up or slowed down."""
+        """Return True if all gates that withhold a run's verdict are due to the machine, whose speed changed."""
         analyses = sorted((self.folder / "runs").glob("*/analysis.json"))
         if not analyses:
             return False
@@ -68,7 +68,7 @@ class Lab:
         return bool(failed) and failed <= {"level", "difference"}
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Starts a command and lets it run."""
+        """Start a command and do not wait for it."""
         return subprocess.Popen(
             self.command(*arguments),
             cwd=self.folder,
@@ -87,7 +87,7 @@ class Lab:
         name: str = "plan.toml",
         script: str = RESTING,
     ) -> str:
-        """Writes a small plan on the lab's server; returns its name."""
+        """Write a small plan for the lab's server; return its name."""
         text = f"""title = "small"
 [target]
 dsn = "{self.dsn}"
@@ -112,19 +112,19 @@ overhead_blocks = 0
 
 @pytest.fixture
 def lab(tmp_path: Path, dsn: str) -> Lab:
-    """A laboratory in an empty folder."""
+    """Return a laboratory in an empty folder."""
     return Lab(tmp_path, dsn)
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    """A desk for runs on models, in an empty folder."""
+    """Return a desk for runs on models, in an empty folder."""
     return Desk(tmp_path)
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 2 MB (needs root and mount)."""
+    """Mount a file system of 2 MB (needs root and mount)."""
     place = tmp_path / "disk"
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]

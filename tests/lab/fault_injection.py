@@ -1,13 +1,13 @@
-"""One fault into one run, and what became of it: the parts of the soak of faults.
+"""Inject one fault into one run and report the outcome: the parts of the soak of faults.
 
-A `Bench` has a server of its own behind a network that can fail, and a folder for runs. `inject`
-starts a run that alters a setting of that server, does one thing to it at a random moment, waits for
-the end of everything, and says how it ended. What must never be is raised as `BrokenError`:
+A `Bench` has its own server behind a network that can fail, and a folder for runs. `inject` starts a run that alters a
+setting of that server, disturbs it at a random moment, waits until the run and its guardian have ended, and returns the
+outcome. It raises `BrokenError` for what must never happen:
 
-    hung                  nothing has happened for `HUNG_S`, and the run has not ended
-    an internal error     a traceback, or the sentence that asks to report it
-    a setting left        changed, without a record that the next run refuses
-    evidence lost         a whole block that cannot be read, or one that is there twice
+    hung                  nothing has happened for `HUNG_S`, but the run has not ended
+    an internal error     a traceback, or the request to report it
+    a setting left        changed, without a record for which the next run refuses to start
+    evidence lost         a complete block that cannot be read, or that occurs twice
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ settings = {{wal_writer_delay = "500ms"}}
 
 
 class BrokenError(AssertionError):
-    """A promise that did not hold."""
+    """A documented promise did not hold."""
 
 
 class Bench:
-    """A server, a network to it, a folder of runs."""
+    """A server, a network to it, and a folder of runs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -94,7 +94,7 @@ class Bench:
         return make_conninfo("", **{**self.engine.tcp_conninfo(), "host": "127.0.0.1", "port": str(self.network.port)})
 
     def inject(self, fault: Callable[[Bench, Injection], str | None], seed: str) -> str:
-        """Runs with one fault, drawn from the seed; the outcome in words. Raises `BrokenError`."""
+        """Run with one fault, drawn from the seed; return the outcome in words, or raise `BrokenError`."""
         self.dice = random.Random(seed)
         self.number += 1
         case = Injection(self, self.folder / f"case{self.number}")
@@ -104,7 +104,7 @@ class Bench:
             case.clean()
 
     def setting(self) -> tuple[str, int]:
-        """The value in effect and how often it stands in postgresql.auto.conf."""
+        """Return the value in effect, and the number of its lines in postgresql.auto.conf."""
         with psycopg.connect(self.direct, connect_timeout=20) as conn:
             value = conn.execute(f"show {SETTING}").fetchone()
             entries = conn.execute("select count(*) from pg_file_settings where name = %s", [SETTING]).fetchone()
@@ -113,7 +113,7 @@ class Bench:
 
 
 class Injection:
-    """One run and what is done to it."""
+    """One run and the fault injected into it."""
 
     def __init__(self, bench: Bench, folder: Path) -> None:
         self.bench, self.folder = bench, folder
@@ -167,8 +167,8 @@ class Injection:
         return outcome + self.settle()
 
     def await_end(self) -> int:
-        """The run's exit code. It hangs where nothing at all has happened for `HUNG_S`; a slow
-        machine does not make it hang."""
+        """Return the run's exit code. A run hangs if nothing at all has happened for `HUNG_S`, so a slow machine is no
+        hang."""
         seen, since = "", time.monotonic()
         while (code := self.running.poll()) is None:
             now = self.errors() + str(sorted(path.name for path in self.folder.glob("runs/*/*/*")))
@@ -180,7 +180,7 @@ class Injection:
         return code
 
     def await_moment(self) -> None:
-        """A random moment: of connecting, of a turn, between turns."""
+        """Wait for a random moment: while connecting, in a turn, or between turns."""
         if self.bench.dice.random() < 0.2:
             time.sleep(self.bench.dice.uniform(0.3, 1.5))
             return
@@ -207,7 +207,7 @@ class Injection:
                 raise BrokenError(f"evidence lost: {measure(run).broken}")
 
     def settle(self) -> str:
-        """Everything is back, or refused by the next run and restored."""
+        """Check that all settings are restored, or refused by the next run and restored then."""
         pid = self.running.pid
         until(lambda: not guardians(pid), PATIENCE_S)
         if until(lambda: self.bench.setting() == self.before, 3):
@@ -221,7 +221,7 @@ class Injection:
         return "; the next run refused what was left, `restore` put it back"
 
     def clean(self) -> None:
-        """Leaves the server to the next injection, whatever happened to this one."""
+        """Restore the server for the next injection, whatever this one did."""
         with contextlib.suppress(AttributeError, OSError):
             for pid in (*guardians(self.running.pid), self.running.pid):
                 os.kill(pid, signal.SIGKILL)
@@ -237,7 +237,7 @@ class Injection:
 
 
 def guardians(parent: int) -> list[int]:
-    """The guardians of a process, by their arguments."""
+    """Return the guardians of a process, found by their arguments."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -248,7 +248,7 @@ def guardians(parent: int) -> list[int]:
 
 
 def until(condition: Callable[[], object], seconds: float) -> bool:
-    """Whether it comes true in time; a server that does not answer is no answer."""
+    """Return True if the condition becomes true in time; an unreachable server counts as False."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with contextlib.suppress(psycopg.OperationalError):

@@ -1,8 +1,8 @@
-"""A network that can fail: a proxy on loopback that passes, swallows, delays or cuts.
+"""Network that can fail: a proxy on loopback that forwards, swallows or delays bytes, or resets connections.
 
 with FaultyNetwork(5432) as network:
     psycopg.connect(host="127.0.0.1", port=network.port)
-    network.mode = "silent"     # bytes are acknowledged and swallowed; nothing comes back
+    network.mode = "silent"     # bytes are acknowledged and swallowed; no answer
     network.cut()               # all connections are reset
 """
 
@@ -20,7 +20,7 @@ SLOW_S = 0.05
 
 
 class FaultyNetwork:
-    """Passes connections on to a port of this machine, as well or as badly as `mode` says."""
+    """Proxy that forwards connections to a port of this machine, with the faults of `mode`."""
 
     def __init__(self, upstream: int) -> None:
         self.upstream = upstream
@@ -41,7 +41,7 @@ class FaultyNetwork:
         self.cut()
 
     def cut(self) -> None:
-        """Resets every connection; new ones are as `mode` says."""
+        """Reset every connection; new ones follow `mode`."""
         with self._lock:
             known, self._open = self._open, set()
         for one in known:
@@ -51,7 +51,7 @@ class FaultyNetwork:
             one.close()
 
     def heal(self) -> None:
-        """Passes again; what was swallowed is lost, and so are its connections."""
+        """Forward again; swallowed bytes and their connections are lost."""
         self.mode = "pass"
         self.cut()
 

@@ -1,4 +1,4 @@
-"""What several tests of the laboratory share."""
+"""Helpers of several tests of live runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def reloading(lab, **more) -> str:
 
 
 def delay(dsn: str) -> tuple[str, int]:
-    """The setting in effect and how often it stands in postgresql.auto.conf."""
+    """Return the value in effect, and the number of its lines in postgresql.auto.conf."""
     with psycopg.connect(dsn) as conn:
         value = conn.execute("show wal_writer_delay").fetchone()[0]
         entries = conn.execute("select count(*) from pg_file_settings where name = 'wal_writer_delay'").fetchone()[0]

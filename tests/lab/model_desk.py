@@ -1,4 +1,4 @@
-"""A desk for runs on models: `dbdyno` as a user runs it, in its own folder, without an engine."""
+"""Desk for runs on models: `dbdyno` as a user runs it, in its own folder, without an engine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ENVIRONMENT = {"COLUMNS": "120", "NO_COLOR": "1"}
 
 
 class Desk:
-    """Runs `dbdyno` in a folder of its own; needs no engine."""
+    """Run `dbdyno` in its own folder; needs no engine."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""Whatever is wrong gives one clear error with its place and the next step, and exit 2."""
+"""Tests of wrong input: each mistake gives one clear error with its place and the next step, and exit code 2."""
 
 from __future__ import annotations
 

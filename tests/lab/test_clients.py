@@ -1,4 +1,4 @@
-"""Arms that an external client runs: on a real server, as a user types it."""
+"""Tests of arms with an external client, on a real server, through the command line."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_errors_of_a_client_have_their_sqlstate_and_no_data(lab, dsn):
 
 
 def test_an_error_is_told_in_the_same_words_by_every_client(lab):
-    """SQLSTATE, condition and message of ours, too; the name of the constraint, and not the row."""
+    """SQLSTATE, condition and message are those of our own load; they name the constraint, but not the row."""
     script = "create temp table if not exists once (id int primary key);\ninsert into once values (4711);\n"
     arms = "".join(
         f'[[arm]]\nname = "{name}"\nclient = "{name}"\n'
@@ -97,7 +97,8 @@ def test_an_error_is_told_in_the_same_words_by_every_client(lab):
 
 
 def test_an_open_loop_counts_from_when_a_transaction_was_due(lab):
-    """One session, a statement of 5 ms, 400 a second: each waits for those before it, and its response says so."""
+    """One session gets 400 statements of 5 ms per second: each waits for the earlier ones, and its response time
+    includes that wait."""
     arms = '[[arm]]\nname = "a"\nclient = "psycopg"\nsessions = 1\nrate_per_s = 400\n'
     lab("run", lab.plan(arms, script="select pg_sleep(0.005);", blocks=2), code=0)
     sql = (
@@ -110,7 +111,7 @@ def test_an_open_loop_counts_from_when_a_transaction_was_due(lab):
 
 
 def test_a_client_stands_as_far_away_as_its_network_says(lab):
-    """Twice the delay is the least that a statement can take, by every client."""
+    """With every client a statement takes at least twice the delay."""
     names = [name for name in ("psycopg", "jdbc") if BUILTIN[name].missing() is None]
     arms = "".join(f'[[arm]]\nname = "{name}"\nclient = "{name}"\nnetwork = {{delay = "3ms"}}\n' for name in names)
     lab("run", lab.plan(arms + '[[arm]]\nname = "own"\nnetwork = {delay = "3ms"}\n', blocks=2))
@@ -153,7 +154,7 @@ def test_a_client_that_dies_has_its_block_run_again_and_marked(lab, tmp_path):
 
 
 def test_a_client_whose_times_are_too_short_is_named_and_its_block_is_run_again_and_marked(lab, tmp_path):
-    """Half of each latency was taken for a client twice as fast."""
+    """Regression: a client that reported half of each latency was taken for twice as fast."""
     path = lab.folder / lab.plan(arm("half", tmp_path / "pid"))
     path.write_text(path.read_text().replace('turn = "60ms"', 'turn = "240ms"'))  # 0.4 s of two sessions and more
     done = lab("run", path.name)
@@ -166,7 +167,7 @@ def test_a_client_whose_times_are_too_short_is_named_and_its_block_is_run_again_
 
 
 def sweep(lab, *names: str) -> Plan:
-    """Clients against each other; `dies` is one that does."""
+    """Return a plan that compares clients; `dies` is one that exits."""
     dying = json.dumps([sys.executable, str(PRETENDED), "dies"])
     client = {"own": "", "psycopg": 'client = "psycopg"', "dies": f"client = {dying}"}
     arms = "".join(f'[[arm]]\nname = "{name}"\n{client[name]}\n' for name in names)
@@ -174,7 +175,7 @@ def sweep(lab, *names: str) -> Plan:
 
 
 def test_a_sweep_begins_anew_without_a_client_that_dies_again_and_again(lab):
-    """What it ran until then stays, and the question says what was left out and why."""
+    """Its earlier blocks are kept, and the question names the dropped client and the reason."""
     run = start(sweep(lab, "own", "psycopg", "dies"), lab.folder / "runs")
     assert [arm["name"] for arm in run.manifest.arms] == ["own", "psycopg"]
     assert "Left out, since it was lost in 3 tries: the client" in run.manifest.question
@@ -260,7 +261,7 @@ def test_the_clients_are_listed_with_what_installs_them(lab, monkeypatch, tmp_pa
 
 @pytest.mark.parametrize("name", [name for name in BUILTIN if name not in ("psycopg", "duckdb-scan")])
 def test_a_built_in_client_reads_the_same_rows(lab, name):
-    """Those that are installed; CI has psycopg alone."""
+    """Tests the installed clients; CI has only psycopg."""
     if (gone := BUILTIN[name].missing()) is not None:
         pytest.skip(gone)
     arms = f'[[arm]]\nname = "a"\nclient = "{name}"\n'
@@ -340,7 +341,8 @@ def test_drivers_says_which_clients_it_leaves_out(monkeypatch, tmp_path):
 
 
 def test_drivers_runs_a_client_that_takes_seconds_only_where_it_is_named():
-    """R asks pgjdbc for each value: 10,000 rows of four take it seconds, and the study no longer two minutes."""
+    """R calls pgjdbc for each value, which takes seconds for 10,000 rows of four; the default study leaves it out and
+    takes two minutes."""
     assert BUILTIN["r-jdbc-rows"].slow
     assert all(arm.client != "r-jdbc-rows" for arm in STUDIES["drivers"].plan({}).arms)
     (named,) = STUDIES["drivers"].plan({"client": "r-jdbc-rows"}).arms

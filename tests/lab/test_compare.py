@@ -1,4 +1,4 @@
-"""Comparing answers by its exit code as well: 1 means that an arm is slower."""
+"""Tests of `compare` and its exit code: 1 means that an arm is slower."""
 
 from __future__ import annotations
 

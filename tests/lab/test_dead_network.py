@@ -1,4 +1,4 @@
-"""A network that goes silent ends in an error or heeds a signal; it never hangs."""
+"""Tests of a silent network: a command ends with an error or obeys a signal, and never hangs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def network(dsn: str) -> Iterator[FaultyNetwork]:
 
 @pytest.fixture
 def through(dsn: str, network: FaultyNetwork) -> dict:
-    """Parameters of the server behind the network."""
+    """Return the connection parameters of the server behind the network."""
     return {**conninfo_to_dict(dsn), "host": "127.0.0.1", "port": str(network.port)}
 
 
@@ -115,7 +115,7 @@ def test_what_waits_says_how_long_no_transaction_ended(monkeypatch):
 def test_a_run_on_a_silent_network_ends_by_itself_in_the_time_that_is_promised(
     lab, network, through, statement, after_s
 ):
-    """It showed nothing for 190 s, until it was ended by a signal; between two turns it took 80 s."""
+    """Regression: a run showed nothing for 190 s until a signal ended it; between two turns it took 80 s."""
     lab.dsn = make_conninfo("", **through)
     running = lab.start("run", lab.plan(TWO_ARMS, blocks=500, script=statement))
     assert until(lambda: list(lab.folder.glob("runs/*/manifest.json")))
@@ -215,7 +215,7 @@ def test_snap_watch_on_a_silent_network_goes_on_and_heeds_signals(lab, network, 
 @pytest.mark.soak
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
 def test_a_run_on_a_silent_mariadb_ends_by_itself_in_the_time_that_is_promised(lab):
-    """A login without a limit waited for the greeting of a server that accepts and says nothing."""
+    """Regression: a login without a timeout waited for the greeting of a server that accepts and sends nothing."""
     arms = TWO_ARMS.replace("work_mem", "sort_buffer_size").replace('"8MB"', '"8M"')
     with MariaServer() as server, FaultyNetwork(server.port) as network:
         lab.dsn = server.dsn.replace(str(server.port), str(network.port))

@@ -1,4 +1,4 @@
-"""However a run ends, the evidence is readable and the engine is as it was."""
+"""Tests of all endings of a run: the evidence is readable, and the server's settings are restored."""
 
 from __future__ import annotations
 
@@ -130,8 +130,8 @@ def test_resume_runs_what_is_missing_and_no_more(lab):
 
 @pytest.mark.soak
 def test_killed_at_any_instant_the_evidence_is_readable(lab):
-    """Kills with SIGKILL at random instants, half of them from the start on, half after the first block; after each,
-    all whole blocks are read."""
+    """Kill runs at random instants, half of them from the start on, half after the first block; all complete blocks can
+    be read."""
     seed = random.randrange(10**6)
     dice = random.Random(seed)
     plan = lab.plan(TWO_ARMS, blocks=100)

@@ -1,4 +1,4 @@
-"""Stored procedures that raise, pass on and turn errors into messages, on a live engine."""
+"""Tests of stored procedures that raise errors, pass them on, or return them as messages, on a live engine."""
 
 from __future__ import annotations
 

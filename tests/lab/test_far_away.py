@@ -1,4 +1,4 @@
-"""Arms whose sessions go by way of a longer line, on a live engine."""
+"""Tests of arms whose sessions have a longer network delay, on a live engine."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""Faults injected into real runs, hundreds of them: what docs/explanation/reliability.md promises, counted.
+"""Tests of the promises of docs/explanation/reliability.md by hundreds of faults injected into real runs.
 
     make soak                                     350 faults, 18 kinds
     DBDYNO_FAULTS=36 pytest -s -m soak tests/lab/test_fault_soak.py
-    DBDYNO_FAULT_FROM=231 DBDYNO_FAULT_SEED=120911 ...           the rest of a run that was cut short
+    DBDYNO_FAULT_FROM=231 DBDYNO_FAULT_SEED=120911 ...           the rest of an interrupted run
 
-Prints its seed first, then each kind with its outcomes. The draws of a fault come from the seed and its
-number alone, so that a range, or one fault, is what it is in the whole. A promise that does not hold
-fails the test.
+The test prints its seed first, then each kind of fault with its outcomes. A fault is drawn from the seed and its number
+only, so that a range of faults, or a single one, can be repeated. A promise that does not hold fails the test.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def kill_both(_: Bench, case: Injection) -> None:
 
 
 def kill_backend(bench: Bench, case: Injection) -> None:
-    """The server ends all sessions and starts again."""
+    """The server terminates all sessions and restarts."""
     with psycopg.connect(bench.direct) as conn:
         row = conn.execute("select pid from pg_stat_activity where application_name like 'dbdyno%' limit 1").fetchone()
     _kill(row[0] if row else None)
@@ -71,7 +70,7 @@ def restart_server(bench: Bench, case: Injection) -> None:
 
 
 def stop_server_and_kill_runner(bench: Bench, case: Injection) -> None:
-    """The guardian finds no server; it is up again after a while."""
+    """The guardian finds the server down; it comes back after a while."""
     bench.engine.stop()
     _kill(case.running.pid)
     time.sleep(bench.dice.uniform(1, 6))
@@ -104,7 +103,7 @@ def cut_network(bench: Bench, case: Injection) -> None:
 
 
 def silent_network(bench: Bench, case: Injection) -> None:
-    """Silent for good; SIGTERM after two seconds."""
+    """The network stays silent; SIGTERM follows after two seconds."""
     bench.network.mode = "silent"
     time.sleep(2)
     _kill(case.running.pid, signal.SIGTERM)
@@ -118,7 +117,7 @@ def silent_network_two_signals(bench: Bench, case: Injection) -> None:
 
 
 def silent_network_without_a_signal(bench: Bench, case: Injection) -> None:
-    """Silent for good, and nobody there: it ends by itself within the time that is promised."""
+    """The network stays silent and no signal comes; the run ends by itself within the promised time."""
     bench.network.mode = "silent"
     begun = time.monotonic()
     case.running.wait(HUNG_S)
@@ -135,7 +134,7 @@ def terminate(_: Bench, case: Injection) -> None:
 
 
 def full_disk(_: Bench, case: Injection) -> None:
-    """No file may grow beyond a random size (the limit of the process)."""
+    """Limit the size of files of the process at random, as a full disk does."""
 
 
 full_disk.prepare = lambda case: case.prefix.extend(  # type: ignore[attr-defined]
@@ -160,7 +159,7 @@ clock_steps.prepare = _with_shim  # type: ignore[attr-defined]
 
 
 def two_runs(bench: Bench, case: Injection) -> str | None:
-    """A second run that alters the same setting: refused while the first goes on."""
+    """A second run that alters the same setting is refused while the first is running."""
     second = case.start("second")
     second.wait(HUNG_S)
     said = (case.folder / "second.err").read_text()

@@ -1,4 +1,4 @@
-"""The study of a flash card that is full of modified pages, on the model."""
+"""Tests of the study of a flash card full of modified pages, on the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The studies of how something grows, at small sizes on a server: that they run, do equal work, and see their cause."""
+"""Tests of the growth studies, at small sizes on a server: they run, do equal work, and find their cause."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STUDIES_HERE = (
 
 
 def ran(lab, *words: str, seed: int = 1) -> JsonObject:
-    """The analysis of a run that went well."""
+    """Return the analysis of a successful run."""
     done = lab("run", *words, "--seed", str(seed))
     run = max((lab.folder / "runs").iterdir())
     model: JsonObject = json.loads((run / "analysis.json").read_text())
@@ -335,7 +335,7 @@ def test_temporary_files_of_mariadb_lie_where_the_arm_says(lab):
 
 
 def test_a_loader_that_logs_nothing_is_seen_to(lab):
-    """Planted: an unlogged table writes almost no log, a table attached and one copied into write the rows' bytes."""
+    """An unlogged table writes almost no WAL; an attached table and COPY write the rows' bytes."""
     ways = ("--set", "way=insert,copy,copy-binary,attach,unlogged", "--set", "rows=1000")
     model = ran(lab, "loader", *ways, "--quick", "--blocks", "2")
     names = [arm["name"] for arm in model["arms"]]
@@ -346,7 +346,7 @@ def test_a_loader_that_logs_nothing_is_seen_to(lab):
 
 @pytest.mark.soak
 def test_a_loader_on_a_server_with_minimal_log_syncs_instead_of_logging(lab):
-    """Few rows were logged as whole pages, twice as much as by a plain copy: `wal_skip_threshold`."""
+    """Regression: few rows were logged as whole pages, twice as much as by plain COPY; see `wal_skip_threshold`."""
     model = ran(lab, "loader", "--set", "way=copy,minimal", "--set", "rows=5000", "--quick", "--blocks", "2")
     log = [used(model, at, "log_bytes") for at in range(2)]
     assert log[1] < 40_000 < 200_000 < log[0], log

@@ -1,4 +1,4 @@
-"""The guide is done as it says, in an empty folder, on the engine that dbdyno starts itself."""
+"""Tests that follow the guide step by step, in an empty folder, on the embedded engine."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ SHORT = {
 
 
 def fenced(language: str, heading: str) -> list[str]:
-    """The blocks of a language in a part of the guide."""
+    """Return the code blocks of a language in a part of the guide."""
     part = GUIDE.split(f"\n## {heading}")[1].split("\n## ")[0]
     found = re.findall(r"^```(\w*)\n(.*?)^```", part, re.MULTILINE | re.DOTALL)
     return [body for name, body in found if name == language]
 
 
 def commands(heading: str) -> list[list[str]]:
-    """The words after `dbdyno` of each command; one that goes on is indented on the next line."""
+    """Return the arguments of each `dbdyno` command; a continued command is indented on the next line."""
     lines = [line for block in fenced("sh", heading) for line in re.sub(r"\n +", " ", block).splitlines()]
     return [shlex.split(line)[1:] for line in lines]
 
 
 def done(folder: Path, words: list[str], codes: tuple[int, ...] = (0,)) -> str:
-    """What a command prints; it must end with one of these exit codes."""
+    """Run a command and return its output; it must end with one of these exit codes."""
     ended = dbdyno(*words, cwd=folder, COLUMNS="100", NO_COLOR="1")
     assert ended.returncode in codes, f"{words}: {ended.returncode}\n{ended.stdout}\n{ended.stderr}"
     return ended.stdout
@@ -56,7 +56,7 @@ def with_script(plan: str, sql: str) -> str:
 
 
 def plain(text: str) -> str:
-    """The words, without line breaks and without what differs from one engine to the next."""
+    """Return the text without line breaks and without what differs between engines."""
     return " ".join(re.sub(r"dbdyno-\w+/s\s+port=\d+", "ENGINE", text).split())
 
 
@@ -67,7 +67,7 @@ def shown_plan() -> JsonObject:
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty folder in which parts 2 and 3 of the guide were done, up to the first verdict."""
+    """Return an empty folder after parts 2 and 3 of the guide, up to the first verdict."""
     folder = tmp_path_factory.mktemp("guide")
     new, check = commands("2.")
     done(folder, new)
@@ -87,7 +87,7 @@ def test_the_plan_that_the_guide_shows_is_the_one_that_plan_new_writes():
 
 
 def test_plan_check_prints_what_the_guide_shows(desk: Path):
-    """The guide's times were those of another plan."""
+    """Regression: the guide showed the times of another plan."""
     (shown,) = fenced("", "2.")
     printed = plain((desk / "check.txt").read_text())
     for piece in shown.split("\n...\n"):
@@ -108,7 +108,7 @@ def test_the_first_run_has_the_verdict_and_the_tables_that_the_guide_shows(desk:
 
 
 def test_the_commands_that_look_closer_do_what_the_guide_says(desk: Path):
-    """`compare` may end with 1: an arm is slower."""
+    """`compare` may end with 1, which means that an arm is slower."""
     for words in commands("4."):
         printed = done(desk, words, (0, 1) if words[0] == "compare" else (0,))
         if words[0] == "sql":
@@ -119,7 +119,7 @@ def test_the_commands_that_look_closer_do_what_the_guide_says(desk: Path):
 
 @pytest.mark.soak
 def test_the_second_experiment_of_the_guide_runs(tmp_path: Path):
-    """It asked for a column that its table does not have."""
+    """Regression: it queried a column that its table does not have."""
     (sql,) = fenced("sql", "3.")
     (tmp_path / "plan.toml").write_text(with_script(shortened(example_plan()), sql.strip()))
     printed = done(tmp_path, commands("3.")[0])

@@ -1,4 +1,4 @@
-"""The headline obeys the evidence, on a live engine and as a user sees it: word, JSON, page, exit code."""
+"""Tests of the headline on a live engine: word, JSON, page and exit code agree with the evidence."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run_of(lab) -> Path:
 
 
 def test_an_arm_that_failed_half_of_its_transactions_has_no_verdict(lab):
-    """It was "FASTER ... 2.66 times as fast", exit 0, and no gate failed."""
+    """Regression: the verdict was "FASTER ... 2.66 times as fast", with exit code 0 and no failed gate."""
     done = lab("run", lab.plan(HALF_FAILS, blocks=2), code=1)
     assert "NO VERDICT" in done.stdout
     assert "22012 division by zero" in done.stdout
@@ -81,7 +81,7 @@ def test_unequal_work_withholds_unless_the_plan_accepts_it(lab):
 
 @pytest.mark.soak
 def test_slices_grow_until_they_hold_five_transactions_of_each_session(lab):
-    """pg_sleep(1) in slices of 50 ms: one in each, 122 s for 26 s, and not a word."""
+    """Regression: slices of 50 ms held one pg_sleep(1) each; the run took 122 s instead of 26 s without a message."""
     done = lab("run", lab.plan(TWO_ARMS, blocks=2, script="select pg_sleep(0.05);"))
     assert "so that each holds enough" in done.stderr
     manifest = json.loads((run_of(lab) / "manifest.json").read_text())
@@ -104,7 +104,7 @@ def test_without_a_warm_up_a_gate_says_that_slices_are_too_short(lab):
 
 
 def test_an_open_loop_at_400_a_second_prints_about_400(lab):
-    """At 1,000 a second it printed 289,519: sessions wait for arrivals, so they are seldom busy."""
+    """Regression: it printed 289,519 for 1,000 per second; sessions that wait for arrivals are seldom busy."""
     plan = lab.folder / lab.plan(TWO_ARMS, blocks=2)
     plan.write_text(plan.read_text().replace("sessions = 2", "sessions = 2\nrate_per_s = 400"))
     lab("run", plan.name)
@@ -115,7 +115,7 @@ def test_an_open_loop_at_400_a_second_prints_about_400(lab):
 
 @pytest.mark.soak
 def test_arms_and_metrics_give_one_number_for_throughput(lab):
-    """The arms' table said 6.400/s, the metrics' 6.283/s."""
+    """Regression: the table of arms showed 6.400/s, that of metrics 6.283/s."""
     lab("run", lab.plan(TWO_ARMS, blocks=3))
     model = json.loads(lab("compare", "last", "--format", "json").stdout)
     row = next(row for row in model["metrics"] if row["metric"] == "throughput")
@@ -124,7 +124,7 @@ def test_arms_and_metrics_give_one_number_for_throughput(lab):
 
 
 def test_a_clock_that_was_set_back_an_hour_is_named_and_compare_lives(lab):
-    """It made every later `compare` die with an internal error."""
+    """Regression: every later `compare` ended with an internal error."""
     lab("run", lab.plan(TWO_ARMS, blocks=3))
     for shift_s, said in ((-3600, "by -3.6e+03 s before block 2"), (7200, "by +3.6e+03 s before block 2")):
         for file in sorted((run_of(lab) / "blocks").glob("*.json")):
@@ -179,7 +179,7 @@ class TestTimeline:
 @pytest.mark.parametrize("who", ["server", "runner"])
 @pytest.mark.soak
 def test_a_stall_of_a_live_run_is_named_by_a_gate(lab, dsn, who):
-    """The server's sessions, or the load generator, stand still for two seconds of a block of three."""
+    """The server's sessions, or the load generator, pause for two seconds in a block of three."""
     plan = lab.folder / lab.plan(TWO_ARMS, blocks=2)
     plan.write_text(plan.read_text().replace('turn = "60ms"', 'turn = "1500ms"'))
     running = lab.start("run", plan.name, "--out", who)

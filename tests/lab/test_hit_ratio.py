@@ -1,4 +1,4 @@
-"""The study hit-ratio: from the counters of pg_stat_statements to a verdict over statements."""
+"""Tests of the study hit-ratio: from the counters of pg_stat_statements to a verdict per statement."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def extension() -> None:
 
 @pytest.fixture
 def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third of the study's turns: a load costs as much processor time as it lasts."""
+    """Shorten the study's turns to a third, because a load costs as much processor time as it lasts."""
     own = Study.plan
 
     def shorter(study: Study, *given: Any, **options: Any) -> Plan:
@@ -52,7 +52,7 @@ def test_the_study_runs_to_a_verdict_over_statements(lab, extension, short_turns
 
 @pytest.mark.soak
 def test_calls_and_time_are_those_of_the_blocks_that_count(lab, extension):
-    """The engine's count of calls is that of our own evidence, statement by statement."""
+    """The engine counts as many calls per statement as our own evidence has."""
     lab("run", "hit-ratio", "--quick", "--blocks", "2")
     run = max((lab.folder / "runs").iterdir())
     model = json.loads((run / "analysis.json").read_text())

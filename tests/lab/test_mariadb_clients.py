@@ -1,4 +1,4 @@
-"""Arms that an external client runs on MariaDB: Connector/J beside our own load, and what is refused."""
+"""Tests of arms with an external client on MariaDB: Connector/J beside our own load, and refused plans."""
 
 from __future__ import annotations
 

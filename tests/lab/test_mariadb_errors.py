@@ -1,4 +1,4 @@
-"""Stored procedures of MariaDB that signal, resignal and read diagnostics: the example, at small size."""
+"""Tests of the example of stored procedures in MariaDB that signal, resignal and read diagnostics, at small size."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples/mariadb_errors.toml"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example's run: one block, half of the bookings refused."""
+    """Return the example's run: one block, in which half of the bookings are refused."""
     folder = tmp_path_factory.mktemp("errors")
     text = (
         EXAMPLE.read_text().replace("[0, 50]", "[50]").replace('"300ms"', '"100ms"').replace("blocks = 8", "blocks = 2")

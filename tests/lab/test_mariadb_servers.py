@@ -1,4 +1,4 @@
-"""Arms with a MariaDB server of their own: programs in a folder that the plan names."""
+"""Tests of arms with their own MariaDB server, whose programs are in a folder that the plan names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def program(path: Path) -> Path:
 
 @pytest.mark.skipif(bool(missing()), reason=missing())
 def test_the_programs_of_a_folder_make_and_run_an_arms_server():
-    """Debian's own tree, named as if it were another build."""
+    """Uses Debian's own files under the name of another build."""
     folder = find_programs({}).server.parent
     own = plan(f'{{bindir = "{folder}", settings = {{max_connections = "33"}}}}')
     with Guardian() as guardian, open_targets(own, guardian) as (target,):

@@ -1,4 +1,4 @@
-"""A machine that two databases share: the plan of the documents, and what the cells counted."""
+"""Tests of a machine that two databases share: the plan in the documentation, and the counters of the cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs on storage cells and on a SAN: the race is counted, sweeps tell both limits."""
+"""Tests of runs on modelled cells and a SAN: races are counted, and sweeps find both limits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def test_the_longest_of_both_arms_are_told_apart(desk: Desk) -> None:
 
 
 def test_a_machine_without_the_tail_that_is_asked_about_has_no_verdict(desk: Desk) -> None:
-    """It said SLOWER to a question about outliers, on disks that have none; a verdict that is withheld ends with 1."""
+    """Regression: the verdict on outliers was SLOWER for disks without outliers; a withheld verdict ends with exit code
+    1."""
     words = ("--quick", "--blocks", "3", "--seed", "3", "--set", "sessions=2", "--set", "locks=false")
     done = desk("run", "flash-log-tail", *words, code=1)
     said = " ".join(done.stdout.split())
@@ -42,7 +43,7 @@ def test_a_machine_without_the_tail_that_is_asked_about_has_no_verdict(desk: Des
 
 @pytest.mark.soak
 def test_the_tail_goes_with_the_flash_log(desk: Desk) -> None:
-    """E10: the disks' controllers flush every 4 s, and the next write of the log waits for its line."""
+    """E10: the disks' controllers flush every 4 s, and the next write of the log waits for that."""
     desk("run", "flash-log-tail", "--quick", "--seed", "3")
     model = json.loads((desk.run() / "analysis.json").read_text())
     off, on = model["tails"]["longest"]["counts"]

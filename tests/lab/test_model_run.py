@@ -1,4 +1,5 @@
-"""Studies on a model, as a user runs them: the same folder, report, questions and manners."""
+"""Tests of studies on a model through the command line: folder, report, questions and exit codes are those of live
+runs."""
 
 from __future__ import annotations
 

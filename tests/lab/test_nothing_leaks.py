@@ -1,4 +1,4 @@
-"""What a run leaves behind holds no password and no value of a row, in whatever file, packed or not."""
+"""Tests that no file of a run, packed or not, contains a password or a value of a row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ARMS = '[[arm]]\nname = "a"\n[[arm]]\nname = "b"\nsettings = {work_mem = "1MB"}\
 
 
 def everything(folder: Path) -> str:
-    """All text in all files: Parquet as its values, anything else as its bytes."""
+    """Return all text in all files: the values of Parquet, the bytes of anything else."""
     parts = []
     for path in folder.rglob("*"):
         if path.suffix == ".parquet":

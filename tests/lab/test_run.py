@@ -1,4 +1,4 @@
-"""A plan from the first connection to the report, as a user types it."""
+"""Tests of a plan from the first connection to the report, through the command line."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_table_that_was_there_before_is_never_dropped(lab, dsn):
 
 
 def test_a_table_that_a_later_statement_of_the_set_up_meets_is_never_dropped(lab, dsn):
-    """The first statement had registered the teardown, which then dropped the user's table."""
+    """Regression: the first statement had registered the teardown, which dropped the user's own table."""
     import psycopg
 
     with psycopg.connect(dsn, autocommit=True) as conn:

@@ -1,4 +1,4 @@
-"""Arms with a server of their own: other programs, settings that need a restart, options of initdb."""
+"""Tests of arms with their own server: other programs, settings that need a restart, options of initdb."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_run_from_elsewhere_says_which_programs_it_would_start():
 
 @pytest.mark.soak
 def test_counters_of_several_servers_are_kept_apart():
-    """Both had one name: the difference between two servers stood for what an arm wrote."""
+    """Regression: both servers had one name, and the difference between them was reported as the writes of an arm."""
     made = plan(
         arms("{settings = {wal_level = 'minimal', max_wal_senders = 0}}", "{settings = {wal_level = 'logical'}}")
     )

@@ -1,4 +1,4 @@
-"""Memory stays flat over 50 million operations on a real server. Minutes long: `make soak`."""
+"""Test that memory does not grow over 50 million operations on a real server; it takes minutes (`make soak`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCRIPT = "\\startpipeline\n" + "select 1;\n" * BATCH + "\\endpipeline\n"
 
 
 def resident_mib() -> float:
-    """Memory of this process."""
+    """Return the resident memory of this process in MiB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 

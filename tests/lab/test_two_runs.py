@@ -1,4 +1,4 @@
-"""Two runs on one server, foreign hands in between, and what killed runs leave behind."""
+"""Tests of two runs on one server, of changes by others in between, and of settings that killed runs left."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def guardian_of(parent: int) -> int:
 
 
 def killed_with_its_guardian(lab, dsn) -> tuple[Path, tuple[str, int]]:
-    """A run that left its setting changed; the folder, and what the setting was."""
+    """Kill a run together with its guardian; return its folder and the previous value of the setting."""
     before = delay(dsn)
     running = lab.start("run", reloading(lab, blocks=500))
     assert until(lambda: delay(dsn)[0] == "500ms")
@@ -97,7 +97,7 @@ def test_a_lock_lost_with_its_session_is_taken_again(dsn):
 
 @pytest.mark.soak
 def test_a_turn_under_another_value_does_not_count(lab, dsn, mended):
-    """Somebody sets the value anew while the arm runs: it is read back, the block is run again."""
+    """Another session changes the setting while the arm runs: the run reads it back and repeats the block."""
     plan = reloading(lab, blocks=2)
     path = lab.folder / plan
     path.write_text(path.read_text().replace('turn = "60ms"', 'turn = "2s"'))
@@ -136,7 +136,7 @@ def test_leftovers_are_refused_shown_and_restored(lab, dsn, mended, monkeypatch)
 
 
 def test_leftovers_are_seen_from_the_manifest_alone(lab, dsn, mended, owed_apart):
-    """The records of this user are gone, as on another machine: the manifest still knows."""
+    """The user's records are missing, as on another machine; the manifest is enough."""
     run, _ = killed_with_its_guardian(lab, dsn)
     for record in owed_apart.glob("*.json"):
         record.unlink()
@@ -163,7 +163,7 @@ def test_a_record_holds_no_secret(lab, dsn, mended, owed_apart):
 
 @pytest.mark.parametrize("wanted", first("dbdyno control", "dbdyno watcher", "dbdyno guardian%"))
 def test_a_server_that_goes_away_is_no_internal_error(lab, dsn, wanted):
-    """Each connection of ours is cut at some moment of a run's life; never "a fault in dbdyno"."""
+    """Each connection of a run is cut at some moment; no error is an internal one."""
     running = lab.start("run", reloading(lab, blocks=4))
     kill = f"select pg_terminate_backend(pid) from pg_stat_activity where application_name like '{wanted}'"
     until(lambda: _rows(dsn, kill), 10)

@@ -1,4 +1,4 @@
-"""Planted causes on real servers and on the model: the report names the planted one first.
+"""Tests of planted causes on real servers and on the model: the report names the planted cause first.
 
 python -m pytest -s -m soak tests/lab/test_why_planted.py     # prints the score, case by case
 """
@@ -32,7 +32,7 @@ def cleaned(engine: EmbeddedPostgres) -> None:
 
 
 def score(cases: tuple[Case, ...], engine: EmbeddedPostgres, folder: Path) -> int:
-    """How many of the cases are named, each printed."""
+    """Print each case; return how many causes were named."""
     hits = 0
     for number, case in enumerate(cases):
         cleaned(engine)
@@ -79,8 +79,8 @@ scripts = [{{name = "s", text = "select sum(id) from orders where cust + 0 = 77;
 
 @pytest.mark.soak
 def test_work_that_slices_do_not_tell_apart_is_counted_in_turns(tmp_path: Path) -> None:
-    """PostgreSQL counts for all sessions together, and a second late: the work of the arm that hides its index was
-    called the same."""
+    """PostgreSQL counts for all sessions together, up to a second late. Regression: the work of the arm without its
+    index was called equal."""
     case = Case("a hidden index", "arms", ("plan",), "", about="orders_cust")
     for switch, step in (("slices", 'switch = "turns" under [schedule] counts it'), ("turns", 'turn = "3s" under')):
         why = why_of_plan(replace(case, plan=PREDICATE.format(switch=switch, turn="400ms")), tmp_path)

@@ -1,4 +1,4 @@
-"""The cases that the rules were written with."""
+"""Cases with which the rules were written."""
 
 from __future__ import annotations
 

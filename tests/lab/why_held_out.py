@@ -1,4 +1,4 @@
-"""Twenty cases that were written before the rules were tuned, and looked at by nobody until they were done."""
+"""Twenty cases that were written before the rules were tuned, and not looked at until the rules were finished."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Causes planted between two runs, between two arms, or between two intervals of snapshots: what is named first.
+"""Causes planted between two runs, two arms or two intervals of snapshots, and a check of the cause named first.
 
-A case says what is there (`setup`), what runs (`script`), what is planted, and which kinds of cause name it. The
-cases of `why_cases` were used to write the rules; those of `why_held_out` were not.
+A case has the initial statements (`setup`), the load (`script`), the planted cause, and the kinds of cause naming it.
+The cases of `why_cases` were used to write the rules; those of `why_held_out` were not.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def in_snapshots(
 
 
 def run_sql(engine: Engine, *statements: str) -> None:
-    """Statements in a session of their own."""
+    """Execute statements in a new session."""
     known: Any = engine.conninfo()
     with contextlib.closing(psycopg.connect(**known, autocommit=True, prepare_threshold=None)) as session:
         for statement in statements:
@@ -127,7 +127,7 @@ def run_sql(engine: Engine, *statements: str) -> None:
 
 
 def work_sql(engine: Engine, *statements: str) -> None:
-    """Statements of a load, in a session of their own: two of them may deadlock, and the load goes on."""
+    """Execute statements of a load in a new session; two of them may deadlock, and the load continues."""
     known: Any = engine.conninfo()
     with contextlib.closing(psycopg.connect(**known, autocommit=True, prepare_threshold=None)) as session:
         for statement in statements:
@@ -136,7 +136,7 @@ def work_sql(engine: Engine, *statements: str) -> None:
 
 
 def by_sql(*statements: str) -> Planting:
-    """Planted by statements, which stay."""
+    """Plant the cause with statements, whose effect stays."""
 
     @contextlib.contextmanager
     def plant(engine: Engine) -> Iterator[None]:
@@ -182,7 +182,7 @@ def by_session(*statements: str, hold_s: float, pause_s: float = 0.005) -> Plant
 
 
 def by_hogs(number: int = 8) -> Planting:
-    """Programs that use every processor."""
+    """Plant programs that use every processor."""
 
     @contextlib.contextmanager
     def plant(engine: Engine) -> Iterator[None]:
@@ -208,7 +208,7 @@ def by_checkpoints(every_s: float = 0.1) -> Planting:
 
 
 def by_restart(*statements: str) -> Planting:
-    """A restart, after statements."""
+    """Execute statements, then restart the server."""
 
     @contextlib.contextmanager
     def plant(engine: Engine) -> Iterator[None]:
@@ -220,7 +220,7 @@ def by_restart(*statements: str) -> Planting:
 
 
 def why_of_runs(case: Case, engine: Engine, folder: Path, *, blocks: int = 6, turn: str = "800ms") -> JsonObject:
-    """The same load before and after; what the comparison of both runs says."""
+    """Run the same load before and after; return the comparison of both runs."""
     run_sql(engine, *case.setup)
     dsn = make_conninfo("", **engine.tcp_conninfo())
     text = _PLAN.format(
@@ -244,14 +244,14 @@ def _why_of_runs(case: Case, engine: Engine, text: str, folder: Path) -> JsonObj
 
 
 def why_of_plan(case: Case, folder: Path) -> JsonObject:
-    """A plan with two arms, as it stands."""
+    """Run a plan with two arms as it is; return its causes."""
     run = start(parse_plan(case.plan, folder / "plan.toml"), folder, seed=1)
     found: JsonObject = analyse(run)["why"][0]
     return found
 
 
 def why_of_snapshots(case: Case, engine: Engine, folder: Path) -> JsonObject:
-    """Two stretches of one load; what the comparison of both says."""
+    """Run one load in two intervals; return the comparison of both."""
     from planted import Planted
 
     from dbdyno.snapshot.engines.view import Options
@@ -280,7 +280,7 @@ def why_of_snapshots(case: Case, engine: Engine, folder: Path) -> JsonObject:
 
 
 def hit(case: Case, why: JsonObject) -> bool:
-    """Whether the planted cause is named first."""
+    """Return True if the planted cause is named first."""
     first = why["causes"][0] if why["causes"] else None
     return (
         first is not None and first["code"] in case.names_it and case.about in f"{first['about']} {first['sentence']}"
@@ -288,7 +288,7 @@ def hit(case: Case, why: JsonObject) -> bool:
 
 
 def told(case: Case, why: JsonObject, began: float) -> str:
-    """A line of the score."""
+    """Return a line of the score."""
     named = "; ".join(f"{one['code']} {100 * (one['share'] or 0):.0f} %: {one['sentence']}" for one in why["causes"])
     word = "hit " if hit(case, why) else "MISS"
     took = time.monotonic() - began
@@ -296,7 +296,7 @@ def told(case: Case, why: JsonObject, began: float) -> str:
 
 
 def asked(case: Case, engine: Engine, folder: Path) -> JsonObject:
-    """The why of a case."""
+    """Run a case and return the causes that were found."""
     if case.where == "snapshots":
         return why_of_snapshots(case, engine, folder)
     return why_of_plan(case, folder) if case.plan else why_of_runs(case, engine, folder)

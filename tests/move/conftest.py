@@ -1,4 +1,4 @@
-"""A PostgreSQL for the tests of moving, and `Lab`: its tables, jobs in this process, what files hold."""
+"""Fixtures of the tests of moves: servers, and a `Lab` with tables, jobs and files for each test."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def move_engine() -> Iterator[EmbeddedPostgres]:
-    """One server; a test's tables are gone at its end."""
+    """Start one PostgreSQL for all tests; each test drops its tables."""
     with EmbeddedPostgres(settings=SETTINGS) as running:
         yield running
 
 
 @pytest.fixture
 def lab(move_engine: EmbeddedPostgres, tmp_path: Path) -> Iterator[Lab]:
-    """The server with an empty schema."""
+    """Return the server with an empty schema."""
     with Lab(move_engine, tmp_path) as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[MariaServer]:
-    """A MariaDB, one for each worker that has tests of it."""
+    """Start one MariaDB for each worker that has tests of it."""
     with MariaServer(["--innodb-flush-log-at-trx-commit=0"]) as running:
         yield running
 
 
 @pytest.fixture
 def maria(move_engine: EmbeddedPostgres, server: MariaServer, tmp_path: Path) -> Iterator[Maria]:
-    """Both servers, each with an empty schema."""
+    """Return both servers, each with an empty schema."""
     from test_move_mariadb import fresh  # here: it is a module of tests, which pytest rewrites when it collects it
 
     with fresh(move_engine, server, tmp_path) as made:
@@ -49,14 +49,14 @@ def maria(move_engine: EmbeddedPostgres, server: MariaServer, tmp_path: Path) ->
 
 @pytest.fixture(scope="session")
 def database_target() -> Iterator[EmbeddedPostgres]:
-    """A second PostgreSQL, for databases that are moved as a whole."""
+    """Start a second PostgreSQL as the target of whole databases."""
     with EmbeddedPostgres(settings=SETTINGS) as running:
         yield running
 
 
 @pytest.fixture
 def databases(move_engine: EmbeddedPostgres, database_target: EmbeddedPostgres, tmp_path: Path) -> Iterator[Databases]:
-    """A database to move, and an empty one on another server."""
+    """Return a database to move, and an empty one on another server."""
     made = Databases(move_engine, database_target, tmp_path)
     yield made
     made.close()

@@ -1,4 +1,5 @@
-"""What tests of moving a whole database share: two servers, a database with everything in it, what both hold."""
+"""Helpers of the tests that move a whole database: two servers, a database with every kind of object, and their
+contents."""
 
 from __future__ import annotations
 
@@ -209,7 +210,7 @@ _numbers = itertools.count()
 
 
 class Databases:
-    """Two servers, and for each test a database to move and an empty one."""
+    """Two servers, with a database to move and an empty one for each test."""
 
     def __init__(self, here: EmbeddedPostgres, there: EmbeddedPostgres, folder: Path) -> None:
         self.here, self.there, self.folder = here, there, folder
@@ -228,39 +229,39 @@ class Databases:
         return make_conninfo("", **{**engine.tcp_conninfo(), "dbname": name})
 
     def close(self) -> None:
-        """Drops both databases."""
+        """Drop both databases."""
         for engine, end in ((self.here, "source"), (self.there, "target")):
             with contextlib.closing(psycopg.connect(**engine.tcp_conninfo(), autocommit=True)) as conn:
                 conn.execute(f"drop database if exists {self.name}_{end} with (force)".encode())
 
     def run(self, dsn: str, *statements: str) -> None:
-        """Statements in one of the databases."""
+        """Execute statements in one of the databases."""
         with contextlib.closing(psycopg.connect(dsn, autocommit=True)) as conn:
             for statement in statements:
                 conn.execute(statement.encode())
 
     def rows(self, dsn: str, query: str) -> list[tuple[Any, ...]]:
-        """Rows of one of the databases."""
+        """Return the rows of a query in one of the databases."""
         with contextlib.closing(psycopg.connect(dsn, autocommit=True)) as conn:
             return conn.execute(query.encode()).fetchall()
 
     def move(self, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        """`dbdyno move` of the whole database."""
+        """Run `dbdyno move` for the whole database."""
         return dbdyno("move", self.source, self.target, "--database", "--job", self.job, *words, **environment)
 
     def resume(self, *words: object) -> subprocess.CompletedProcess[str]:
-        """`dbdyno move resume` of the job."""
+        """Run `dbdyno move resume` for the job."""
         return dbdyno("move", "resume", self.job, "--source", self.source, "--target", self.target, *words)
 
     def schema(self, dsn: str, programs: Path) -> str:
-        """What `pg_dump -s` writes, without its key against psql's commands."""
+        """Return the output of `pg_dump -s`, without its random key for psql."""
         done = subprocess.run([programs / "pg_dump", "-s", dsn], capture_output=True, text=True, check=True)
         kept = [line for line in done.stdout.splitlines() if not line.startswith(("\\restrict", "\\unrestrict"))]
         return "\n".join(kept)
 
 
 def content(dsn: str) -> dict[str, Sequence[Any]]:
-    """All rows of all tables as text, values of sequences, and large objects."""
+    """Return all rows of all tables as text, the values of sequences, and the large objects."""
     with contextlib.closing(psycopg.connect(dsn, autocommit=True)) as conn:
         conn.execute("set extra_float_digits = 3")
         conn.execute("set row_security = off")

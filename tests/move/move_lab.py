@@ -1,4 +1,4 @@
-"""What the tests of moving share: a server, commands on it, rows of files by a reader that is not ours."""
+"""Helpers of the tests of moves: a server, commands on it, and files read by DuckDB instead of our reader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETTINGS: dict[str, Any] = {"autovacuum": False, "fsync": False, "shared_buffers
 
 
 class Lab:
-    """A server, a folder, and what tests do with both."""
+    """A server and a folder, with the operations that tests need."""
 
     def __init__(self, engine: EmbeddedPostgres, folder: Path) -> None:
         self.engine = engine
@@ -34,26 +34,26 @@ class Lab:
         return None
 
     def connect(self) -> psycopg.Connection[Any]:
-        """A session in autocommit."""
+        """Open a session in autocommit mode."""
         return psycopg.connect(self.dsn, autocommit=True)
 
     def run(self, *statements: str) -> None:
-        """Statements in a session of their own."""
+        """Execute statements in a new session."""
         with contextlib.closing(self.connect()) as conn:
             for statement in statements:
                 conn.execute(statement.encode())
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Rows of the server."""
+        """Return the rows of a query."""
         with contextlib.closing(self.connect()) as conn:
             return conn.execute(query.encode()).fetchall()
 
     def move(self, *words: object) -> subprocess.CompletedProcess[str]:
-        """`dbdyno move` of this server into the folder `out`."""
+        """Run `dbdyno move` from this server into the folder `out`."""
         return dbdyno("move", self.dsn, "--to", self.out, *words)
 
     def files(self, select: str = "*", where: str = "", pattern: str = "*.parquet") -> list[tuple[Any, ...]]:
-        """Rows of the files, by DuckDB."""
+        """Return rows of the files, read by DuckDB."""
         with contextlib.closing(duckdb.connect()) as conn:
             conn.execute("set timezone = 'UTC'")
             return conn.execute(f"select {select} from read_parquet('{self.out}/{pattern}') {where}").fetchall()

@@ -1,4 +1,4 @@
-"""A network that is lost: a relay in front of a server that cuts all its connections after so many bytes."""
+"""A failing network: a relay in front of a server that resets all its connections after a number of bytes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ PART_BYTES = 16 << 10
 
 
 class Cut:
-    """Forwards connections to a server until so many bytes of its answers have come, then resets them all; later ones
-    are forwarded whole."""
+    """Relay that forwards connections until the server has answered a number of bytes, then resets them all; later
+    connections are forwarded completely."""
 
     def __init__(self, host: str, port: int, after_bytes: int) -> None:
         self.server = (host, port)

@@ -1,4 +1,4 @@
-"""`dbdyno move SOURCE TARGET --database`: a database with everything in it arrives as it was."""
+"""Tests of `dbdyno move SOURCE TARGET --database`: a database with every kind of object arrives unchanged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dbdyno.move.database.programs import find_programs
 
 @pytest.fixture
 def moved(databases: Databases) -> Databases:
-    """The database with everything in it, moved."""
+    """Return the databases after the full database was moved."""
     databases.run(databases.source, *EVERYTHING.split(";\n"))
     done = databases.move()
     assert done.returncode == 0, done.stderr + done.stdout
@@ -34,7 +34,7 @@ def moved(databases: Databases) -> Databases:
 
 
 def newer() -> Binaries:
-    """Programs of PostgreSQL 18, from the wheel."""
+    """Return the programs of PostgreSQL 18 from the wheel."""
     spec = importlib.util.find_spec(WHEEL_PACKAGE)
     folders = [Path(place) / "pginstall18" / "bin" for place in (spec.submodule_search_locations or [])] if spec else []
     found = next(inspect(folders, "wheel"), None)

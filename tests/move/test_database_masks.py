@@ -1,4 +1,5 @@
-"""`move SOURCE TARGET --database --mask`: columns arrive masked, joins still hold, no original value arrives."""
+"""Tests of `move SOURCE TARGET --database --mask`: columns arrive masked, joins still match, and no original value
+arrives."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ def people(databases: Databases) -> Databases:
 
 @pytest.fixture(scope="module")
 def catalog(move_engine: EmbeddedPostgres) -> Iterator[Postgres]:
-    """A database with the schema, which no test changes."""
+    """Return a database with the schema; no test changes it."""
     admin = psycopg.connect(**move_engine.conninfo(), autocommit=True)
     admin.execute("create database masked_catalog")
     where = {**move_engine.conninfo(), "dbname": "masked_catalog"}

@@ -1,4 +1,4 @@
-"""When a whole database is not moved: the target is in use, not empty, a standby's; or the request makes no sense."""
+"""Tests of refused database moves: the target is in use, not empty or a standby, or the request is contradictory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from standby import Standby, open_to_standbys
 
 
 def untouched(databases: Databases, found: str) -> None:
-    """The move is refused with these words, and nothing is written."""
+    """Check that the move is refused with these words and writes nothing."""
     before = databases.rows(databases.target, "select count(*), max(oid) from pg_class")
     done = databases.move()
     assert done.returncode == 2, done.stdout

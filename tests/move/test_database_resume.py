@@ -1,4 +1,4 @@
-"""Moving a whole database goes on after a kill at any moment, and nothing is there twice."""
+"""Tests of killed database moves: a job resumes after a kill at any moment, and no row is doubled."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ POINTS = [
 
 
 def killed(databases: Databases, module: str, name: str, at: int, *words: str) -> None:
-    """The move in a process of its own, killed at the call of a function."""
+    """Run the move in a separate process that is killed when it calls a function."""
     move = ["move", databases.source, databases.target, "--database", "--job", str(databases.job), *words]
     with (databases.folder / "said").open("w") as said:  # a pipe would stay open in the process that holds the snapshot
         code = [sys.executable, "-c", KILLED, module, name, str(at)]
@@ -59,14 +59,14 @@ def killed(databases: Databases, module: str, name: str, at: int, *words: str) -
 
 
 def equal(databases: Databases) -> None:
-    """Both databases hold the same."""
+    """Check that both databases have the same content."""
     here, there = content(databases.source), content(databases.target)
     assert {name for name in here | there if here.get(name) != there.get(name)} == set()
 
 
 @pytest.fixture
 def full(databases: Databases) -> Databases:
-    """A database with everything in it."""
+    """Return a database with every kind of object."""
     databases.run(databases.source, *EVERYTHING.split(";\n"))
     return databases
 

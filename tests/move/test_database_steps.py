@@ -1,4 +1,5 @@
-"""Order of the statements after the rows: what they need, what they lock, the largest first; schemas compared."""
+"""Tests of the statements after the rows: their dependencies, their locks, the largest first; and of the comparison of
+schemas."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ NONE: frozenset[str] = frozenset()
 
 
 def entry(number: int, kind: str, tag: str, *needs: int, sql: str = "", section: str = "post-data") -> Entry:
-    """An entry of an archive, of the schema `s`."""
+    """Return an entry of an archive in the schema `s`."""
     drop = f"DROP {kind} s.{tag};\n"
     return Entry(number, kind, "s", tag, section, sql, drop, "me", "", "", "", needs)
 

@@ -1,4 +1,5 @@
-"""From server to server without files: the same values, all or nothing, and a kill at any instant doubles nothing."""
+"""Tests of moves from server to server without files: the values are equal, a failure changes nothing, and a kill
+doubles nothing."""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ from fresh_dice import fresh_dice
 
 
 def across(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
-    """From the server to itself."""
+    """Move from the server to itself."""
     return dbdyno("move", lab.dsn, "--to", lab.dsn, "--job", lab.folder / "job", *words)
 
 
 def go_on(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
-    """The job goes on."""
+    """Resume the job."""
     return dbdyno("move", "resume", lab.folder / "job", "--source", lab.dsn, "--to", lab.dsn, *words)
 
 

@@ -1,4 +1,4 @@
-"""`replace` and `replace-partitions` of a partitioned table: new partitions take the places of the old ones."""
+"""Tests of `replace` and `replace-partitions` on a partitioned table: new partitions replace the old ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PARTS = ("--table", "u", "--mode", "replace-partitions")
 
 @pytest.fixture
 def parted(lab: Lab) -> Lab:
-    """Rows of days 1 and 2, and a table with partitions of four days, one of them cut again, with what a table has."""
+    """Create rows of days 1 and 2, and a table with partitions for four days, one of them partitioned again."""
     lab.run(
         "create table k (id int primary key)",
         "insert into k select generate_series(0, 9)",
@@ -84,7 +84,7 @@ def test_replace_by_several_workers_empties_the_partitions_without_rows(parted: 
 
 
 def test_attach_neither_scans_the_new_partition_nor_builds_on_it(parted: Lab) -> None:
-    """Of the server's own words: what it would scan or build while the table is locked."""
+    """Check by the server's own messages what ATTACH would scan or build while the table is locked."""
     said: list[str] = []
     real = swap.older_snapshots
 

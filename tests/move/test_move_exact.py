@@ -1,4 +1,5 @@
-"""Exact under writers; partitions, views, names, conditions: every row once, and nothing else."""
+"""Tests that a move under concurrent writers is exact: partitions, views, names and conditions; every row once, and no
+other."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ ACCOUNTS = 4_000
 
 
 def test_the_sum_is_0_while_two_sessions_move_money(lab: Lab) -> None:
-    """Rows are updated and so move within the file while it is read; without one snapshot the sum is not 0."""
+    """Updates move rows within the file during the read; without a single snapshot the sum would not be 0."""
     lab.run(
         "create table account (id int primary key, amount bigint not null, pad text default repeat('x', 80))",
         f"insert into account select g, 0 from generate_series(1, {ACCOUNTS}) g",
@@ -80,7 +81,8 @@ def test_partitions_and_children_are_read_one_by_one(lab: Lab) -> None:
 def test_a_view_that_is_refreshed_as_the_snapshot_is_taken_is_taken_again(
     lab: Lab, words: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A refresh fills a new file that every older snapshot sees: such a snapshot is no instant of the database."""
+    """A refresh fills a new file that older snapshots see too, so such a snapshot shows no single instant and is taken
+    again."""
     lab.run(
         "create table t as select 1 as id",
         "create materialized view mv as select id from t",

@@ -1,4 +1,4 @@
-"""Files on a Hadoop file system: an HDFS of one name node and one data node, in one process on this machine."""
+"""Tests on a Hadoop file system: HDFS with one name node and one data node, in one process on this machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_place_needs_pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def on_hdfs(test: Any) -> Any:
-    """Marks a test for the soak, where there is what it needs."""
+    """Mark a test for the soak; skip it without Hadoop."""
     no_spark = importlib.util.find_spec("pyspark") is None
     test = pytest.mark.skipif(no_spark, reason="pyspark not found; make soak installs it")(test)
     test = pytest.mark.skipif(not JARS.is_dir(), reason="Hadoop's HDFS not found; make setup-wide gets it")(test)
@@ -47,7 +47,7 @@ def on_hdfs(test: Any) -> Any:
 
 
 class Hdfs:
-    """The file system, and what stands there."""
+    """The file system and its contents."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -64,7 +64,7 @@ class Hdfs:
         self.url = said.decode().strip()
 
     def end(self) -> None:
-        """As a machine that is switched off."""
+        """End the file system abruptly, as when its machine is switched off."""
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
@@ -72,13 +72,13 @@ class Hdfs:
                 pipe.close()
 
     def files(self, place: str) -> list[str]:
-        """All names there, by Hadoop's own."""
+        """Return all file names, listed by Hadoop's own client."""
         from dbdyno.move.spark.files import Hadoop
 
         return sorted(Hadoop(f"{self.url}/{place}").sizes())
 
     def rows(self, place: str) -> list[tuple[Any, ...]]:
-        """Count, keys, sum and least of a column `id` of all files, by DuckDB."""
+        """Return count, distinct keys, sum and minimum of the column `id` over all files, by DuckDB."""
         from dbdyno.move.spark.files import Hadoop
 
         local = self.folder / f"seen-{place}"
@@ -92,7 +92,7 @@ class Hdfs:
 
 @pytest.fixture
 def hdfs(tmp_path: Path) -> Iterator[Hdfs]:
-    """One for a test."""
+    """Start a file system for one test."""
     made = Hdfs(tmp_path)
     try:
         yield made
@@ -102,7 +102,7 @@ def hdfs(tmp_path: Path) -> Iterator[Hdfs]:
 
 @pytest.fixture
 def rows(lab: Lab) -> Lab:
-    """A table of 200,000 rows."""
+    """Create a table of 200,000 rows."""
     lab.run("create table t as select g as id, md5(g::text) as x from generate_series(1, 200000) g")
     return lab
 
@@ -178,7 +178,7 @@ def test_folders_of_values_stand_there_and_nothing_that_a_killed_task_left_in_ot
 
 @on_hdfs
 def test_a_task_that_runs_twice_leaves_one_file(rows: Lab, hdfs: Hdfs) -> None:
-    """As Spark does it: the driver's snapshot, one chunk, the reader of an executor; twice."""
+    """Read one chunk twice by the executor's reader and the driver's snapshot, as Spark does when it repeats a task."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.source import Request, take
     from dbdyno.move.reading.run import JobOptions, job_spec, new_id, plan_of

@@ -1,4 +1,4 @@
-"""Damaged files, tables that change in the middle, a network that is lost, odd names: one clear error or the right
+"""Tests of damaged files, tables altered during a move, lost connections and odd names: one clear error, or the right
 result."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TRIES = 60
 
 
 def damaged(content: bytes, rng: random.Random) -> bytes:
-    """The bytes with a few of them altered, or a piece cut out or doubled."""
+    """Return the bytes with a few of them changed, or with a piece removed or doubled."""
     out = bytearray(content)
     for _ in range(rng.randrange(1, 4)):
         at = rng.randrange(len(out))
@@ -84,7 +84,7 @@ def test_a_damaged_file_on_the_way_in_changes_nothing(lab: Lab) -> None:
 
 
 def test_stdin_that_is_no_arrow_is_told_as_stdin(lab: Lab) -> None:
-    """The error named a temporary file, and no next step."""
+    """Regression: the error named a temporary file and had no next step."""
     lab.run("create table u (id int)")
     done = dbdyno("move", "-", "--to", lab.dsn, "--table", "u", stdin=b"no arrow at all" * 300)
     assert (done.returncode, "stdin: " in done.stderr, "dbdyno-move-" in done.stderr) == (2, True, False), done.stderr
@@ -206,7 +206,7 @@ def test_names_with_quotes_dots_and_newlines_and_no_rows(lab: Lab) -> None:
 
 @pytest.mark.soak
 def test_200_reads_while_two_sessions_move_money(lab: Lab) -> None:
-    """The sum of all accounts is 0 at every instant; 1,600 reads of 8 pieces see nothing else."""
+    """The sum of all accounts is 0 at every instant; none of 1,600 reads of 8 pieces sees another sum."""
     lab.run(
         "create table account (id int primary key, amount bigint not null, pad text default repeat('x', 80))",
         "insert into account select g, 0 from generate_series(1, 4000) g",
@@ -256,7 +256,7 @@ def _made(lab: Lab, path: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.soak
 @pytest.mark.parametrize(("row_mb", "rows"), [(100, 8), (500, 3)])
 def test_long_rows_take_the_memory_of_a_few_of_them(lab: Lab, row_mb: int, rows: int) -> None:
-    """`--memory` bounds what is gathered; a row is in memory whole."""
+    """`--memory` limits the collected rows; a single row is always in memory completely."""
     lab.run(
         "create table t (id int, x text)",
         "alter table t alter column x set storage external",
@@ -276,7 +276,7 @@ def test_long_rows_take_the_memory_of_a_few_of_them(lab: Lab, row_mb: int, rows:
 
 @pytest.mark.soak
 def test_1600_columns_stay_within_the_memory_whatever_a_column_costs(lab: Lab) -> None:
-    """A writer's contexts and dictionaries, one for each column, took 630 MB of the 32 that were allowed."""
+    """Regression: the writer's context and dictionary of each column took 630 MB where 32 were allowed."""
     columns = ", ".join(f"c{n} int" for n in range(1600))
     values = ", ".join(f"g * {n + 1} % 30000" for n in range(1600))
     lab.run(f"create table t ({columns})", f"insert into t select {values} from generate_series(1, 15000) g")
@@ -291,7 +291,7 @@ def test_1600_columns_stay_within_the_memory_whatever_a_column_costs(lab: Lab) -
 
 
 def peak_mb(lab: Lab, words: list[str]) -> int:
-    """The most memory of a move, which must succeed."""
+    """Return the peak memory of a move that must succeed, in MB."""
     with (lab.folder / "said").open("wb") as said:
         process = subprocess.Popen([sys.executable, "-m", "dbdyno", "move", *words], stdout=said, stderr=said)
         peak = 0

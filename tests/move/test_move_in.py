@@ -1,4 +1,4 @@
-"""The way in: all of it or nothing, and what came out goes back as it was."""
+"""Tests of loads: a load is complete or changes nothing, and exported rows come back unchanged."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from fresh_dice import fresh_dice
 
 
 def into(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
-    """The files of `out` into a table."""
+    """Load the files of `out` into a table."""
     return dbdyno("move", lab.out, "--to", lab.dsn, *words)
 
 
 def content(lab: Lab, table: str) -> list[tuple[str]]:
-    """All rows as the server writes them."""
+    """Return all rows as text from the server."""
     return lab.rows(f"select t::text from {table} t order by id")
 
 
 def nothing_left(lab: Lab) -> bool:
-    """Whether no staging table is left."""
+    """Return True if no staging table is left."""
     return lab.rows("select count(*) from pg_class where relname like 'dbdyno_move_%'") == [(0,)]
 
 
 def goes_back(lab: Lab, load: Callable[..., subprocess.CompletedProcess[str]], proof: str) -> None:
-    """Move a table of all types out and, by `load`, in again, and check that it is what it was."""
+    """Export a table of all types, load it again with `load`, and check that it is unchanged."""
     filled(lab, {**NATIVE, **WORDS}, 40)
     lab.run("update t set n = 'NaN', d = 'infinity', ts = '-infinity' where id = 7", "create table back (like t)")
     assert lab.move("--table", "t", "--piece", "16KiB").returncode == 0
@@ -188,14 +188,14 @@ def test_a_kill_on_the_way_in_leaves_all_or_nothing(lab: Lab) -> None:
 
 
 def loaded(lab: Lab) -> Loaded:
-    """The files of `out` into the table u, in this process."""
+    """Load the files of `out` into the table u, in this process."""
     return inward.load_files(Postgres.open(lab.dsn), lab.out, LoadRequest("u"), JobOptions(workers=2), lambda _: None)
 
 
 def test_who_is_cut_off_while_rows_are_published_is_told_that_nobody_knows(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was an error like any other, "correct it; try the SQL in psql", and an interruption said nothing at all."""
+    """Regression: the error advised "correct it; try the SQL in psql", and an interruption reported nothing."""
     lab.run("create table t as select g as id from generate_series(1, 9) g", "create table u (like t)")
     assert lab.move("--table", "t").returncode == 0
 
@@ -220,7 +220,8 @@ def test_who_is_cut_off_while_rows_are_published_is_told_that_nobody_knows(
 
 
 def test_one_worker_goes_straight_into_the_table_or_nowhere(lab: Lab) -> None:
-    """A file that was altered is found before the commit; a type that rounds is staged, where it can be told."""
+    """An altered file is found before the commit; rows of a type that rounds are staged, so that rounding can be
+    reported."""
     filled(lab, NATIVE, 300)
     lab.run("create table u (like t)", "create table narrow (id int, x varchar(3))", "create index on u (id)")
     assert lab.move("--table", "t", "--piece", "16KiB").returncode == 0

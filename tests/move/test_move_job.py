@@ -1,4 +1,4 @@
-"""A job survives any kill; its records, its files and its words agree."""
+"""Tests of jobs: a job survives any kill, and its records, files and report agree."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROWS = 20_000
 
 @pytest.fixture
 def table(lab: Lab) -> Lab:
-    """A table of some forty pieces."""
+    """Create a table of about forty pieces."""
     lab.run(f"create table t as select g id, md5(g::text) x from generate_series(1, {ROWS}) g")
     return lab
 
@@ -39,7 +39,7 @@ def _move(words: list[str]) -> None:
 
 
 def begun(lab: Lab, *words: str) -> BaseProcess:
-    """A job in a process of its own, a copy of this one: no second start of the interpreter."""
+    """Start a job in a forked process, which saves a second start of the interpreter."""
     given = [lab.dsn, "--table", "t", "--piece", "32KiB", "--to", str(lab.out), *words]
     process = multiprocessing.get_context("fork").Process(target=_move, args=(given,), daemon=True)
     process.start()
@@ -47,7 +47,7 @@ def begun(lab: Lab, *words: str) -> BaseProcess:
 
 
 def wait_for(process: BaseProcess, lab: Lab, chunks: int) -> bool:
-    """Until so many chunks are finished; False where the job ended before."""
+    """Wait until this number of chunks is finished; return False if the job ends before."""
     while len(list((lab.out / "_dbdyno" / "chunks").glob("0*.json"))) < chunks:
         if not process.is_alive():
             return False
@@ -56,7 +56,7 @@ def wait_for(process: BaseProcess, lab: Lab, chunks: int) -> bool:
 
 
 def whole(lab: Lab) -> None:
-    """Source and files are the same, and the job's own words say so."""
+    """Check that source and files are equal and that the job reports it."""
     assert lab.files("count(*), count(distinct id), sum(id), count(distinct x)") == [
         (ROWS, ROWS, ROWS * (ROWS + 1) // 2, ROWS)
     ]
@@ -67,7 +67,7 @@ def whole(lab: Lab) -> None:
 
 
 def killed_and_resumed(lab: Lab, rng: random.Random, turn: int) -> None:
-    """SIGKILL when a number of chunks is finished, and a moment later; then resumed, now and then killed again."""
+    """Kill a job shortly after a number of chunks is finished, then resume it in a random way."""
     lab.out = lab.folder / f"out{turn}"
     process = begun(lab, "--rate-limit", "4MB/s")
     reached = wait_for(process, lab, rng.randrange(40))
@@ -99,13 +99,13 @@ def test_a_kill_at_any_instant_loses_nothing_and_doubles_nothing(table: Lab, kil
 
 
 def end_from_the_server(lab: Lab) -> None:
-    """By the statement that the job's first line tells."""
+    """End the job with the statement that its first line prints."""
     name = "dbdyno move " + json.loads((lab.out / "_dbdyno" / "manifest.json").read_bytes())["plan"]["id"]
     lab.run(f"select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{name}'")
 
 
 def stopped(lab: Lab) -> None:
-    """A job that ended with some chunks finished: the server ended its sessions."""
+    """Run a job whose sessions the server ends after some chunks."""
     process = begun(lab, "--rate-limit", "1MB/s")
     assert wait_for(process, lab, 3)
     end_from_the_server(lab)
@@ -141,7 +141,7 @@ def test_without_its_snapshot_a_job_asks_before_it_goes_on(table: Lab) -> None:
 
 @pytest.mark.parametrize("way", ["killed", "thrown out"])
 def test_a_snapshot_that_is_held_makes_resume_exact(table: Lab, way: str) -> None:
-    """Ended, then every row is changed: the files show the instant at which the job began."""
+    """Every row is changed after the job ended; the resumed job still reads the instant at which it began."""
     process = begun(table, "--rate-limit", "100KB/s", "--hold", "600")
     assert wait_for(process, table, 3)
     if way == "killed":
@@ -229,7 +229,7 @@ def test_one_job_per_folder_and_one_process_per_job(table: Lab) -> None:
 
 
 def test_a_full_disk_is_one_clear_error(table: Lab, tmp_path: Path) -> None:
-    """A limit on the size of files stands for the disk: the error is told, nothing half is left under its name."""
+    """A limit on the size of files acts as a full disk: the error is reported, no incomplete file keeps its name."""
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000));"
@@ -246,7 +246,7 @@ def test_a_full_disk_is_one_clear_error(table: Lab, tmp_path: Path) -> None:
 
 
 def test_a_lost_snapshot_names_the_whole_command_that_goes_on(lab: Lab) -> None:
-    """It said `dbdyno move resume`, of no job."""
+    """Regression: the error named `dbdyno move resume` without the job."""
     lab.run("create table t as select g id, md5(g::text) x from generate_series(1, 30000) g")
     ended: list[bool] = []
 

@@ -1,4 +1,4 @@
-"""A load of files with a ledger: what is staged is not read again, and nothing is doubled."""
+"""Tests of loads with a ledger: staged pieces are not read again, and no row is doubled."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from dbdyno.move.loading.pieces import pieces_of
 
 
 def load(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
-    """The files of `out` into a table, with a ledger."""
+    """Load the files of `out` into a table, with a ledger."""
     return dbdyno("move", lab.out, "--to", lab.dsn, "--job", lab.folder / "job", *words)
 
 
 def go_on(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
-    """The job goes on."""
+    """Resume the job."""
     return dbdyno("move", "resume", lab.folder / "job", "--to", lab.dsn, *words)
 
 
 def numbers(lab: Lab, rows: int = 60_000) -> None:
-    """Some files, and a table that takes them."""
+    """Create several files, and a table for them."""
     lab.run(
         f"create table t as select g id, g % 7 k, md5(g::text) note from generate_series(1, {rows}) g",
         "create table u (id int primary key, k int, note text)",
@@ -139,7 +139,7 @@ def test_what_a_job_cannot_be_of_is_said(lab: Lab, tmp_path: Path) -> None:
 
 
 def killed(lab: Lab, after_s: float, *words: str) -> None:
-    """A process of its own, killed at an instant."""
+    """Run a load in a separate process that is killed at some instant."""
     command = [sys.executable, "-m", "dbdyno", "move", *words]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(after_s)
@@ -148,7 +148,7 @@ def killed(lab: Lab, after_s: float, *words: str) -> None:
 
 
 def rounds_of_kills(lab: Lab, rounds: int, seed: int) -> int:
-    """Kills at random instants, each followed by `resume` until it is done; how many kills there were."""
+    """Kill a load at random instants and resume it until it is done; return the number of kills."""
     print(f"seed {seed}")
     draw, kills = random.Random(seed), 0
     job = lab.folder / "job"
@@ -185,7 +185,7 @@ def test_many_kills_of_a_load_double_nothing(lab: Lab) -> None:
 
 
 def one_great_file(lab: Lab, rows: int = 40_000) -> Path:
-    """One file with many row groups, as others write it."""
+    """Write one file with many row groups, as other programs do."""
     numbers(lab, rows)
     path = lab.folder / "great.parquet"
     with duckdb.connect() as duck:

@@ -1,4 +1,4 @@
-"""MariaDB in the mover, on a real server: what it holds comes back as it was, by files and from server to server."""
+"""Tests of moves out of a real MariaDB: its tables come back unchanged, by files and from server to server."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ insert into types values
 
 
 def _bytes(name: str) -> str:
-    """A value's own bytes; a text of another character set as it is in UTF-8."""
+    """Return the bytes of a value; text of another character set is converted to UTF-8."""
     return f"convert(`{name}` using utf8mb4)" if name == "la" else f"`{name}`"
 
 
@@ -59,14 +59,14 @@ class Maria(Lab):
         self.url = server.dsn
 
     def do(self, *statements: str) -> None:
-        """Statements of MariaDB."""
+        """Execute statements in MariaDB."""
         with contextlib.closing(self.server.connect(database="test")) as conn, conn.cursor() as cursor:
             cursor.execute("set sql_mode = 'NO_AUTO_VALUE_ON_ZERO'")
             for statement in statements:
                 cursor.execute(statement)
 
     def ask(self, query: str) -> list[tuple[Any, ...]]:
-        """Rows of MariaDB."""
+        """Return the rows of a query in MariaDB."""
         opened = self.server.connect(database="test", charset="utf8mb4")
         with contextlib.closing(opened) as conn, conn.cursor() as cursor:
             cursor.execute("set time_zone = '+00:00'")
@@ -74,20 +74,20 @@ class Maria(Lab):
             return list(cursor.fetchall())
 
     def same(self, one: str, other: str) -> bool:
-        """Whether two tables hold the same rows, by the server's own bytes."""
+        """Return True if two tables have the same rows, compared as bytes by the server."""
         names = [row[0] for row in self.ask(f"show columns from {one}")]
         listed = ", ".join(f"quote(hex(if(`{name}` is null, null, {_bytes(name)})))" for name in names)
         found = [self.ask(f"select concat_ws('|', {listed}) from {table} order by 1") for table in (one, other)]
         return found[0] == found[1]
 
     def out_of(self, *words: object) -> Any:
-        """`dbdyno move` of MariaDB into the folder `out`."""
+        """Run `dbdyno move` from MariaDB into the folder `out`."""
         return dbdyno("move", self.url, "--to", self.out, *words)
 
 
 @contextlib.contextmanager
 def fresh(engine: EmbeddedPostgres, server: MariaServer, folder: Path) -> Iterator[Maria]:
-    """Both servers, each with an empty schema."""
+    """Return both servers, each with an empty schema."""
     with Maria(engine, server, folder) as made:
         with contextlib.closing(server.connect()) as conn, conn.cursor() as cursor:
             cursor.execute("drop database if exists test")
@@ -97,13 +97,13 @@ def fresh(engine: EmbeddedPostgres, server: MariaServer, folder: Path) -> Iterat
 
 @pytest.fixture
 def types(maria: Maria) -> Maria:
-    """A table with a column of every type, filled to its limits."""
+    """Create a table with a column of every type, with its extreme values."""
     maria.do(TYPES, FULL)
     return maria
 
 
 def numbered(maria: Maria, rows: int = 40_000) -> None:
-    """A table whose keys are skewed: most of them are in a corner."""
+    """Create a table with skewed keys, most of them in a small range."""
     maria.do(
         "create table t (id bigint primary key, x varchar(60), n decimal(10,2))",
         f"insert into t select if(seq % 10, seq, seq * 1000000), repeat(md5(seq), 1), seq / 4 from seq_1_to_{rows}",
@@ -271,7 +271,7 @@ def test_merge_writes_only_what_differs_byte_by_byte(maria: Maria) -> None:
 
 
 def test_a_merge_without_an_index_of_its_key_is_refused(maria: Maria) -> None:
-    """The server looked through the whole table for each row that came: ten minutes for 500,000, without a word."""
+    """Without an index the server scans the whole table for each row: ten minutes for 500,000 rows, silently."""
     maria.do("create table t (id int primary key, x text)", "insert into t values (1, 'a')")
     maria.do("create table u (id int, x text, key (x(5), id))")
     assert maria.out_of("--table", "t").returncode == 0

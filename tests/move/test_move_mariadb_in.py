@@ -1,4 +1,5 @@
-"""Into a MariaDB: bad rows go to a file, what stands is compared before the commit, a kill leaves all or nothing."""
+"""Tests of loads into MariaDB: bad rows go to a file, rows are compared before the commit, and a kill leaves all rows
+or none."""
 
 from __future__ import annotations
 
@@ -25,12 +26,12 @@ pytestmark = [
 
 
 def into(maria: Maria, *words: object) -> subprocess.CompletedProcess[str]:
-    """The files of `out` into a table."""
+    """Load the files of `out` into a table."""
     return dbdyno("move", maria.out, "--to", maria.url, *words)
 
 
 def left(maria: Maria) -> list[str]:
-    """Tables of ours that are left."""
+    """Return the tables of dbdyno that are left."""
     return [row[0] for row in maria.ask("show tables") if row[0].startswith("dbdyno_move")]
 
 
@@ -134,7 +135,8 @@ def test_a_merge_rejects_rows_that_cannot_be_changed_or_added(maria: Maria) -> N
 
 
 def sees_nulls_beside_triggers(maria: Maria) -> bool:
-    """Whether the server has the fault of 11.4.5: what names its columns and has a BEFORE trigger misses values."""
+    """Return True if the server has the fault of 11.4.5: values are missing in statements that name columns of a table
+    with a BEFORE trigger."""
     try:
         maria.do("insert into u (id, note) select seq, 'x' from seq_1_to_3")
     except IntegrityError:
@@ -205,7 +207,7 @@ def test_a_trigger_that_alters_rows_is_found_by_verify_target(maria: Maria) -> N
 
 @pytest.mark.parametrize("kills", [1, pytest.param(40, marks=pytest.mark.soak)])
 def test_kills_at_random_instants_leave_all_or_nothing(maria: Maria, kills: int) -> None:
-    """Of files on their way in, and of a job from server to server, which then goes on."""
+    """Kill loads of files, and jobs from server to server, which are resumed afterwards."""
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -236,7 +238,7 @@ def test_kills_at_random_instants_leave_all_or_nothing(maria: Maria, kills: int)
 
 
 def _killed(maria: Maria, command: list[Any], after_s: float) -> None:
-    """A command that is killed some time after its first staging table is there."""
+    """Run a command and kill it some time after it has created its first staging table."""
     before = set(left(maria))
     words = [sys.executable, "-m", "dbdyno", *map(str, command)]
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

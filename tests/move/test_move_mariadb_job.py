@@ -1,4 +1,4 @@
-"""Into a MariaDB by a job: files with a ledger, several tables in one transaction, and what would be done, shown."""
+"""Tests of jobs into MariaDB: files with a ledger, several tables in one transaction, and the dry run."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ NUMBERS = (
 
 
 def files(maria: Maria) -> None:
-    """A table in some files."""
+    """Export a table to several files."""
     maria.do(*NUMBERS)
     assert maria.out_of("--table", "t", "--piece", "128KiB").returncode == 0
 
 
 def load(maria: Maria, *words: object) -> subprocess.CompletedProcess[str]:
-    """The files of `out` into `u`, with a ledger."""
+    """Load the files of `out` into `u`, with a ledger."""
     return dbdyno("move", maria.out, "--to", maria.url, "--table", "u", "--job", maria.folder / "job", *words)
 
 
 def go_on(maria: Maria, *words: object) -> subprocess.CompletedProcess[str]:
-    """The job goes on."""
+    """Resume the job."""
     return dbdyno("move", "resume", maria.folder / "job", "--to", maria.url, *words)
 
 
@@ -160,7 +160,7 @@ FAMILY = (
 
 @pytest.fixture
 def family(maria: Maria) -> Iterator[Maria]:
-    """Two tables with a foreign key, and two that take their rows."""
+    """Create two tables with a foreign key, and two tables for their rows."""
     maria.do("drop database if exists copy", *FAMILY)
     try:
         yield maria
@@ -169,12 +169,12 @@ def family(maria: Maria) -> Iterator[Maria]:
 
 
 def several(maria: Maria, source: str, to: str, *words: object, job: str = "job") -> Any:
-    """All tables of a schema."""
+    """Move all tables of a schema."""
     return dbdyno("move", source, "--to", to, "--job", maria.folder / job, *words)
 
 
 def arrived(maria: Maria, place: str = "copy") -> bool:
-    """Whether both tables are what they were."""
+    """Return True if both tables arrived unchanged."""
     ask = "select count(*), sum(id) from {}.{}"
     each = ("z_customer", "a_line")
     return all(maria.ask(ask.format(place, name)) == maria.ask(ask.format("test", name)) for name in each)
@@ -236,7 +236,7 @@ def test_tables_are_made_or_none_is(family: Maria) -> None:
 
 
 def test_a_job_from_postgresql_into_a_mariadb_goes_on_in_its_types(maria: Maria) -> None:
-    """`resume` took its rows for those of another PostgreSQL: bytes of numbers as text, or "was altered"."""
+    """Regression: `resume` read the staged rows as PostgreSQL's and reported them as altered."""
     maria.run("create table t as select g id, g / 8.0::float8 f, md5(g::text) x from generate_series(1, 20000) g")
     maria.do("create table u (id int primary key, f double, x varchar(40), check (id <> 20000))")
     job = maria.folder / "job"

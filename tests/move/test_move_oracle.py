@@ -1,5 +1,5 @@
-"""An Oracle as a source: there is none here. Its statements are parsed, its pieces are without gaps, and a driver of
-the test's own, which keeps to python-oracledb's calls, is read by the real job."""
+"""Tests of moves out of Oracle without a server: statements are parsed, pieces have no gaps, and the real job reads
+from a fake driver with python-oracledb's calls."""
 
 from __future__ import annotations
 
@@ -104,15 +104,15 @@ def test_without_the_package_it_is_one_clear_error(tmp_path: Path, monkeypatch: 
 
 
 class Driver:
-    """python-oracledb's calls as the job makes them, over rows of the test's own."""
+    """Fake of python-oracledb with the calls that the job makes, over rows of the test."""
 
     class Error(Exception):
-        """Of the driver."""
+        """Error of the fake driver."""
 
     DatabaseError = Error
 
     class Connection:
-        """Has what the job looks for."""
+        """Connection of the fake driver with the attributes that the job reads."""
 
         fetch_df_batches = None
 
@@ -121,13 +121,13 @@ class Driver:
         self.fails = 0
 
     def connect(self, **_: Any) -> Self:
-        """A session."""
+        """Return a session."""
         return self
 
     cursor = connect
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: the fake holds nothing open."""
 
     def __enter__(self) -> Self:
         return self
@@ -136,7 +136,7 @@ class Driver:
         return None
 
     def execute(self, sql: str, **_: Any) -> SimpleNamespace:
-        """Rows of the dictionary."""
+        """Return rows of the data dictionary."""
         found: list[Any] = {
             source.SCN_SQL: [(4711, "2026-11-23 10:00:00.000000")],
             source.TABLE_SQL: [(70, 70, None, "NO", "N")],
@@ -146,7 +146,7 @@ class Driver:
         return SimpleNamespace(fetchone=lambda: found[0] if found else None, fetchall=lambda: found)
 
     def fetch_df_batches(self, sql: str, **_: Any) -> Any:
-        """Two rows of each piece; the first `fails` are too old."""
+        """Yield two rows of each piece; the first `fails` calls raise "snapshot too old"."""
         self.asked.append(sql)
         if len(self.asked) <= self.fails:
             raise self.Error("ORA-01555: snapshot too old")

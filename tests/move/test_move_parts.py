@@ -1,4 +1,4 @@
-"""A folder for each value of a column: every row once, in the folder of its value, through kills and back again."""
+"""Tests of `--partition-by`: every row is once in the folder of its value, after kills too, and comes back."""
 
 from __future__ import annotations
 

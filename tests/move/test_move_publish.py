@@ -1,4 +1,5 @@
-"""What is published: a table made when asked, indexes made at the end, values that the table does not hold told."""
+"""Tests of publishing: the table is created on request, indexes are created at the end, and rounded values are
+reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that a table does not take: each is in the file, with its reason and place; all others are in the table."""
+"""Tests of rejected rows: each is in the file with its reason and place, and all others are in the table."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dbdyno.base.json_types import TableRow
 
 
 def rejected(lab: Lab) -> list[TableRow]:
-    """What the file says."""
+    """Return the rows of the file of rejects."""
     return [json.loads(line) for line in (lab.folder / "bad.jsonl").read_text().splitlines()]
 
 
 def planted(lab: Lab) -> None:
-    """3,000 rows, of which four have a fault each."""
+    """Create 3,000 rows, four of which have a fault."""
     lab.run(
         "create table t as select g id, g::text as ip, g % 7 as k from generate_series(1, 3000) g",
         "update t set ip = '10.0.0.' || id % 250",
@@ -102,7 +102,8 @@ def test_values_that_no_message_can_carry_are_rejected_before_they_are_staged(la
 
 
 def test_a_column_named_as_the_staged_rows_are_in_our_statements(lab: Lab) -> None:
-    """`s`: what was rejected was looked at as that column, and the load ended with "cannot delete from scalar"."""
+    """Regression: a column `s` was confused with the alias of the staged rows, and the load failed with "cannot delete
+    from scalar"."""
     lab.run(
         "create table t as select g id, g % 7 s, 'x' t, 'y' u, g f, g n, g r, g d from generate_series(1, 300) g",
         "create table u (id int primary key, s int check (s < 7 and id <> 33), t text, u text)",

@@ -1,4 +1,4 @@
-"""`dbdyno report JOB`: what a job did, from its folder alone."""
+"""Tests of `dbdyno report JOB`: what a job did, from its folder alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = 20_000
 
 @pytest.fixture
 def table(lab: Lab) -> Lab:
-    """A table of some forty pieces."""
+    """Create a table of about forty pieces."""
     lab.run(f"create table t as select g id, md5(g::text) x from generate_series(1, {ROWS}) g")
     return lab
 

@@ -1,4 +1,4 @@
-"""Several tables from server to server: all of them in one transaction, whatever refers to what."""
+"""Tests of moves of several tables from server to server: one transaction for all, in any order of references."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NAMES = ("a_lines", '"Z items"')
 
 
 def several(lab: Lab, *words: object, job: str = "job") -> subprocess.CompletedProcess[str]:
-    """All tables of a schema to the same server."""
+    """Move all tables of a schema to the same server."""
     given = ("--tables", "sales.*", "--to", lab.dsn, "--job", lab.folder / job)
     return dbdyno("move", lab.dsn, *given, *words)
 
@@ -64,7 +64,8 @@ def test_tables_with_foreign_keys_arrive_in_one_transaction(lab: Lab) -> None:
 
 
 def test_each_of_several_tables_has_its_own_changes(lab: Lab) -> None:
-    """The second one met the changes of the first, which stood until the end of the transaction they share."""
+    """Regression: the changes of the first table were still there when the second one was published in the same
+    transaction."""
     lab.run(*TABLES)
     first = several(lab, "--into", "archive.*", job="first")
     assert first.returncode == 0, first.stderr

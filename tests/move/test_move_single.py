@@ -1,4 +1,4 @@
-"""One file, or a pipe: Arrow and CSV, out and in again, whole or not at all."""
+"""Tests of single files and pipes: Arrow and CSV, exported and loaded, complete or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from command_line import dbdyno
 
 
 def to(lab: Lab, path: Path | str, *words: object) -> subprocess.CompletedProcess[str]:
-    """The server's rows into one file."""
+    """Export the server's rows into one file."""
     return dbdyno("move", lab.dsn, "--to", path, *words)
 
 

@@ -1,4 +1,4 @@
-"""The mover on a real Spark: a standalone cluster of a master and two workers on this machine."""
+"""Tests of moves on a real Spark: a standalone cluster with a master and two workers on this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ START_S = 120.0
 
 
 class Cluster:
-    """A master and two workers, each a process group of its own."""
+    """A master and two workers, each in its own process group."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -65,7 +65,7 @@ class Cluster:
         return self
 
     def worker(self) -> tuple[str, ...]:
-        """What begins one."""
+        """Return the command that starts a worker."""
         share = ("--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g")
         return ("org.apache.spark.deploy.worker.Worker", *share, self.url)
 
@@ -76,13 +76,13 @@ class Cluster:
             process.wait()
 
     def lose_a_worker(self) -> None:
-        """The worker and its executor, as a machine that is switched off."""
+        """Kill a worker with its executor, as when its machine is switched off."""
         os.killpg(self.all[-1].pid, signal.SIGKILL)
 
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """One for a test: a worker of it is lost."""
+    """Start a cluster for one test, which ends one of its workers."""
     with Cluster(tmp_path) as made:
         yield made
 
@@ -118,7 +118,7 @@ def test_a_worker_that_is_lost_in_the_middle_loses_and_doubles_nothing(lab: Lab,
 
 
 def below(pids: set[int]) -> list[int]:
-    """All processes under some: executors, their daemons of Python, and those that run our reader."""
+    """Return all descendants of some processes: executors, their Python daemons, and the processes of our reader."""
     parents: dict[int, int] = {}
     for place in Path("/proc").iterdir():
         if place.name.isdigit():
@@ -133,7 +133,7 @@ def below(pids: set[int]) -> list[int]:
 
 
 def test_20_kills_under_the_workers_of_spark_lose_and_double_nothing(lab: Lab, cluster: Cluster) -> None:
-    """Executors, their Python and whole workers, at random instants; what Spark gives up goes on here."""
+    """Kill executors, their Python processes and whole workers at random; a job that Spark abandons is resumed."""
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     rng = random.Random(seed)

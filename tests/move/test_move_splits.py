@@ -1,4 +1,4 @@
-"""Pieces cover each relation once, are of equal size, and more than there are workers."""
+"""Tests of pieces: they cover each relation once, have equal sizes, and are more than the workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`replace` and `--create` by several workers: another table takes the name, and is as the old one but for its rows."""
+"""Tests of `replace` and `--create` with several workers: a new table takes the name, and differs only in its rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OID = "select 'u'::regclass::oid::bigint"
 
 @pytest.fixture
 def made(lab: Lab) -> Lab:
-    """Files of 500 rows, and a table with what a table may have."""
+    """Create files of 500 rows, and a table with every kind of dependent object."""
     lab.run(
         "create table t as select g id, md5(g::text) note from generate_series(1, 500) g",
         "create table u (gone int, id int primary key, note text not null default 'x' check (note <> ''),"
@@ -108,7 +108,7 @@ def test_who_has_an_older_snapshot_never_sees_a_part(made: Lab, monkeypatch: pyt
 
 
 def test_what_changes_while_rows_come_is_seen(made: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table is looked at again when nobody else can alter it any more."""
+    """The table is checked again once no other session can alter it."""
     older = swap.older_snapshots
 
     def meanwhile(conn: object) -> bool:

@@ -1,4 +1,4 @@
-"""Commands as a user types them, wrong or to look first: what they say."""
+"""Tests of messages: commands with mistakes, and dry runs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dbdyno.move.ledger.folder import Ledger
 
 
 def test_a_folder_that_is_not_there_is_told_so(tmp_path: Path) -> None:
-    """It was taken for a server: "name a new folder for the job's ledger: --job"."""
+    """Regression: a missing folder was taken for a server ("name a new folder for the job's ledger: --job")."""
     done = dbdyno("move", tmp_path / "nothing", "--to", "postgresql://me@127.0.0.1:1/db", "--table", "t")
     assert done.returncode == 2
     assert "nothing: does not exist, and is not a connection string" in done.stderr
 
 
 def test_the_usage_names_the_source_once() -> None:
-    """It was "dbdyno move SOURCE [OPTIONS] SOURCE"."""
+    """Regression: the usage was "dbdyno move SOURCE [OPTIONS] SOURCE"."""
     said = dbdyno("move", "postgresql://me@127.0.0.1:1/db", "x", "--workers", "0").stderr
     assert "move SOURCE TARGET [OPTIONS]\n" in said, said
 

@@ -1,4 +1,4 @@
-"""Types exact: what the files hold is what psycopg and the server's own text say."""
+"""Tests of types: the files hold the values that psycopg and the server's own text give."""
 
 from __future__ import annotations
 
@@ -112,13 +112,13 @@ VALUES: dict[str, tuple[str, ...]] = {
 
 
 def some(rng: random.Random, column: str) -> str:
-    """A literal of the column's type, now and then none."""
+    """Return a literal of the column's type, sometimes NULL."""
     kind = {**NATIVE, **WORDS}[column]
     return "null" if rng.random() < 0.2 else f"({rng.choice(VALUES[column])})::{kind}"
 
 
 def filled(lab: Lab, columns: dict[str, str], rows: int) -> None:
-    """A table `t` of these columns with an `id`; prints the seed of what is in it."""
+    """Create a table `t` with these columns and an `id`, filled at random; print the seed."""
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     rng = random.Random(seed)
@@ -128,7 +128,7 @@ def filled(lab: Lab, columns: dict[str, str], rows: int) -> None:
 
 
 def same(column: str, ours: Any, theirs: Any) -> bool:
-    """Equal, and NaN like NaN, -0 like -0."""
+    """Return True if values are equal; NaN equals NaN, and -0 only -0."""
     if column == "f4" and theirs is not None:  # DuckDB gives it in double precision
         return struct.pack("f", ours) == struct.pack("f", theirs)
     return repr(ours) == repr(theirs) or (type(ours) is not float and ours == theirs)
@@ -150,7 +150,7 @@ def test_native_values_are_those_that_psycopg_reads(lab: Lab) -> None:
 
 
 def test_all_values_come_back_as_the_text_they_were(lab: Lab) -> None:
-    """The values of the files, cast by the server from their text, are the server's own."""
+    """The server casts the text of the files back to values equal to its own."""
     filled(lab, WORDS, 60)
     done = lab.move("--table", "t", "--verify", "source")
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The user's own SQL stays in its place."""
+"""Tests that SQL given by the user cannot change the statement around it."""
 
 from __future__ import annotations
 
