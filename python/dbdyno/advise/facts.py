@@ -40,7 +40,7 @@ class Facts:
         return self.rows[kind]
 
     def one(self, kind: type[T]) -> T:
-        """Return the row of a kind that has exactly one."""
+        """Return the only row of a kind that has exactly one row."""
         row: T = self.rows[kind][0]
         return row
 

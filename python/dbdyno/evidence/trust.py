@@ -30,7 +30,7 @@ def refuse_foreign(folder: Path) -> None:
             raise EvidenceError(
                 f"{reason}: dbdyno does not execute its contents",
                 where=str(path),
-                next_step=f"use your own run to change or continue one; if this run is yours, check its "
+                next_step=f"change or continue only runs of your own; if this run is yours, check its "
                 f"contents, then run `chmod -R go-w {folder}`",
             )
 

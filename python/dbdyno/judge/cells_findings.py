@@ -74,7 +74,7 @@ def _dead(covered: Coverage) -> Iterator[Row]:
 
 
 def _first_silent(states: Sequence[int], nothing: int) -> int:
-    """Return the first round of the silence that lasts to the end; the number of rounds if there is none."""
+    """Return the round from which on there is no data until the end; the number of rounds if the last one has data."""
     first = len(states)
     while first and states[first - 1] == nothing:
         first -= 1

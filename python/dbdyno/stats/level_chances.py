@@ -157,7 +157,7 @@ def _tail(table: Floats, values: Floats) -> Floats:
 
 
 def _share_of_similar(values: Floats, sizes: Floats, table: Floats, of_size: Floats) -> Floats:
-    """Return, for each value, the share of the simulated series of most similar size with a value at least as large."""
+    """Return the p of each value: among simulated series of similar size, the share with a value as large or larger."""
     order, alike = np.argsort(of_size), table.size // ALIKE
     begin = np.clip(np.searchsorted(of_size[order], sizes) - alike // 2, 0, table.size - alike)
     rows = table[order][begin[:, None] + np.arange(alike)]

@@ -88,7 +88,7 @@ def take_reading(options: str, request: str) -> Reading | None:
 
 
 def end() -> None:
-    """Stop all readings that were started and not taken."""
+    """Stop all readings that were started but whose answers were not used."""
     while _begun:
         _begun.popitem()[1].end()
 

@@ -1,4 +1,4 @@
-"""Rule: too few results, or results that are too equal."""
+"""Rule: too few results, or results that are too similar."""
 
 from __future__ import annotations
 

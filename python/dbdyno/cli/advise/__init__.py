@@ -54,7 +54,7 @@ _SCHEMES = ("postgresql://", "postgres://")
     "machine",
     type=FILE,
     metavar="FILE",
-    help="Of a PostgreSQL: predict effects by this machine, which `dbdyno model calibrate` wrote.",
+    help="For PostgreSQL: predict effects with this machine file of `dbdyno model calibrate`.",
 )
 @click.option(
     "--sessions",

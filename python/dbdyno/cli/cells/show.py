@@ -61,9 +61,9 @@ def command(
 ) -> None:
     """Show the current metrics: value per cell, and an aggregate of all cells.
 
-    Counters, rates and space are summed; a latency per request is weighted with the requests of
-    its minute; percentages, loads and temperatures have a least and a most. A cell that fails is
-    marked with ! and costs only its own column. Of many cells shown are all, the worst, and those of --cell.
+    Counters, rates and space are summed. A latency per request is weighted with the requests of its minute. For
+    percentages, loads and temperatures, minimum and maximum are shown. A cell that fails is marked with ! and lacks
+    only its own column. With many cells, the columns are the aggregate, the worst cell, and those of --cell.
 
     \b
     dbdyno cells show --hosts exa1cel01,exa1cel02 --mask 'FC_IO_RQ_R.*'

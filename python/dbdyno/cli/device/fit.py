@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 @option_with_default(
     "--capacity-gb", default=100.0, type=Number(0.001, 1e6), help="The device's capacity, which is not measured."
 )
-@click.option(
-    "--path", type=click.IntRange(1, 2), help="Of a redo probe with two paths: the path to fit.  [default: 1]"
-)
+@click.option("--path", type=click.IntRange(1, 2), help="For a redo probe with two paths: path to fit.  [default: 1]")
 @seed_option
 @page_options
 @folder_option

@@ -34,11 +34,11 @@ UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 @click.option(
     "--for", "length_ns", type=time, metavar="TIME", help="With --host: length of the probes.  [default: 20s]"
 )
-@click.option("--scale", type=Count(), metavar="N", help="With --host: scale of TPC-B, its script.  [default: 10]")
+@click.option("--scale", type=Count(), metavar="N", help="Scale of the TPC-B script that --host runs.  [default: 10]")
 @click.option("--event", help="With a run: fit only the waits for this event, such as WALSync.")
-@click.option("--calls", "kind", metavar="KIND", help="Of a run: the calls of this kind.")
-@click.option("--arm", metavar="NAME", help="Of a run: only this arm; required if there are several.")
-@click.option("--column", "-y", help="Of a file: the column with the latencies.")
+@click.option("--calls", "kind", metavar="KIND", help="With a run: fit only calls of this kind.")
+@click.option("--arm", metavar="NAME", help="With a run: fit only this arm; required if there are several.")
+@click.option("--column", "-y", help="With a file: column with the latencies.")
 @click.option("--unit", type=click.Choice(list(UNITS)), help="Unit of the column (default: by its suffix).")
 @click.option("--where", metavar="SQL", help="Use only rows for which this condition holds.")
 @option_with_default("--name", default="measured", help="The device's name.")

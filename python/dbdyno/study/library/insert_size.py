@@ -73,8 +73,8 @@ def _commits(text: str, batches: list[int], rows: int) -> dict[str, int | None]:
             continue
         if not word.isdecimal() or any(not int(word) or int(word) % batch or rows % int(word) for batch in batches):
             raise PlanError(
-                f"commit {word!r} is neither {END} nor {STATEMENT}, nor a number of rows that statements of"
-                f" {', '.join(map(str, batches))} rows fill and that divides {rows}",
+                f"commit {word!r} is neither {END} nor {STATEMENT}, nor a divisor of {rows} that is a multiple"
+                f" of {', '.join(map(str, batches))} (the rows of a statement)",
                 where="--set commit",
                 next_step=f"write for example --set commit={END},{STATEMENT},{max(batches)}",
             )

@@ -260,8 +260,8 @@ def _is(report: JsonObject, plan: Plan, name: str) -> bool:
 def _others(host: list[tuple[int, float, float]], measures: Measures) -> list[float]:
     """Return the cores used by others, by block: the host's use without the load and its server processes.
 
-    Where no core was idle more of them may have waited. How many is not known: a load average counts what waits for a
-    disk, too, and groups of processes share cores by group.
+    If no core was idle, other processes may have wanted more cores than that. Their demand is unknown: a load average
+    also counts processes that wait for a disk, and control groups share cores by group.
     """
     reports = {block.index: block.report for block in measures.arms[0].blocks}
     found = []

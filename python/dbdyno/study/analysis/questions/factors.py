@@ -135,7 +135,7 @@ def _larger_is_better(measures: Measures, headline: str, higher: bool) -> Array:
 
 
 def _groups(about: list[dict[str, str]], names: list[str]) -> Any:
-    """Yield each factor at each combination of the others if it has two levels or more, with its arms by level."""
+    """Yield the arms by level of each factor with two or more levels, for each combination of the other factors."""
     for factor in names:
         order = {level: None for own in about for level in [own[factor]]}
         ranked = {level: at for at, level in enumerate(order)}
