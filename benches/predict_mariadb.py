@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from figures import lacks, parse
-from predict import FITTED, OWN, at, fitted, kept, pairs, rows_of, run
+from predict import FITTED, OWN, fitted, kept, pairs, rows_of, run
 
 from dbdyno.base.errors import DeviceError, TargetError
 from dbdyno.bench.mariadb.binaries import find_programs
@@ -44,17 +44,18 @@ def script(size: int) -> str:
     return f'{{name = "{size} bytes", text = "{text}"}}'
 
 
-def commits(draw: random.Random, count: int, blocks: int, turn: str) -> str:
-    """A plan of commits: the fitted arm writes all sizes, the others one each."""
+def commits(place: str, draw: random.Random, count: int, blocks: int, turn: str) -> str:
+    """A plan of commits on a place: the fitted arm writes all sizes, the others one each."""
     arms = [f'[[arm]]\nname = "{FITTED}"\nsessions = 1\nscripts = [{", ".join(map(script, SIZES))}]']
     grid = [(n, size, how) for n in SESSIONS for size in SIZES for how in HOW]
     for n, size, how in draw.sample(grid, count):
         arms.append(f'[[arm]]\nname = "{size} B x{n} {how}"\nsessions = {n}\nscripts = [{script(size)}]\n{HOW[how]}')
     work = f'[workload]\nscripts = [{script(100)}]\nsetup = ["{TABLE}"]\nteardown = ["drop table dbdyno_log"]'
     schedule = f'[schedule]\nblocks = {blocks}\nwarmup_blocks = 1\nturn = "{turn}"\nswitch = "turns"'
+    target = 'target = "mariadb"' if place == OWN else f'target = "mariadb+device:{place}"'
     # Arms do different work on purpose.
     rest = '[watch]\nactivity_hz = 0\noverhead_blocks = 0\n[verdict]\naccept = ["work"]'
-    return "\n".join(['title = "commits on MariaDB"', 'target = "mariadb"', work, schedule, rest, *arms, ""])
+    return "\n".join(['title = "commits on MariaDB"', target, work, schedule, rest, *arms, ""])
 
 
 def main() -> None:
@@ -83,9 +84,11 @@ def main() -> None:
         work.chmod(0o755)
         for place in places:
             draw = random.Random(f"{given.seed} {place} MariaDB")
-            with at(place, work) as folder:
-                text = commits(draw, given.arms, given.blocks, given.turn)
-                path = run(text, folder, work, f"{place}-mariadb")
+            folder = work / "servers"
+            folder.mkdir(exist_ok=True)
+            folder.chmod(0o777)
+            text = commits(place, draw, given.arms, given.blocks, given.turn)
+            path = run(text, folder, work, f"{place}-mariadb")
             machine = fitted(path)
             (work / f"{place}-mariadb-machine.toml").write_text(machine)
             found += list(pairs(path, machine, place, place, "commits on MariaDB"))

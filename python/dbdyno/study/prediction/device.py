@@ -34,6 +34,7 @@ class LogDevice:
         inside_us: CPU time that is inside a measured wait, and is not the device's.
         report: The fit of its times, as `_core.model_calibrate` returns it; empty if it is a default.
         notes: Sentences about it.
+        sync_us: Mean time of a sync without its CPU; 0 if the waits show it.
     """
 
     toml: str
@@ -41,6 +42,7 @@ class LogDevice:
     report: JsonObject
     notes: list[str]
     inside_us: float = 0.0
+    sync_us: float = 0.0
 
 
 def device_of(seen: Observed, flush_us: float) -> LogDevice:
@@ -61,8 +63,11 @@ def device_of(seen: Observed, flush_us: float) -> LogDevice:
     return replace(found, notes=_notes(seen, found.report), inside_us=inside_us)
 
 
-def fitted(times_us: Floats, starts_ns: NDArray[np.int64], added: Parameter, how: str) -> LogDevice:
-    """Return a device by its times [us] without what a KB adds (`added`), and when each began."""
+def fitted(times_us: Floats, starts_ns: NDArray[np.int64], added: Parameter, how: str, servers: int = 1) -> LogDevice:
+    """Return a device by its times [us] without what a KB adds (`added`), and when each began.
+
+    `servers` is the number of syncs that it does at the same time.
+    """
     import numpy as np
 
     from dbdyno import _core
@@ -77,7 +82,7 @@ def fitted(times_us: Floats, starts_ns: NDArray[np.int64], added: Parameter, how
         Parameter(f"devices.{NAME} p{row['p'] * 100:g}", row["us"], MEASURED, how, row["low"], row["high"], "us")
         for row in report["quantiles"]
     ]
-    return LogDevice(section(NAME, regimes, how), [*rows, added], report, list(sentences(report)))
+    return LogDevice(section(NAME, regimes, how, servers), [*rows, added], report, list(sentences(report)))
 
 
 def _notes(seen: Observed, report: JsonObject) -> list[str]:
@@ -92,9 +97,9 @@ def _notes(seen: Observed, report: JsonObject) -> list[str]:
     return notes
 
 
-def section(name: str, regimes: str, how: str) -> str:
+def section(name: str, regimes: str, how: str, servers: int = 1) -> str:
     """Return the section of an empirical device in a machine file."""
-    return f'# {how}\n[devices.{name}]\nkind = "empirical"\ncapacity_gb = 100.0\nservers = 1\n{regimes}'
+    return f'# {how}\n[devices.{name}]\nkind = "empirical"\ncapacity_gb = 100.0\nservers = {servers}\n{regimes}'
 
 
 def of_canaries(seen: Observed) -> LogDevice:

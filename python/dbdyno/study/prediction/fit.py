@@ -172,7 +172,7 @@ def table(values: Floats) -> JsonObject:
 
 def _fit(machine: Machine, seen: Observed, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
     """Return the machine with the numbers for which it reproduces the arm."""
-    found = match(machine.toml(), seen, machine.device.inside_us, on_progress=on_progress)
+    found = match(machine.toml(), seen, machine.device.inside_us, machine.device.sync_us, on_progress=on_progress)
     undetermined, notes = [], list(machine.notes)
     if abs(found.off) > OFF:
         notes.append(f"No factor of the delays gives the arm's median: the nearest is {found.off:+.1%} off.")

@@ -37,12 +37,21 @@ FLUSH_US = 69.0
 FLUSH_FROM = "a direct write of 4 KB and its fdatasync, AMD EPYC, ext4: 43 + 26 us at a load of 11"
 WRITE_US = 6.0
 """CPU time of a write to the page cache [us], as where a server was started with innodb_flush_log_at_trx_commit = 2."""
+LOGS = 2
+"""Files that are synced at the same time: InnoDB's log, and the binary log, whose syncs do not wait for each other."""
 BLOCK_BYTES = 512
 """Block of InnoDB's log; a write consists of whole blocks."""
 _PAYLOAD = re.compile(r"\brepeat\s*\(\s*'.'\s*,\s*(\d+)\s*\)", re.IGNORECASE)
 _SAME_LOG = ("fsync", "o_direct", "o_direct_no_fsync", "littlesync")
 """Values of innodb_flush_method that change the writes of data files, but not those of the log."""
-_NO_EFFECT = ("server", "initdb", "innodb_buffer_pool_size", "max_connections", "innodb_buffer_pool_load_at_startup")
+_NO_EFFECT = (
+    "server",
+    "initdb",
+    "device",
+    "innodb_buffer_pool_size",
+    "max_connections",
+    "innodb_buffer_pool_load_at_startup",
+)
 _OFF = ("", "0", "off", "false")
 
 
@@ -167,12 +176,13 @@ def device_of_commits(seen: Observed, flush_us: float, default_bytes: float) -> 
         )
     round_trip_us = float(np.median(seen.calls["elapsed_ns"][begins])) / 1e3
     times_us = seen.calls["elapsed_ns"][commits] / 1e3 - round_trip_us - flush_us
+    sync_us = max(float(times_us.mean()), 0.0)
     kb = _log_kb(seen, commits, log_bytes(seen, default_bytes))
     added = _per_kb(kb, times_us)
     times_us = np.maximum(times_us - added.value * kb, 1.0)
     how = f"{len(commits)} commits beyond the round trip of begin ({round_trip_us:.3g} us) and the CPU of a flush"
-    found = fitted(times_us, seen.calls["started_ns"][commits], added, how)
-    return replace(found, notes=[f"Device: {text}" for text in found.notes])
+    found = fitted(times_us, seen.calls["started_ns"][commits], added, how, LOGS)
+    return replace(found, sync_us=sync_us, notes=[f"Device: {text}" for text in found.notes])
 
 
 def _log_kb(seen: Observed, commits: NDArray[np.int64], by_statement: list[float]) -> Floats:

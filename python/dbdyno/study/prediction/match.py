@@ -35,13 +35,16 @@ class Match:
     share: float
 
 
-def match(machine: str, seen: Observed, inside_us: float, *, on_progress: Callable[[str], None]) -> Match:
+def match(
+    machine: str, seen: Observed, inside_us: float, sync_us: float = 0.0, *, on_progress: Callable[[str], None]
+) -> Match:
     """Return the numbers for which a machine (TOML) with factors of 1 reproduces its arm.
 
     Args:
         machine: The machine.
         seen: The arm.
         inside_us: CPU time inside a measured wait for a sync, which the model has outside of it.
+        sync_us: Mean time of a sync without its CPU, where no waits were measured; 0 if it is not known.
         on_progress: Called with what is being done.
 
     Raises:
@@ -51,7 +54,7 @@ def match(machine: str, seen: Observed, inside_us: float, *, on_progress: Callab
 
     median_ns = float(np.median(seen.measures.pooled()))
     syncs = seen.of_wait(SYNC)["elapsed_ns"]
-    live_ns = max(float(syncs.mean()) - inside_us * 1e3, 0.0) if len(syncs) else 0.0
+    live_ns = max(float(syncs.mean()) - inside_us * 1e3, 0.0) if len(syncs) else sync_us * 1e3
 
     def run(delay: float, device: float) -> Simulated:
         on_progress(f"fitting: factor of delays {delay:.3f}, of the device {device:.3f}")

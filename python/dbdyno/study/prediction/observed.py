@@ -60,7 +60,8 @@ with spans as (
     and block in (select block from slices where counts)
   group by all having count(*) > 1
 )
-select block, sum(ns) filter (metric not in ('cpu_idle', 'cpu_iowait')), sum(wall_ns) / count(distinct metric)
+select block, sum(ns) filter (metric not in ('cpu_idle', 'cpu_iowait', 'cpu_nice')),
+  sum(wall_ns) / count(distinct metric)
 from spans group by block order by block
 """
 SYNC, WRITE, LOG_LOCK = "IO:WALSync", "IO:WALWrite", "LWLock:WALWrite"
@@ -259,6 +260,8 @@ def _is(report: JsonObject, plan: Plan, name: str) -> bool:
 
 def _others(host: list[tuple[int, float, float]], measures: Measures) -> list[float]:
     """Return the cores used by others, by block: the host's use without the load and its server processes.
+
+    Programs of low priority are left out: they give way to a process that wakes up.
 
     If no core was idle, other processes may have wanted more cores than that. Their demand is unknown: a load average
     also counts processes that wait for a disk, and control groups share cores by group.
