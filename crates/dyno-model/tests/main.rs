@@ -2,7 +2,6 @@
 
 mod accepted;
 mod buffers;
-mod bytes;
 mod calibrate;
 mod cell_common;
 mod cell_identities;
