@@ -2,8 +2,7 @@
 simpy).
 
 The study is flash-log as its source ran it: 20 sessions, 200,000 commits each, with the flash log
-and without, on a rack of three cells, all evidence written. Blocks of it are repeated until they have 200 million
-events. The kernel runs M/M/1 beside SimPy on
+and without, on a rack of three cells, all evidence written. The kernel runs M/M/1 beside SimPy on
 the same model; both are asked for events per second of CPU time, an event being an arrival or a
 departure. SimPy is no requirement of dbdyno: without it the other figures are printed.
 """
@@ -24,7 +23,6 @@ from typing import Any
 from figures import ROOT, example, figure, parse
 
 CUSTOMERS = 100_000
-EVENTS = 200_000_000
 RHO = 0.8
 
 
@@ -60,25 +58,6 @@ def flash_log(commits: int) -> dict[str, float]:
         "flash_log_rows": answer["rows"] + answer["waits"],
         "flash_log_evidence_mb": round(written / 1e6, 1),
         "flash_log_peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
-    }
-
-
-def many_events(least: int, commits: int) -> dict[str, float]:
-    """CPU time of blocks of the study, each with dice of its own, until they have this many events together."""
-    run, events, block = study(commits), 0, 0
-    begin = time.process_time()
-    while events < least:
-        # A block writes its evidence, which is removed before the next.
-        with tempfile.TemporaryDirectory() as folder:
-            events += sum(arm["events"] for arm in run.block(block, Path(folder))["report"]["arms"])
-        block += 1
-    cpu_s = time.process_time() - begin
-    return {
-        "many_events": events,
-        "many_events_blocks": block,
-        "many_events_cpu_s": round(cpu_s, 2),
-        "many_events_per_cpu_s": round(events / cpu_s),
-        "many_events_peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
     }
 
 
@@ -122,11 +101,9 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=200_000, help="of each session and arm")
     parser.add_argument("--writes", type=int, default=2_000_000, help="to the flash card")
     parser.add_argument("--customers", type=int, default=1_000_000)
-    parser.add_argument("--events", type=int, default=EVENTS, help="of the study's blocks together")
-    given = parse(parser, commits=100, writes=20_000, customers=200_000, events=20_000)
+    given = parse(parser, commits=100, writes=20_000, customers=200_000)
     card = {f"flash_card_{name}": value for name, value in printed("flash_bench", given.writes).items()}
-    figures = {**flash_log(given.commits), **many_events(given.events, given.commits), **card}
-    figures |= printed("kernel_bench", given.customers)
+    figures = {**flash_log(given.commits), **card, **printed("kernel_bench", given.customers)}
     simpy = simpy_events_per_s()
     if simpy is not None:
         figures["simpy_events_per_s"] = round(simpy)
@@ -140,10 +117,6 @@ def told(found: dict[str, float]) -> None:
     """Keeps the figures that have an aim."""
     figure("flash-log on a rack", found["flash_log_cpu_s"], "CPU-seconds", aim="< 60")
     figure("flash-log on a rack: peak memory", found["flash_log_peak_mb"], "MB", aim="< 500")
-    many = f"{found['many_events'] / 1e6:.0f} million events"
-    figure(f"{many} of the study", found["many_events_cpu_s"], "CPU-seconds")
-    figure(f"{many} of the study: events for each CPU-second", found["many_events_per_cpu_s"], "1/s")
-    figure(f"{many} of the study: peak memory", found["many_events_peak_mb"], "MB")
     figure("flash card, writes a second", found["flash_card_host_writes_per_s"], "1/s", aim=">= 2 million")
     aims = {"machine": "100x SimPy, 0.5 of the heap", "server": "", "customers": "0.25 of the heap"}
     for style, aim in aims.items():

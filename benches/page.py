@@ -41,6 +41,7 @@ BENCHES = {
     "cells": "Storage cells",
     "probe": "The redo probe against fio",
     "model": "The model",
+    "model_events": "200 million events of the model",
     "device": "Mounted devices",
     "predict": "Predictions of a calibrated machine",
     "predict_mariadb": "Predictions of MariaDB's commits",

@@ -159,8 +159,8 @@ def rows_of(found: list[Pair]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def kept(found: list[Pair], what: str) -> None:
-    """Prints and keeps how many pairs reach the aims, and the middle error."""
+def kept(found: list[Pair], what: str, wanted: int = 60) -> None:
+    """Prints and keeps how many pairs reach the aims, of which `wanted` are asked for, and the middle error."""
     for metric, aim in AIMS.items():
         errors = sorted(abs(pair.errors[metric]) for pair in found)
         if not errors:
@@ -170,7 +170,7 @@ def kept(found: list[Pair], what: str) -> None:
         print(f"{what}: {metric} within {aim:.0%} in {good:.0%} of {len(errors)} pairs, median error {middle:.1%}")
         inside = sum(pair.inside[metric] for pair in found) / len(found)
         print(f"{what}: {metric} within the live run's own interval in {inside:.0%}")
-        figure(f"{what}: {metric}, share of pairs within {aim:.0%}", good, "share", aim="all of 60 pairs")
+        figure(f"{what}: {metric}, share of pairs within {aim:.0%}", good, "share", aim=f"all of {wanted} pairs")
         figure(f"{what}: {metric}, median error", middle, "share", aim=f"{aim:.0%}")
 
 

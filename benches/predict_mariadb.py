@@ -92,7 +92,7 @@ def main() -> None:
             machine = fitted(path)
             (work / f"{place}-mariadb-machine.toml").write_text(machine)
             found += list(pairs(path, machine, place, place, "commits on MariaDB"))
-    kept(found, "commits on MariaDB")
+    kept(found, "commits on MariaDB", 12)
     print(rows_of(found))
     if given.markdown:
         given.markdown.write_text(rows_of(found))
