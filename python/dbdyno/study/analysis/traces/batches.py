@@ -50,6 +50,8 @@ def numbered(group: Ints, started: Ints, line: Ints, batches_of: Callable[[int],
     """
     import numpy as np
 
+    if group.max() <= np.iinfo(np.uint16).max:  # which is sorted by its digits
+        group = group.astype(np.uint16, copy=False)
     found = np.empty(group.size, dtype=np.int32)
     order = np.argsort(group, kind="stable") if _in_order(started, line) else np.lexsort((line, started, group))
     ordered = group[order]

@@ -121,7 +121,8 @@ def cut(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
         chosen = f"select blk, elapsed_ns, started_ns, line from w where event = '{name}'"  # noqa: S608
     put = "create or replace temp table population as select"
     if unit == "batch":
-        with batched(traces, f"select *, 0 as grouped from ({chosen})", _batches) as rows_in_order:  # noqa: S608
+        query = f"select elapsed_ns, started_ns, line, 0::utinyint as grouped from ({chosen})"  # noqa: S608
+        with batched(traces, query, _batches) as rows_in_order:
             execute(f"{put} batch::uinteger as blk, elapsed_ns from {rows_in_order}")
     else:
         execute(f"{put} blk::uinteger as blk, elapsed_ns from ({chosen})")
@@ -225,9 +226,7 @@ def lines_of(traces: Traces, family: str, blocks: Blocks) -> dict[str, Line]:
     """Return the lines of a family by name."""
     is_batch = blocks.unit == "batch"
     with contextlib.ExitStack() as stack:
-        source = f"({_LINES[family]})"
-        if is_batch:
-            source = stack.enter_context(_in_batches(traces, source))
+        source = stack.enter_context(_in_batches(traces, family)) if is_batch else f"({_LINES[family]})"
         rows = _line_rows(traces, source, has_quantiles=family != "statement")
     found: dict[str, Line] = {}
     for row in rows:
@@ -246,17 +245,21 @@ def lines_of(traces: Traces, family: str, blocks: Blocks) -> dict[str, Line]:
 
 
 @contextlib.contextmanager
-def _in_batches(traces: Traces, source: str) -> Iterator[str]:
-    """Yield a relation with the rows of lines and their batch as `blk`."""
+def _in_batches(traces: Traces, family: str) -> Iterator[str]:
+    """Yield a relation with the rows of a family's lines and their batch as `blk`."""
+    source = f"({_LINES[family]})"
     traces.connection.execute(
         "create or replace temp table line_names as select name, row_number() over (order by name) - 1 as grouped"  # noqa: S608
         f" from (select distinct name from {source})"
     )
-    query = (
-        f"select grouped::integer as grouped, * exclude (blk, name, grouped) from {source} join line_names using (name)"  # noqa: S608
-    )
+    # Of an event both durations are the same, and there are more waits than anything else.
+    durations = ("time_ns", "time_ns as elapsed_ns") if family == "event" else ("time_ns, elapsed_ns", "elapsed_ns")
+    query = f"""
+        select l.grouped::integer as grouped, counts, started_ns, line, {durations[0]}
+        from {source} r join line_names l on l.name is not distinct from r.name
+        """  # noqa: S608
     with batched(traces, query, _batches) as rows:
-        shown = "name, batch as blk, * exclude (name, batch, grouped)"
+        shown = f"name, batch as blk, counts, time_ns, {durations[1]}"
         yield f"(select {shown} from {rows} join line_names using (grouped))"  # noqa: S608
 
 

@@ -37,7 +37,7 @@ union all
 select session, line, owner_code::integer, {_COMMIT}::utinyint from transactions join turn_owners on owner = '{COMMIT}'
 """  # noqa: S608
 _WAITS = f"""
-select w.session, w.line, w.file, w.started_ns, w.elapsed_ns, k.kind_code::usmallint as kind,
+select w.session, w.line, w.file, w.started_ns, w.elapsed_ns, k.kind_code::usmallint as kind_code,
        coalesce(w.event = '{FROM_CLIENT}', false) as ends,
        coalesce(w.think, false) or coalesce(w.class, '') = 'idle' as is_idle
 from waits w join turn_kinds k on k.event is not distinct from w.event and k.class is not distinct from w.class
@@ -54,20 +54,15 @@ def make_turns(traces: Traces) -> None:
     """Create a view `turns`: the waits between calls with their owner, and whether they are idle; needs `owned`."""
     connection = traces.connection
     connection.execute(_NAMES)
-    waits = _arrays(traces, _WAITS)
-    owners = owners_of(_arrays(traces, _OWNERS), waits)
-    connection.register("turn_arrays", {**waits, "owner": owners})
-    try:
-        connection.execute(
-            "create or replace temp table turn_rows as select session, file, line, started_ns, elapsed_ns,"
-            " kind as kind_code, owner as owner_code, is_idle from turn_arrays"
-        )
-    finally:
-        connection.unregister("turn_arrays")
+    waits = arrays(traces, _WAITS)
+    owners = owners_of(arrays(traces, _OWNERS), waits)
+    del waits["ends"]
+    connection.register("turn_rows", {**waits, "owner_code": owners})  # not copied: there are a million rows
     connection.execute(_VIEW)
 
 
-def _arrays(traces: Traces, query: str) -> dict[str, NDArray[Any]]:
+def arrays(traces: Traces, query: str) -> dict[str, NDArray[Any]]:
+    """Return the columns of a query without NULL as arrays."""
     import numpy as np
 
     return {name: np.asarray(one) for name, one in traces.connection.execute(query).fetchnumpy().items()}
@@ -75,7 +70,8 @@ def _arrays(traces: Traces, query: str) -> dict[str, NDArray[Any]]:
 
 def free_turns(traces: Traces) -> None:
     """Free what `make_turns` made, and so the views over it."""
-    traces.connection.execute("drop view if exists turns; drop table if exists turn_rows")
+    traces.connection.execute("drop view if exists turns")
+    traces.connection.unregister("turn_rows")
 
 
 def owners_of(owners: dict[str, NDArray[Any]], waits: dict[str, NDArray[Any]]) -> Ints:
