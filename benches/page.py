@@ -34,6 +34,7 @@ BENCHES = {
     "proxy": "The proxy",
     "rehearse": "Rehearsing a large load",
     "snapshot": "Snapshots",
+    "bounds": "What no report of snapshots can avoid",
     "top": "The live screen",
     "ui": "Pages in a browser",
     "fleet": "Many targets in one watch",
