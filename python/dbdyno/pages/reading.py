@@ -226,13 +226,15 @@ _name = functools.lru_cache(maxsize=4096, typed=True)(fmt.text)
 
 
 def _safe(value: Any) -> Any:
-    if isinstance(value, dict | Mapping):
-        # Most values of a large model are integers: they are copied without a function call.
-        return {_name(key): entry if type(entry) is int else _safe(entry) for key, entry in value.items()}
+    # Most values of a large model are numbers: of those, the type alone decides, and integers need no function call.
+    if type(value) is float:
+        return value if math.isfinite(value) else None
     if isinstance(value, str):
         return fmt.text(value)
+    if isinstance(value, list | tuple):
+        return [entry if type(entry) is int else _safe(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {_name(key): entry if type(entry) is int else _safe(entry) for key, entry in value.items()}
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, list | tuple):
-        return [_safe(entry) for entry in value]
     return value if value is None or isinstance(value, int) else fmt.text(value)
