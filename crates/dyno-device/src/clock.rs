@@ -158,6 +158,9 @@ impl Clock {
 
     /// Returns the wear of the device's flash; empty if it has none, or has been stopped.
     pub fn wear(&self) -> Vec<Wear> {
+        if self.shared.stopping.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
         let (answer, answered) = mpsc::channel();
         self.order(Order::Wear { arrived_ns: self.now_ns(), answer });
         answered.recv_timeout(WEAR_WAIT).unwrap_or_default()

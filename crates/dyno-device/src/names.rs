@@ -141,17 +141,15 @@ impl Shared {
             }
             let mut nodes = locked(&self.nodes);
             if let Some(old) = old {
-                if self.undoable.is_some() {
-                    nodes.displace(old);
-                } else {
-                    nodes.forget(old);
-                    if replaced.is_some_and(|found| found.nlink() == 1) {
-                        let free = locked(&self.extents).free(old, 0);
-                        self.forget_ranges(free);
-                    }
-                }
+                if self.undoable.is_some() { nodes.displace(old) } else { nodes.forget(old) }
             }
             nodes.place(number, to.0, to.1);
+            drop(nodes);
+            let is_last = replaced.is_some_and(|found| found.nlink() == 1);
+            if let Some(old) = old.filter(|_| is_last && self.undoable.is_none()) {
+                let free = locked(&self.extents).free(old, 0);
+                self.forget_ranges(free);
+            }
             Ok(())
         })
     }

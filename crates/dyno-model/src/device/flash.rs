@@ -332,20 +332,22 @@ impl Flash {
 impl Machine for Flash {
     fn event(&self, token: u64) {
         let mut state = self.state.borrow_mut();
-        let complete: Vec<Done> = if token >= TRIM {
-            self.trimmed(&mut state, token - TRIM).into_iter().collect()
+        let mut pages = Vec::new();
+        let complete = if token >= TRIM {
+            self.trimmed(&mut state, token - TRIM)
         } else if token >= DONE {
-            state.open.remove(token - DONE).map(|open| open.done).into_iter().collect()
+            state.open.remove(token - DONE).map(|open| open.done)
         } else if token >= LINK {
-            self.write_arrived(&mut state, token - LINK).into_iter().collect()
+            self.write_arrived(&mut state, token - LINK)
         } else if token >= REST {
             self.next(&mut state, (token - REST) as usize);
-            Vec::new()
+            None
         } else {
-            self.worked(&mut state, token as usize)
+            pages = self.worked(&mut state, token as usize);
+            None
         };
         drop(state);
-        complete.into_iter().for_each(Done::tell);
+        complete.into_iter().chain(pages).for_each(Done::tell);
     }
 }
 
