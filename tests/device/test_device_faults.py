@@ -124,6 +124,7 @@ def test_a_write_hole_damages_synced_pages_that_share_a_row_with_one_that_is_not
         folder, back = empty_folder(below), empty_folder(below, "back")
         rule = fault_rule("write-hole:members=4,stripe_kb=64")
         spec = {"device": "t", "folder": str(folder), "back": str(back), "faults": [rule], "cuts": True}
+        spec["names"] = "with-files"
         synced = [bytes([number]) * page for number in range(pages)]
         with mounted(spec) as mount, (folder / "a").open("wb", buffering=0) as file:  # type: ignore[arg-type]
             file.write(b"".join(synced))

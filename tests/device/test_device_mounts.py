@@ -124,7 +124,9 @@ def test_discards_take_time_free_pages_and_wear_is_said(tmp_path: Path):
         # Two pieces of a megabyte, one after the other on the link: 50 us, and 10 us for each.
         assert rows["discard"]["count"] == 1
         assert 500 <= rows["discard"]["p50_us"] < 750
-        assert (wear()["host_pages"], wear()["trimmed_pages"], wear()["write_amplification"]) == (1024, 512, 1.0)
+        # The kernel may divide a write within a page, which is then written twice.
+        assert 1024 <= wear()["host_pages"] <= 1040
+        assert (wear()["trimmed_pages"], wear()["write_amplification"]) == (512, 1.0)
         (folder / "a").unlink()
         until(lambda: wear()["trimmed_pages"] == 1024, 10)
         assert wear()["erases"] == wear()["erases_most"] == 0
