@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from dbdyno.base.errors import TargetError
 
@@ -53,8 +54,16 @@ def started(
     for line in process.stderr:
         said.append(line)
         if ready in line:
+            threading.Thread(target=_drain, args=(process.stderr,), daemon=True).start()
             return process, line
     raise AssertionError("".join(said))
+
+
+def _drain(stream: IO[str]) -> None:
+    """Read what a process writes: it logs every lease, and would stand still after minutes, when the pipe is full."""
+    with contextlib.suppress(ValueError):  # closed meanwhile
+        for _ in stream:
+            pass
 
 
 def fail() -> None:
