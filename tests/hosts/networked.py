@@ -96,10 +96,10 @@ class Lab:
         assert code in codes, said
         return said
 
-    def spread(self, plan: str, *words: str, cwd: Path, limit_s: float = 600) -> str:
+    def spread(self, plan: str, *words: str, cwd: Path, codes: tuple[int, ...] = (0, 1), limit_s: float = 600) -> str:
         """Run a plan on the workers."""
         assert self.cluster is not None
-        return self.run("run", plan, *words, "--scheduler", self.cluster.address, cwd=cwd, limit_s=limit_s)
+        return self.run("run", plan, *words, "--scheduler", self.cluster.address, cwd=cwd, codes=codes, limit_s=limit_s)
 
     def _shim(self) -> Path:
         shim = self.folder / "shim.so"
