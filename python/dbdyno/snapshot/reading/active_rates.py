@@ -73,15 +73,20 @@ def active_rates(one: Interval, *, hourly: bool = False) -> ActiveRates | None:
         [[at for at, _, _ in kept], [elapsed for _, elapsed, _ in kept], [slot for _, _, slot in kept]],
     )
     cursor = one.connection.execute(
-        f"""select slot, event_type, event, datname, usename, count(*) as seen
-        from (from {source} where {active_rows(one)}) join looked using (at_us) group by all"""
+        f"""select grouping(event, datname, usename) as by, slot, event_type, event, datname, usename, count(*) as seen
+        from (from {source} where {active_rows(one)}) join looked using (at_us)
+        group by grouping sets ((slot, event_type, event), (slot, datname), (slot, usename))"""
     )
     found = ActiveRates(len(looks))
-    for slot, kind, event, database, user, seen in cursor.fetchall():
+    # The bit of a column is set if a row is not grouped by it.
+    for by, slot, kind, event, database, user, seen in cursor.fetchall():
         value = seen / looks[slot]
-        found.add("class", wait_class(EVENT_ENGINES[engine], kind, event), slot, value)
-        found.add("database", database, slot, value)
-        found.add("user", user, slot, value)
+        if by == 0b011:
+            found.add("class", wait_class(EVENT_ENGINES[engine], kind, event), slot, value)
+        elif by == 0b101:
+            found.add("database", database, slot, value)
+        else:
+            found.add("user", user, slot, value)
     return found
 
 
