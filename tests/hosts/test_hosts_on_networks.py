@@ -209,13 +209,17 @@ def test_two_equal_arms_are_said_to_differ_in_one_of_twenty(
                 break
     models = [analysis_of(Run.open(at)) for at in groups_of(desk.run("runs"), BLOCKS_OF_A_VERDICT, desk.folder)]
     assert len(models) == pairs
-    spans = [difference_ms(model) for model in models]
+    # On a busy machine a block may have too few transactions for a median: such a pair has no figure, and no verdict.
+    told = [model for model in models if all(row["base_value"] for row in model["metrics"] if row["metric"] == "p50")]
+    assert len(told) >= pairs / 2
+    spans = [difference_ms(model) for model in told]
     excluded = sum(not low <= 0 <= high for _, low, high in spans)
     called = sum(model["verdict"]["decision"] in ("faster", "slower") for model in models)
     widths = sorted(high - low for _, low, high in spans)
     print(
-        f"\n{hosts} hosts, {delay_ms} ms, seed {seed}: of {pairs} A/A pairs of {BLOCKS_OF_A_VERDICT} blocks {excluded}"
-        f" have a 95 % interval without 0, {called} have a verdict; median width {widths[pairs // 2]:.2f} ms"
+        f"\n{hosts} hosts, {delay_ms} ms, seed {seed}: of {pairs} A/A pairs of {BLOCKS_OF_A_VERDICT} blocks"
+        f" {len(told)} have a figure, {excluded} a 95 % interval without 0, {called} a verdict; median width"
+        f" {widths[len(told) // 2]:.2f} ms"
     )
     assert called <= excluded <= 9  # of 60 at 5 %: more come once in a thousand times
 
@@ -298,14 +302,21 @@ def test_a_lasting_partition_leaves_nothing_altered_and_the_run_is_finished_late
 
 
 @pytest.mark.soak
-def test_a_cut_off_host_and_a_killed_runner_leave_no_session_and_nothing_altered(desk: Desk, tmp_path: Path) -> None:
+@pytest.mark.parametrize("altered", [False, True])
+def test_a_cut_off_host_and_a_killed_runner_leave_no_session_and_nothing_altered(
+    desk: Desk, tmp_path: Path, altered: bool
+) -> None:
+    """Without a setting the sessions of both arms are open, and the server sends nothing to those of the other one."""
     with lab(tmp_path, 2) as found, connected(found) as conn:
         conn.execute("create table counted (n int)")
         before = found.server.read_auto_conf()
         found.start_workers(2)
-        text = (LOAD % (found.server.dsn(), 4, "", 40)).replace("[workload]", "alter_system = true\n[workload]")
-        run = Begun(found, desk, plan_of(desk, text + 'settings = {bgwriter_delay = "123ms"}\n'))
-        run.wait_for(lambda: sessions_of(conn) > 0 and found.server.read_auto_conf() != before)
+        text = LOAD % (found.server.dsn(), 4, "", 40)
+        if altered:
+            text = text.replace("[workload]", "alter_system = true\n[workload]")
+            text += 'settings = {bgwriter_delay = "123ms"}\n'
+        run = Begun(found, desk, plan_of(desk, text))
+        run.wait_for(lambda: load_sessions(conn) > 0 and (found.server.read_auto_conf() != before) == altered)
         found.network.cut(2)
         run.process.kill()
         run.process.wait(20)
