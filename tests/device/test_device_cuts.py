@@ -336,7 +336,7 @@ RIGHT = (
 )
 
 
-WRONG = ("-off", "-flush", "-normal", "-full", "-0", "-2")
+WRONG = ("-off", "-flush", "-normal", "-full", "-0", "-2", "-hole")
 
 
 @LEFT_SOCKET

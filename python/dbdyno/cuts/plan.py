@@ -99,9 +99,6 @@ BUILT_IN = {
         for value in ("0", "2")
     },
     "mariadb-doublewrite-off": CutPlan("MariaDB, innodb_doublewrite OFF", "mariadb", {"innodb_doublewrite": "OFF"}),
-    "mariadb-write-hole": CutPlan(
-        "MariaDB with its defaults on a RAID-5 array with a write hole", "mariadb", fail=("write-hole",)
-    ),
     "mariadb-lying-flush": CutPlan("MariaDB with its defaults on a device that lies", "mariadb", fail=("lying-flush",)),
     **{
         f"evidence-{store}": CutPlan(f"dbdyno's own {words}", "evidence", {"store": store})
@@ -119,12 +116,6 @@ BUILT_IN = {
         "SQLite, WAL, synchronous NORMAL", "sqlite", {"journal_mode": "wal", "synchronous": "normal"}
     ),
     "sqlite-off": CutPlan("SQLite, rollback journal, synchronous OFF", "sqlite", {"synchronous": "off"}),
-    "sqlite-write-hole": CutPlan(
-        "SQLite, synchronous EXTRA, on a RAID-5 array with a write hole",
-        "sqlite",
-        {"synchronous": "extra"},
-        fail=("write-hole",),
-    ),
     "sqlite-lying-flush": CutPlan(
         "SQLite, synchronous EXTRA, on a device that lies", "sqlite", {"synchronous": "extra"}, fail=("lying-flush",)
     ),
