@@ -32,7 +32,9 @@ fn alone(members: u64, request: Request) -> (u64, Vec<u64>) {
     let simulation = Simulation::new(1);
     let array = array(&simulation, members);
     let (sim, device) = (simulation.sim().clone(), Rc::clone(&array));
-    simulation.spawn("job", async move { drop(start(&sim, &*device, request).await) });
+    simulation.spawn("job", async move {
+        start(&sim, &*device, request).await;
+    });
     simulation.run().unwrap();
     (simulation.now_ns(), array.reports().iter().map(|report| report.departures).collect())
 }
