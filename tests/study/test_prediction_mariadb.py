@@ -16,6 +16,7 @@ from dbdyno.base.errors import ModelError
 from dbdyno.cli.main import cli
 from dbdyno.evidence import find_run
 from dbdyno.model.machine import parsed
+from dbdyno.model.postgres import simulate
 from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.prediction.compare import Calibrated, predict
 from dbdyno.study.prediction.fit import Machine, calibrate
@@ -111,6 +112,11 @@ def test_what_cannot_be_calibrated_is_refused(runs: Path):
         machine_of(runs, "eight")
     with pytest.raises(ModelError, match="without a binary log"):
         machine_of(runs, "binary")
+
+
+def test_the_device_of_two_logs_is_as_busy_as_its_flushes_make_it(machine: Machine):
+    found = simulate(machine.toml(), sessions=1, replications=1, transactions=1_000)
+    assert found.device == pytest.approx(found.throughput_per_s * found.device_ns / 1e9, rel=0.02)
 
 
 def test_an_arm_that_waits_for_no_sync_has_the_device_of_the_probe(runs: Path):

@@ -38,7 +38,7 @@ class Simulated:
         server_cpu_ns: CPU time of the server's processes for a transaction.
         client_cpu_ns: CPU time of the client for a transaction.
         cores: Busy share of the cores.
-        device: Busy share of the log's device.
+        device: Busy share of the log's device; where it can do several syncs at the same time, of one.
         device_ns: Mean time of a flush at the device; 0 without one.
         commits_per_flush: Commits that share a flush; 0 without one.
         sync_ns: Mean time of a wait for the sync of the log, by the process that flushes; 0 without one.
@@ -121,7 +121,7 @@ def _together(outcomes: Sequence[PostgresOutcome]) -> Simulated:
         server_cpu_ns=sum(one["server_cpu_ns"] for one in outcomes) / done,
         client_cpu_ns=sum(one["client_cpu_ns"] for one in outcomes) / done,
         cores=sum(own[0]["utilisation"] for own in stations) / len(stations),
-        device=sum(own[1]["utilisation"] for own in stations) / len(stations),
+        device=min(sum(own[1]["utilisation"] * own[1]["servers"] for own in stations) / len(stations), 1.0),
         device_ns=sum(own[1]["sojourn_ns"] * own[1]["completions"] for own in stations) / served if served else 0.0,
         commits_per_flush=sum(one["commits"] for one in outcomes) / flushes if flushes else 0.0,
         sync_ns=sum(wait["elapsed_ns"] for wait in syncs) / max(sum(wait["count"] for wait in syncs), 1),

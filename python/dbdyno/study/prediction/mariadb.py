@@ -176,7 +176,8 @@ def device_of_commits(seen: Observed, flush_us: float, default_bytes: float) -> 
         )
     round_trip_us = float(np.median(seen.calls["elapsed_ns"][begins])) / 1e3
     times_us = seen.calls["elapsed_ns"][commits] / 1e3 - round_trip_us - flush_us
-    sync_us = max(float(times_us.mean()), 0.0)
+    beyond_ns = seen.calls["elapsed_ns"][commits].mean() - seen.calls["elapsed_ns"][begins].mean()
+    sync_us = max(float(beyond_ns) / 1e3 - flush_us, 0.0)
     kb = _log_kb(seen, commits, log_bytes(seen, default_bytes))
     added = _per_kb(kb, times_us)
     times_us = np.maximum(times_us - added.value * kb, 1.0)
