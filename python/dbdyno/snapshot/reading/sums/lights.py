@@ -7,14 +7,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast, overload
+from pathlib import Path
+from typing import Any, Protocol, cast, overload
 from weakref import ReferenceType, ref
 
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.records import SnapshotManifest
-
-if TYPE_CHECKING:
-    from dbdyno.snapshot.reading.sums.index import Index
 
 TEXTS_MOST = 256
 """Number of parsed texts that are cached: the facts and costs of most snapshots of a server are equal."""
@@ -22,15 +20,29 @@ _CLOCK = re.compile(r'^\{"clock": (\{[^{}]*\})(?:, |(?=\}))')
 """The clock of a snapshot at the beginning of its facts, whose keys are sorted: it alone differs every time."""
 
 
+class Rows(Protocol):
+    """What snapshots need of their index."""
+
+    @property
+    def folder(self) -> Path:
+        """Return the store's folder."""
+
+    def row(self, number: int) -> tuple[Any, ...]:
+        """Return what is known of a snapshot."""
+
+    def noted(self, note: str) -> set[int]:
+        """Return the numbers of the snapshots with a note."""
+
+
 class Light(Snapshot):
     """A snapshot from the index, whose manifest is read when more of it is needed; small, because there are many."""
 
     __slots__ = ("_holder", "_index", "_number")
     _number: int
-    _index: Index
+    _index: Rows
     _holder: ReferenceType[Store]
 
-    def __init__(self, number: int, index: Index, holder: Store) -> None:
+    def __init__(self, number: int, index: Rows, holder: Store) -> None:
         object.__setattr__(self, "store", holder.folder)
         object.__setattr__(self, "_number", number)
         object.__setattr__(self, "_index", index)
@@ -100,7 +112,7 @@ class Light(Snapshot):
 class Lights(Sequence[Light]):
     """Snapshots of an index by number, each of which is made when it is asked for."""
 
-    def __init__(self, numbers: Sequence[int], index: Index, holder: Store, targets: Iterable[str]) -> None:
+    def __init__(self, numbers: Sequence[int], index: Rows, holder: Store, targets: Iterable[str]) -> None:
         self.numbers = numbers
         self.targets = sorted(targets)
         self._index = index

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
+    Ints = NDArray[np.integer[Any]]
 
 HARD, COMMIT = "hard parses", "commits"
 FROM_CLIENT = "SQL*Net message from client"
@@ -92,7 +92,7 @@ def owners_of(owners: dict[str, NDArray[Any]], waits: dict[str, NDArray[Any]]) -
     begins[1:] = ends[:-1] | (session[1:] != session[:-1])
     turn = np.cumsum(begins, dtype=np.int32) - 1
     starts = np.flatnonzero(begins)
-    owner = np.full(starts.size, _NOTHING, dtype=np.int32)
+    owner: Ints = np.full(starts.size, _NOTHING, dtype=np.int32)
     is_owner = order < many
     mine, turns = order[is_owner], turn[is_owner]
     for rank in (_COMMIT, _HARD, _CALL):
