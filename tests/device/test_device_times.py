@@ -52,9 +52,9 @@ def times(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_a_device_keeps_its_times_to_the_nanosecond(name: str):
+def test_a_device_keeps_its_times_to_the_nanosecond(name: str) -> None:
     assert times(name) == KEPT[name]
 
 
-def test_every_device_is_kept():
+def test_every_device_is_kept() -> None:
     assert list(KEPT) == [name for name, _ in _core.device_texts()]
