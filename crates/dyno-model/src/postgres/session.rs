@@ -53,7 +53,7 @@ pub(super) struct Shared {
     pub sim: Sim,
     pub parameters: PostgresParameters,
     pub wal: Wal,
-    /// MariaDB's binary log.
+    /// `MariaDB`'s binary log.
     pub binlog: Option<Wal>,
     pub rows: Rows,
     pub scripts: Vec<(u64, Vec<Prepared>)>,

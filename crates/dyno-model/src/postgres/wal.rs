@@ -7,7 +7,7 @@
 //! Who is woken then differs. `PostgreSQL` wakes all that sleep, and they look again. `InnoDB` wakes those whose records
 //! are flushed, and one more, which flushes next (`group_commit_lock`).
 //!
-//! MariaDB's binary log is the same loop: who is first in its queue writes the events of all that queue, syncs every
+//! `MariaDB`'s binary log is the same loop: who is first in its queue writes the events of all that queue, syncs every
 //! so many groups, and wakes them (`MYSQL_BIN_LOG::trx_group_commit_leader`). The three stages (write, sync, commit in
 //! order) are one here, because a leader holds the lock of the first until the second is done.
 
@@ -168,7 +168,7 @@ impl Wal {
         let bytes = pages.max(1) * inner.page_bytes;
         process.run(whole_ns(inner.flush_ns + bytes as f64 * inner.byte_ns)).await;
         let number = inner.counts.get().flushes + 1;
-        if inner.sync_every > 0 && number % inner.sync_every == 0 {
+        if inner.sync_every > 0 && number.is_multiple_of(inner.sync_every) {
             let begin_ns = process.leave();
             start(&inner.sim, &*inner.device, Request::write(from * inner.page_bytes, bytes)).await;
             process.back(Wait::WalSync, begin_ns).await;
