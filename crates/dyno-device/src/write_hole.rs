@@ -212,7 +212,7 @@ mod tests {
             let found = std::fs::read(&file).unwrap_or_else(|error| panic!("{error}"));
             for (_, own) in damaged.unwrap_or_else(|error| panic!("{error}")) {
                 let at = own as usize * page;
-                let versions = 200 ^ former[0];
+                let versions = 0xc8 ^ former[0];
                 let wanted = if own == 0 { former[0] } else { former[at] ^ versions };
                 assert_eq!(found[at..at + page], vec![wanted; page], "page {own}");
                 after[at..at + page].fill(wanted);
