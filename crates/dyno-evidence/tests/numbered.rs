@@ -16,7 +16,9 @@ fn files_are_listed_by_number_and_added_up_by_block() {
     let folder = folder("listed");
     for (name, text) in [("000012", Some("abc")), ("000007", Some("ab")), ("13", None), ("²", Some("no"))] {
         fs::create_dir_all(folder.join(name)).unwrap();
-        text.map(|text| fs::write(folder.join(name).join("m"), text).unwrap());
+        if let Some(text) = text {
+            fs::write(folder.join(name).join("m"), text).unwrap();
+        }
     }
     fs::write(folder.join("99"), "no folder").unwrap();
     let found = numbered_files(&folder, "m").unwrap();
