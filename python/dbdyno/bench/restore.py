@@ -55,4 +55,4 @@ def open_unrestored(target: str) -> AbstractContextManager[UnrestoredServer]:
             next_step="name a server of PostgreSQL or MariaDB with --target",
         )
     home = importlib.import_module(_HOMES[kind.name])
-    return cast("AbstractContextManager[UnrestoredServer]", home.opened(target))
+    return cast("AbstractContextManager[UnrestoredServer]", home.open_server(target))
