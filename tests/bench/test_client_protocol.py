@@ -212,7 +212,7 @@ def test_a_daemon_that_a_client_started_ends_with_it_too(way: str, tmp_path: Pat
         "child = subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
         f"open({str(tmp_path / 'child')!r}, 'w').write(str(child.pid))\n"
         "hello = stream.Record(stream.HELLO, statement=stream.VERSION, started_ns=time.monotonic_ns(), text='p')\n"
-        "sys.stdout.buffer.write(stream.packed(hello))\nsys.stdout.buffer.flush()\nsys.stdin.read()\n"
+        "sys.stdout.buffer.write(stream.pack(hello))\nsys.stdout.buffer.flush()\nsys.stdin.read()\n"
     )
     arm = ClientArm(job(), [sys.executable, str(script)], {}, "parent")
     arm.start()
@@ -243,7 +243,7 @@ def test_a_client_that_ignores_everything_ends_with_a_killed_dbdyno(tmp_path: Pa
         f"open({str(tmp_path / 'pids')!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}')\n"
         "from dbdyno.bench.clients import stream\n"
         "hello = stream.Record(stream.HELLO, statement=stream.VERSION, started_ns=time.monotonic_ns(), text='deaf')\n"
-        "sys.stdout.buffer.write(stream.packed(hello))\nsys.stdout.buffer.flush()\n"
+        "sys.stdout.buffer.write(stream.pack(hello))\nsys.stdout.buffer.flush()\n"
         "time.sleep(60)\n"
     )
     owner = tmp_path / "owner.py"
