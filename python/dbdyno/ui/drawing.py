@@ -93,7 +93,7 @@ DRAWER = Drawer()
 
 
 def draw_figure(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return a figure for a page, as `figures.drawn` does, from a cache of recent figures."""
+    """Return a figure for a page, as `figures.draw_figure` does, from a cache of recent figures."""
     request = ("drawn", kind, data, clock.ZONE.get())
     name = hashlib.blake2b(pickle.dumps(request), digest_size=16).hexdigest()
     return _FIGURES.get(name, None, functools.partial(DRAWER.ask, *request))

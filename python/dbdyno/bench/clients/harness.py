@@ -89,7 +89,7 @@ class CannotGoOnError(Exception):
 Open = Callable[[Job], Session]
 Code = Callable[[BaseException], str]
 Words = Callable[[BaseException], str]
-"""Function that returns an error's message with identifying fields, as `stream.said` expects it."""
+"""Function that returns an error's message with identifying fields, as `stream.text_of` expects it."""
 Prepare = Callable[[list[Any]], list[Any]]
 
 

@@ -9,7 +9,7 @@ from dbdyno.report.figures.scatter import Model, axis, number_label, scale
 
 
 def draw(model: Model, x: str, y: str, look: theme.Look = theme.WIDE) -> Any:
-    """Return the chart of a model made by `dbdyno.stats.plots.scaling`."""
+    """Return the chart of a model made by `dbdyno.stats.plots.scaling_points`."""
     import altair as alt
 
     points = [{"x": a, "y": b} for a, b in model["points"]]

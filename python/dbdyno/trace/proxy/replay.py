@@ -1,6 +1,6 @@
 """Replay of a proxy's capture: `run_replay` runs it, `sentences` describes the result.
 
-with replaying(Path("runs/now"), connection, Wanted(speed=1.0), KeyPlan()) as it:
+with run_replay(Path("runs/now"), connection, Wanted(speed=1.0), KeyPlan()) as it:
     ...
 it.report["rows_differ"]
 
