@@ -4,7 +4,7 @@
     U+202E (right to left)  ->  \\u202e
 
 Done in one place for all commands: `install` replaces stdout and stderr by a stream that writes only escaped text. Our
-own colours and screens are written to `unwrapped(stream)`, by code that has already escaped the foreign text; so are
+own colours and screens are written to `unwrap(stream)`, by code that has already escaped the foreign text; so are
 data (CSV, JSON) for a file or a pipe, which are written unchanged.
 """
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.leftovers import Finding, Source
 
 _HOMES = {"postgres": "dbdyno.bench.postgres.restore", "mariadb": "dbdyno.bench.mariadb.restore"}
-"""Module of each kind whose server settings runs alter; it defines `opened(target)`."""
+"""Module of each kind whose server settings runs alter; it defines `open_server(target)`."""
 
 
 class UnrestoredServer(Protocol):

@@ -1,7 +1,7 @@
 """Encryption of a capture's messages with the user's key, so that no client's value is on a disk.
 
     key = read_key(Path("capture.key"))     # openssl rand -base64 32 > capture.key; chmod 600 capture.key
-    with encrypting(aside, key):            # what is written into aside/wire/ stays in memory until it is encrypted
+    with encrypt_parts(aside, key):            # what is written into aside/wire/ stays in memory until it is encrypted
         ...
     with messages_of(run, key_file) as folder:   # a folder in memory whose wire/ can be read
         ...

@@ -1,8 +1,9 @@
 """Objects named in a statement, as keys of the catalog: with their schema unless it is public, and in their case.
 
->>> named('select "Total"(o.amount) from app.orders o join lines on true', {"app.orders": 1, "lines": 2, "Total": 3})
+>>> sql = 'select "Total"(o.amount) from app.orders o join lines on true'
+>>> named_objects(sql, {"app.orders": 1, "lines": 2, "Total": 3})
 ['Total', 'app.orders', 'lines']
->>> named("select * from orders", {"app.orders": 1, "other.orders": 2}, ("app", "public"))
+>>> named_objects("select * from orders", {"app.orders": 1, "other.orders": 2}, ("app", "public"))
 ['app.orders']
 """
 

@@ -1,10 +1,10 @@
 """Determined parts of an answer: the order, the rows among equals that a LIMIT cuts, or nothing at all.
 
->>> determined("select id, name from t order by name, id limit 3", ("id", "name"))
+>>> determined_parts("select id, name from t order by name, id limit 3", ("id", "name"))
 Determined(keys=(1, 0), cuts_begin=False, cuts_end=True, keys_only=False)
->>> undetermined("select * from t limit 10")
+>>> undetermined_reason("select * from t limit 10")
 'LIMIT without ORDER BY'
->>> undetermined("select array_agg(id) from t")
+>>> undetermined_reason("select array_agg(id) from t")
 'array_agg without ORDER BY'
 """
 

@@ -1,6 +1,6 @@
 """Texts, plans and server messages without the values of a load.
 
->>> hidden("select * from people where email = 'a@b.org' and id in (7, 8) and name = $1")
+>>> hide_literals("select * from people where email = 'a@b.org' and id in (7, 8) and name = $1")
 "select * from people where email = '?' and id in (?, ?) and name = $1"
 >>> hidden_message("P0001", "customer Miller is blocked", is_raised=True)
 'RaiseException'

@@ -1,6 +1,6 @@
 """Statements as sqlglot trees, with parameters that sqlglot cannot read (`$1`) as named placeholders.
 
->>> [number_of(one) for one in parameters(parsed("select * from t where id = $1 limit $2"))]
+>>> sorted(number_of(one) for one in parameters(parse_sql("select * from t where id = $1 limit $2")))
 [1, 2]
 """
 

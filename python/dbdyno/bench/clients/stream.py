@@ -59,7 +59,7 @@ def text_of(message: str, **fields: str | None) -> str:
 
     The fields are separated by zero bytes, each with PostgreSQL's letter for it.
 
-    >>> said("no such table", R="parserOpenTable", n=None)
+    >>> text_of("no such table", R="parserOpenTable", n=None)
     'no such table\\x00RparserOpenTable'
     """
     return "\0".join([message, *(f"{letter}{value}" for letter, value in fields.items() if value)])

@@ -105,9 +105,9 @@ def through_port(parameters: Mapping[str, str], port: int, named_host: bool) -> 
     With `named_host` the server's name is kept, against which libpq checks the certificate, and `hostaddr` says where
     to connect.
 
-    >>> through({"host": "db", "port": "5432"}, 4711, True)
+    >>> through_port({"host": "db", "port": "5432"}, 4711, True)
     {'host': 'db', 'port': '4711', 'hostaddr': '127.0.0.1'}
-    >>> through({"host": "db", "port": "5432"}, 4711, False)
+    >>> through_port({"host": "db", "port": "5432"}, 4711, False)
     {'host': '127.0.0.1', 'port': '4711'}
     """
     own = {name: value for name, value in parameters.items() if name != "hostaddr"}

@@ -1,6 +1,6 @@
 """Activity of a server during a replay: waits of active sessions, WAL, temporary files and checkpoints.
 
-    with watched(target) as watch:
+    with watch_server(target) as watch:
         while ...: watch.look()
     watch.report["wal_bytes"]
 

@@ -74,7 +74,7 @@ def session_options(server: Postgres) -> str:
 def _escape(value: str) -> str:
     """Return a value for connection options, with blanks and backslashes escaped.
 
-    >>> _escaped('"$user", public')
+    >>> _escape('"$user", public')
     '"$user",\\\\ public'
     """
     return "".join(f"\\{sign}" if sign.isspace() or sign == "\\" else sign for sign in value)

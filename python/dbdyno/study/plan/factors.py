@@ -148,7 +148,7 @@ def at_once(factor: str, text: str) -> list[Level]:
 def doubling_numbers(most: int) -> str:
     """Return 1, 2, 4 and so on up to `most`, as `--set` writes it.
 
-    >>> doubling(6)
+    >>> doubling_numbers(6)
     '1,2,4,6'
     """
     levels = [1]

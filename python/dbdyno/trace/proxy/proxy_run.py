@@ -1,6 +1,6 @@
 """A proxy from begin to end: a run folder that every command on traces can read.
 
-    with proxying(ProxyOptions("127.0.0.1:6543", server_of("db:5432")), Path("runs/now")) as it:
+    with run_proxy(ProxyOptions("127.0.0.1:6543", server_of("db:5432")), Path("runs/now")) as it:
         ...                      # clients connect to it.address
     it.report["calls"]             # what was seen
 

@@ -93,9 +93,9 @@ def _matching_key(row: _Statement) -> str:
 def fold_text(text: str) -> str:
     """Return a text without what differs between executions of one statement.
 
-    >>> folded("select a from t where b in (1, 2, 3) /* id='7' */")
+    >>> fold_text("select a from t where b in (1, 2, 3) /* id='7' */")
     'SELECT A FROM T WHERE B IN (:n)'
-    >>> folded('select a from t where b in (:"SYS_B_0")')
+    >>> fold_text('select a from t where b in (:"SYS_B_0")')
     'SELECT A FROM T WHERE B IN (:n)'
     """
     parts, last = [], 0

@@ -2,9 +2,9 @@
 
 >>> from dbdyno.study.analysis.why.server_counters import Counted
 >>> slow, fast = (Counted({"rows_read": rows}, {}, {}, 100) for rows in (20.0, 20.1))
->>> compared(Pair("b", "a", (slow, fast))).words
+>>> compare_work(Pair("b", "a", (slow, fast))).words
 ', for the same work'
->>> compared(Pair("b", "a", None)).words
+>>> compare_work(Pair("b", "a", None)).words
 '; work was not counted'
 """
 
