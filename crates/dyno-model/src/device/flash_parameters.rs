@@ -60,7 +60,7 @@ parameters! {
         /// rate of a bus
         channel_mb_s: f64 = 1_600.0, from "ONFI 4.2: 1,600 MT/s over 8 bits";
         /// pages of a die that are read or programmed at once
-        planes: u64 = 1, from "chosen: planes told as dies", in 1.0..=64.0;
+        planes: u64 = 1, from "chosen: planes counted as dies", in 1.0..=64.0;
         /// share of the mapping that the controller has in memory; for the rest a page of it is read first
         mapping_cache_ratio: f64 = 1.0, from "chosen: memory for the whole mapping";
         /// pages that may be read before a program, copy or erase goes on, and before a waiting write begins; 0: nothing
