@@ -34,6 +34,8 @@ def command(folder: Path, faults: bool, wear: bool, form: str | None, output: Pa
             {**row, "write_amplification": round(row["programmed_pages"] / max(row["host_pages"], 1), 3)}
             for row in state["wear"]
         ]
+        if not rows:
+            click.echo(f"{state['device']} has no flash, so nothing of it wears", err=True)
         show_rows(rows, form, output, title=f"{folder} on {state['device']}: wear of flash")
         return
     kinds = {"read": state["read"], "write": state["write"], "flush": state["flush"]}
