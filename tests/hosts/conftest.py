@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 from cluster import Cluster, cluster
+from psycopg.conninfo import make_conninfo
 
 from command_line import dbdyno
 from dbdyno.base.errors import Error
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.hosts.workers import load_distributed
+from mariadb_server import MariaServer, missing
 from skipped import skip_for
 
 PLAN = """\
@@ -80,3 +83,25 @@ def needs_distributed() -> None:
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster(tmp_path_factory.mktemp("workers"), 2) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedPostgres]:
+    """A running PostgreSQL."""
+    with EmbeddedPostgres() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def dsn(server: EmbeddedPostgres) -> str:
+    """Its connection string over TCP."""
+    return make_conninfo("", **server.tcp_conninfo())
+
+
+@pytest.fixture(scope="module")
+def maria() -> Iterator[MariaServer]:
+    """A running MariaDB; skipped, with the command that installs it, where it is missing."""
+    if reason := missing():
+        pytest.skip(reason)
+    with MariaServer() as running:
+        yield running

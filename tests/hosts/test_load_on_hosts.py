@@ -44,17 +44,6 @@ name = "b"
 """
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def dsn(server: EmbeddedPostgres) -> str:
-    return make_conninfo("", **server.tcp_conninfo())
-
-
 def written(desk: Desk, dsn: str, *, sessions: int = 5, blocks: int = 2, load: str = "") -> str:
     (desk.folder / "l.toml").write_text(LOAD % (dsn, sessions, load, blocks))
     return "l.toml"

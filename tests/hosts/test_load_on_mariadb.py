@@ -12,15 +12,12 @@ from networked import rows_of
 from test_load_on_hosts import LOAD, Begun, block_records
 
 from conftest import Desk
-from mariadb_server import MariaServer, missing
+from mariadb_server import MariaServer
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[MariaServer]:
-    if reason := missing():
-        pytest.skip(reason)
-    with MariaServer() as running:
-        yield running
+def server(maria: MariaServer) -> MariaServer:
+    return maria
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 from cluster import Cluster, cluster
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 from test_load_on_hosts import Begun
 
 from conftest import Desk
@@ -23,29 +23,9 @@ from dbdyno.bench.engine import remaining_sessions
 from dbdyno.bench.engine.remaining_sessions import RemainingSessions
 from dbdyno.bench.mariadb.remaining_sessions import MariaDBSessions
 from dbdyno.bench.mariadb.server import MariaDB
-from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.remaining_sessions import KEEPALIVES, PostgresSessions
 from dbdyno.bench.postgres.server import Postgres
-from mariadb_server import MariaServer, missing
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedPostgres]:
-    with EmbeddedPostgres() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def dsn(server: EmbeddedPostgres) -> str:
-    return make_conninfo("", **server.tcp_conninfo())
-
-
-@pytest.fixture(scope="module")
-def maria() -> Iterator[MariaServer]:
-    if reason := missing():
-        pytest.skip(reason)
-    with MariaServer() as running:
-        yield running
+from mariadb_server import MariaServer
 
 
 @pytest.fixture(autouse=True)

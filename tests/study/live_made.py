@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
 from dbdyno.study.plan.file import parse_plan
+from dbdyno.study.plan.plan import Plan
 
 CALLS = (
     "arm varchar, block uinteger, slice uinteger, session usmallint, kind varchar, statement varchar,"
@@ -66,10 +67,10 @@ class Truth:
     fidelity: str = "exact"
 
 
-def live_run(folder: Path, truth: Truth, *, seed: int = 1, blocks: int = 6, transactions: int = 150) -> Run:
-    """A run whose arm `one` is what such a server does for one session; the same seed makes the same run."""
-    random_ = random.Random(seed)
-    plan = parse_plan(PLAN.format(rows=truth.rows), folder / "plan.toml")
+def manifest_of(
+    bench: str, target: str, facts: dict[str, object], plan: Plan, size: tuple[int, int]
+) -> tuple[list[dict], dict]:
+    """The arms of a made run and its manifest; `size` is its seed and its number of blocks."""
     about = [
         {
             "name": arm.name,
@@ -77,36 +78,39 @@ def live_run(folder: Path, truth: Truth, *, seed: int = 1, blocks: int = 6, tran
             "sessions": plan.sessions_of(arm),
             "rate_per_s": None,
             "protocol": "prepared",
-            "target": "host=here",
-            "changes": dict(arm.settings),
+            "target": target,
+            "changes": {**arm.settings, **(arm.server.settings if arm.server else {})},
             "how": {},
             "was": {},
             "against": None,
         }
         for arm in plan.arms
     ]
-    manifest = {
+    return about, {
         "title": "made",
         "question": "",
-        "bench": "postgres",
+        "bench": bench,
         "kind": "experiment",
         "reads": {"evidence": "operations", "virtual": False, "parts": []},
         "plan": plan.to_dict(),
         "arms": about,
-        "targets": {
-            "host=here": {
-                "version_num": 150018,
-                "host_cpus": 4,
-                "settings": [{"name": "wal_writer_delay", "value": "100ms"}],
-            }
-        },
-        "switch": "slices",
+        "targets": {target: facts},
+        "switch": "turns",
         "switch_reason": "",
         "notes": [],
         "slice_ns": 10**9,
-        "seed": seed,
-        "blocks_planned": blocks,
+        "seed": size[0],
+        "blocks_planned": size[1],
     }
+
+
+def live_run(folder: Path, truth: Truth, *, seed: int = 1, blocks: int = 6, transactions: int = 150) -> Run:
+    """A run whose arm `one` is what such a server does for one session; the same seed makes the same run."""
+    random_ = random.Random(seed)
+    plan = parse_plan(PLAN.format(rows=truth.rows), folder / "plan.toml")
+    facts = {"version_num": 150018, "host_cpus": 4, "settings": [{"name": "wal_writer_delay", "value": "100ms"}]}
+    about, manifest = manifest_of("postgres", "host=here", facts, plan, (seed, blocks))
+    manifest["switch"] = "slices"
     run = new_run(folder, "made", manifest, name="made")
     for block in range(blocks):
         _block(run, random_, truth, block, transactions, about)

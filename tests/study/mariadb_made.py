@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
-from live_made import CALLS, METRICS, _rest, _write
+from live_made import CALLS, METRICS, _rest, _write, manifest_of
 
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
 from dbdyno.study.plan.file import parse_plan
@@ -48,43 +48,12 @@ def mariadb_run(folder: Path, truth: Truth, *, seed: int = 1, blocks: int = 6, t
     """A run whose arms of one session are what such a server does; the same seed makes the same run."""
     dice = random.Random(seed)
     plan = parse_plan(plan_text(), folder / "plan.toml")
-    about = [
-        {
-            "name": arm.name,
-            "description": "",
-            "sessions": plan.sessions_of(arm),
-            "rate_per_s": None,
-            "protocol": "prepared",
-            "target": "mariadb here",
-            "changes": {**arm.settings, **(arm.server.settings if arm.server else {})},
-            "how": {},
-            "was": {},
-            "against": None,
-        }
-        for arm in plan.arms
-    ]
-    manifest = {
-        "title": "made",
-        "question": "",
-        "bench": "mariadb",
-        "kind": "experiment",
-        "reads": {"evidence": "operations", "virtual": False, "parts": []},
-        "plan": plan.to_dict(),
-        "arms": about,
-        "targets": {
-            "mariadb here": {
-                "version": "MariaDB 10.11.19-MariaDB",
-                "host_cpus": 4,
-                "settings": [{"name": "innodb_buffer_pool_size", "value": "256M"}],
-            }
-        },
-        "switch": "turns",
-        "switch_reason": "",
-        "notes": [],
-        "slice_ns": 10**9,
-        "seed": seed,
-        "blocks_planned": blocks,
+    facts = {
+        "version": "MariaDB 10.11.19-MariaDB",
+        "host_cpus": 4,
+        "settings": [{"name": "innodb_buffer_pool_size", "value": "256M"}],
     }
+    about, manifest = manifest_of("mariadb", "mariadb here", facts, plan, (seed, blocks))
     run = new_run(folder, "made", manifest, name="made")
     for block in range(blocks):
         _block(run, dice, truth, block, transactions, about)
