@@ -8,7 +8,8 @@
 //!
 //! The simulation and its devices are those of `dyno-model`, unchanged. Its clock never passes the wall clock by more
 //! than half the floor: what the way through the kernel costs a request in both directions is taken off by letting
-//! requests arrive half a floor earlier and replies leave half a floor earlier. A request that the device completes
+//! requests arrive half a floor earlier and replies leave half a floor earlier. The reply to a program that waits alone
+//! leaves earlier still, by the time that an idle processor takes to start it. A request that the device completes
 //! faster than that is late by the difference; lateness is recorded for each.
 //!
 //! A flush is complete when every write that arrived before it is.
@@ -18,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread::{JoinHandle, Thread};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use dyno_model::device::{Device, Done, Kind, Observer, Request, Wear};
@@ -41,6 +42,7 @@ enum Order {
     Flush { arrived_ns: u64, reply: Reply },
     Discard { arrived_ns: u64, ranges: Vec<Range>, reply: Reply },
     Wear { arrived_ns: u64, answer: mpsc::Sender<Vec<Wear>> },
+    Pause { arrived_ns: u64, pause_ns: u64, reply: Reply },
 }
 
 /// Offset and length on the device [bytes].
@@ -52,7 +54,8 @@ impl Order {
             Self::Io { arrived_ns, .. }
             | Self::Flush { arrived_ns, .. }
             | Self::Discard { arrived_ns, .. }
-            | Self::Wear { arrived_ns, .. } => *arrived_ns,
+            | Self::Wear { arrived_ns, .. }
+            | Self::Pause { arrived_ns, .. } => *arrived_ns,
         }
     }
 }
@@ -77,6 +80,7 @@ struct Shared {
     inbox: Mutex<Vec<Order>>,
     stopping: AtomicBool,
     half_floor_ns: AtomicU64,
+    wake_ns: AtomicU64,
     timing: Mutex<Timing>,
 }
 
@@ -86,44 +90,81 @@ impl Shared {
     }
 }
 
+/// Function that ends the rest of the thread that drives a device.
+pub type Wake = Box<dyn Fn() + Send + Sync>;
+
 /// A modelled device in wall-clock time; see the [module](self).
 pub struct Clock {
     shared: Arc<Shared>,
-    thread: Thread,
+    wake: Wake,
     join: Mutex<Option<JoinHandle<()>>>,
     capacity_bytes: u64,
 }
 
-impl Clock {
-    /// Builds the device and starts its thread.
-    ///
-    /// # Errors
-    /// The description is invalid, or there is no thread.
-    pub fn start(model: Model) -> Result<Self, DeviceError> {
+/// A device that has yet to be built, in the thread that will drive it: simulations stay in the thread that made them.
+pub struct Driver {
+    shared: Arc<Shared>,
+    model: Model,
+}
+
+impl Driver {
+    fn new(model: Model) -> Self {
         let shared = Arc::new(Shared {
             begin: Instant::now(),
             inbox: Mutex::default(),
             stopping: AtomicBool::new(false),
             half_floor_ns: AtomicU64::new(0),
+            wake_ns: AtomicU64::new(0),
             timing: Mutex::default(),
         });
+        Self { shared, model }
+    }
+
+    /// Builds the device in this thread.
+    ///
+    /// # Errors
+    /// The description is invalid.
+    pub fn build(self) -> Result<Engine, DeviceError> {
+        // Else the system rounds times of sleep up by 50 us.
+        let _ = nix::sys::prctl::set_timerslack(1);
+        let simulation = Simulation::new(self.model.seed);
+        let device = self.model.build(simulation.sim())?;
+        Ok(Engine::new(self.shared, simulation, device))
+    }
+}
+
+impl Clock {
+    /// Builds the device and starts a thread that drives it.
+    ///
+    /// # Errors
+    /// The description is invalid, or there is no thread.
+    pub fn start(model: Model) -> Result<Self, DeviceError> {
+        let driver = Driver::new(model);
+        let shared = Arc::clone(&driver.shared);
         let (sender, receiver) = mpsc::channel();
-        let mine = Arc::clone(&shared);
-        // Simulations stay in the thread that made them.
-        let run = move || {
-            let simulation = Simulation::new(model.seed);
-            match model.build(simulation.sim()) {
-                Err(error) => drop(sender.send(Err(error))),
-                Ok(device) => {
-                    let _ = sender.send(Ok(device.capacity_bytes()));
-                    Engine::new(mine, simulation, device).run();
-                }
+        let run = move || match driver.build() {
+            Err(error) => drop(sender.send(Err(error))),
+            Ok(engine) => {
+                let _ = sender.send(Ok(engine.device.capacity_bytes()));
+                engine.run();
             }
         };
         let join = std::thread::Builder::new().name("device".into()).spawn(run).map_err(DeviceError::Io)?;
         let thread = join.thread().clone();
         let built = receiver.recv().map_err(|_| DeviceError::Broken("the device's thread ended".into()))?;
-        Ok(Self { shared, thread, join: Mutex::new(Some(join)), capacity_bytes: built? })
+        let wake: Wake = Box::new(move || thread.unpark());
+        Ok(Self { shared, wake, join: Mutex::new(Some(join)), capacity_bytes: built? })
+    }
+
+    /// Returns a device without a thread, and what builds it in the thread that is to drive it; `wake` wakes that one.
+    ///
+    /// # Errors
+    /// The description is invalid.
+    pub fn driven(model: Model, wake: Wake) -> Result<(Self, Driver), DeviceError> {
+        let capacity_bytes = model.build(Simulation::new(model.seed).sim())?.capacity_bytes();
+        let driver = Driver::new(model);
+        let shared = Arc::clone(&driver.shared);
+        Ok((Self { shared, wake, join: Mutex::new(None), capacity_bytes }, driver))
     }
 
     /// Returns the capacity of the device [bytes].
@@ -139,6 +180,16 @@ impl Clock {
     /// Sets the cost of a request without the device, which is subtracted from its time [ns].
     pub fn set_floor_ns(&self, floor_ns: u64) {
         self.shared.half_floor_ns.store(floor_ns / 2, Ordering::Relaxed);
+    }
+
+    /// Sets the time that the start of a waiting program on an idle processor takes beyond the floor [ns].
+    pub fn set_wake_ns(&self, wake_ns: u64) {
+        self.shared.wake_ns.store(wake_ns, Ordering::Relaxed);
+    }
+
+    /// Replies after a pause, as a device with this constant time would [ns].
+    pub fn pause(&self, arrived_ns: u64, pause_ns: u64, reply: Reply) {
+        self.order(Order::Pause { arrived_ns, pause_ns, reply });
     }
 
     /// Submits the pieces of one request; `reply` runs when the last piece is complete.
@@ -168,7 +219,7 @@ impl Clock {
 
     fn order(&self, order: Order) {
         self.shared.inbox.lock().unwrap_or_else(PoisonError::into_inner).push(order);
-        self.thread.unpark();
+        (self.wake)();
     }
 
     /// Returns the times of all completed requests.
@@ -179,7 +230,7 @@ impl Clock {
     /// Completes all outstanding requests at once, and ends the thread.
     pub fn stop(&self) {
         self.shared.stopping.store(true, Ordering::Relaxed);
-        self.thread.unpark();
+        (self.wake)();
         let join = self.join.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(join) = join {
             let _ = join.join();
@@ -205,11 +256,23 @@ impl Observer for Finished {
     }
 }
 
+/// Time until the thread that drives a device is needed again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Until it is woken.
+    Forever,
+    /// This time at most: it spins for the rest.
+    AtMost(Duration),
+    /// No time.
+    None,
+}
+
 /// What was asked of the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Io(Kind),
     Discard,
+    Pause,
 }
 
 struct Open {
@@ -219,7 +282,8 @@ struct Open {
     reply: Reply,
 }
 
-struct Engine {
+/// The simulation of a device, in the thread that drives it.
+pub struct Engine {
     shared: Arc<Shared>,
     simulation: Simulation,
     device: Rc<dyn Device>,
@@ -238,13 +302,31 @@ impl Engine {
     }
 
     fn run(mut self) {
-        // Else the system rounds times of sleep up by 50 us.
-        let _ = nix::sys::prctl::set_timerslack(1);
-        while !self.shared.stopping.load(Ordering::Relaxed) {
-            self.accept();
-            self.advance();
-            self.rest();
+        while !self.is_stopping() {
+            match self.turn() {
+                // A request that came in the meantime has unparked it already.
+                Rest::Forever => std::thread::park(),
+                Rest::AtMost(time) => std::thread::park_timeout(time),
+                Rest::None => std::hint::spin_loop(),
+            }
         }
+        self.complete_all();
+    }
+
+    /// Returns true once the device is to end.
+    pub fn is_stopping(&self) -> bool {
+        self.shared.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Takes the requests that have arrived, and processes all events that are due.
+    pub fn turn(&mut self) -> Rest {
+        self.accept();
+        self.advance();
+        self.rest()
+    }
+
+    /// Completes all outstanding requests at once.
+    pub fn complete_all(&mut self) {
         for (_, open) in std::mem::take(&mut self.open) {
             (open.reply)();
         }
@@ -255,6 +337,12 @@ impl Engine {
 
     fn half_floor_ns(&self) -> u64 {
         self.shared.half_floor_ns.load(Ordering::Relaxed)
+    }
+
+    /// Returns how long before its time a reply leaves now [ns].
+    fn early_ns(&self) -> u64 {
+        let alone = self.open.len() + self.flushes.len() == 1;
+        self.half_floor_ns() + if alone { self.shared.wake_ns.load(Ordering::Relaxed) } else { 0 }
     }
 
     /// Submits the requests that have arrived.
@@ -272,8 +360,18 @@ impl Engine {
                 Order::Flush { reply, .. } => drop(self.flushes.insert(self.number, (arrived_ns, reply))),
                 Order::Discard { ranges, reply, .. } => self.discard(arrived_ns, &ranges, reply),
                 Order::Wear { answer, .. } => drop(answer.send(self.device.wear())),
+                Order::Pause { pause_ns, reply, .. } => self.pause(arrived_ns, pause_ns, reply),
             }
         }
+    }
+
+    fn pause(&mut self, arrived_ns: u64, pause_ns: u64, reply: Reply) {
+        self.open.insert(self.number, Open { arrived_ns, pieces: 1, asked: Asked::Pause, reply });
+        let (sim, finished, number) = (self.simulation.sim().clone(), Rc::clone(&self.finished), self.number);
+        self.simulation.spawn("pause", async move {
+            sim.hold(pause_ns).await;
+            finished.done(number);
+        });
     }
 
     fn submit(&mut self, arrived_ns: u64, pieces: Vec<Request>, reply: Reply) {
@@ -308,7 +406,7 @@ impl Engine {
     /// Processes all events that are due.
     fn advance(&mut self) {
         loop {
-            let limit_ns = self.shared.now_ns() + self.half_floor_ns();
+            let limit_ns = self.shared.now_ns() + self.early_ns();
             match self.simulation.next_ns() {
                 Some(next_ns) if next_ns <= limit_ns => self.move_to(next_ns),
                 _ => return,
@@ -330,8 +428,9 @@ impl Engine {
             if open.pieces > 0 {
                 continue;
             }
+            let early_ns = self.early_ns();
             let Some(open) = self.open.remove(&number) else { continue };
-            self.send(open.asked, at_ns - open.arrived_ns, at_ns, open.reply);
+            self.send(early_ns, open.asked, at_ns - open.arrived_ns, at_ns, open.reply);
             if open.asked == Asked::Io(Kind::Write) {
                 self.writes.remove(&number);
                 self.release_flushes(at_ns);
@@ -339,14 +438,15 @@ impl Engine {
         }
     }
 
-    fn send(&self, asked: Asked, took_ns: u64, at_ns: u64, reply: Reply) {
+    fn send(&self, early_ns: u64, asked: Asked, took_ns: u64, at_ns: u64, reply: Reply) {
         reply();
-        let late_ns = (self.shared.now_ns() + self.half_floor_ns()).saturating_sub(at_ns);
+        let late_ns = (self.shared.now_ns() + early_ns).saturating_sub(at_ns);
         let mut timing = self.shared.timing.lock().unwrap_or_else(PoisonError::into_inner);
         match asked {
             Asked::Io(Kind::Read) => timing.read_ns.record(took_ns),
             Asked::Io(Kind::Write) => timing.write_ns.record(took_ns),
             Asked::Discard => timing.discard_ns.record(took_ns),
+            Asked::Pause => return,
         }
         timing.late_ns.record(late_ns);
     }
@@ -368,18 +468,10 @@ impl Engine {
         timing.flush_ns.record(took_ns);
     }
 
-    /// Waits for the next event or request.
-    fn rest(&self) {
-        let Some(next_ns) = self.simulation.next_ns() else {
-            // A request that came in the meantime has unparked it already.
-            std::thread::park();
-            return;
-        };
-        let wait_ns = next_ns.saturating_sub(self.shared.now_ns() + self.half_floor_ns());
-        if wait_ns > SPIN_NS {
-            std::thread::park_timeout(Duration::from_nanos(wait_ns - SPIN_NS));
-        } else {
-            std::hint::spin_loop();
-        }
+    /// Returns the time until the next event.
+    fn rest(&self) -> Rest {
+        let Some(next_ns) = self.simulation.next_ns() else { return Rest::Forever };
+        let wait_ns = next_ns.saturating_sub(self.shared.now_ns() + self.early_ns());
+        if wait_ns > SPIN_NS { Rest::AtMost(Duration::from_nanos(wait_ns - SPIN_NS)) } else { Rest::None }
     }
 }

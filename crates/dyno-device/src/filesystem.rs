@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use dyno_model::device::Kind;
-use fuser::{Errno, FileHandle, FopenFlags, ReplyData, ReplyEmpty, ReplyWrite};
+use fuser::{Errno, FileHandle, FopenFlags, ReplyEmpty};
 
 use crate::clock::{Clock, Range, Reply, Timing};
 use crate::extents::Extents;
@@ -24,6 +24,9 @@ use crate::write_hole::Hole;
 
 /// Time for which the kernel may cache names and attributes, since nobody else changes the underlying folder.
 pub const KEEP: Duration = Duration::from_secs(59);
+
+/// Longest pause that a write of the status file may ask for [ns].
+const LONGEST_PAUSE_NS: u64 = 1_000_000;
 
 /// An open file or folder.
 pub enum Opened {
@@ -69,8 +72,11 @@ pub struct Shared {
     pub ended: AtomicBool,
     pub floor_ns: AtomicU64,
     pub floor_p99_ns: AtomicU64,
+    pub wake_ns: AtomicU64,
     pub direct_io: bool,
     pub polls: bool,
+    /// True if requests come through io_uring: wanted at first, then agreed on with the kernel.
+    pub over_ring: AtomicBool,
     pub kernel_writeback: bool,
     pub device: String,
 }
@@ -198,7 +204,14 @@ impl Shared {
         Ok(Some(rule.kind))
     }
 
-    pub fn read(&self, handle: FileHandle, offset: u64, size: u32, reply: ReplyData) {
+    /// Reads from an open file; `reply` gets the content, or an error.
+    pub fn read(
+        &self,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        reply: impl FnOnce(Result<Vec<u8>, Errno>) + Send + 'static,
+    ) {
         let arrived_ns = self.arrival_ns();
         let found = self.opened(handle);
         let (number, file) = match found.as_deref() {
@@ -206,40 +219,45 @@ impl Shared {
             Ok(Opened::Status(text)) => {
                 let from = text.len().min(offset as usize);
                 let to = text.len().min(from + size as usize);
-                return reply.data(&text.as_bytes()[from..to]);
+                return reply(Ok(text.as_bytes()[from..to].to_vec()));
             }
-            Ok(Opened::Folder(_)) => return reply.error(Errno::EISDIR),
-            Err(error) => return reply.error(*error),
+            Ok(Opened::Folder(_)) => return reply(Err(Errno::EISDIR)),
+            Err(error) => return reply(Err(*error)),
         };
         if self.power.read().unwrap_or_else(PoisonError::into_inner).off {
-            return reply.error(Errno::EIO);
+            return reply(Err(Errno::EIO));
         }
         if let Err(error) = self.strike(Operation::Read, number, offset, u64::from(size)) {
-            return reply.error(error);
+            return reply(Err(error));
         }
         let content = match read_all(file, offset, size as usize) {
             Ok(content) => content,
-            Err(error) => return reply.error(error.into()),
+            Err(error) => return reply(Err(error.into())),
         };
         let range = (offset, content.len() as u64);
         self.settle(Kind::Read, number, range);
-        let reply: Reply = Box::new(move || reply.data(&content));
+        let reply: Reply = Box::new(move || reply(Ok(content)));
         // A read finds space: what has none reads as zeros, without the device.
         if let Err(reply) = self.submit(Kind::Read, number, range, arrived_ns, reply) {
             reply();
         }
     }
 
-    pub fn write(&self, handle: FileHandle, offset: u64, data: &[u8], reply: ReplyWrite) {
+    /// Writes to an open file; `reply` gets an error if it fails.
+    pub fn write(
+        &self,
+        handle: FileHandle,
+        offset: u64,
+        data: &[u8],
+        reply: impl FnOnce(Result<(), Errno>) + Send + 'static,
+    ) {
         let arrived_ns = self.arrival_ns();
-        let size = data.len() as u32;
         let found = self.opened(handle);
         let (number, file) = match found.as_deref() {
             Ok(Opened::File(number, file)) => (*number, file),
-            // The measurement of the floor: a write that is complete at once.
-            Ok(Opened::Status(_)) => return reply.written(size),
-            Ok(Opened::Folder(_)) => return reply.error(Errno::EISDIR),
-            Err(error) => return reply.error(*error),
+            Ok(Opened::Status(_)) => return self.measure(offset, arrived_ns, reply),
+            Ok(Opened::Folder(_)) => return reply(Err(Errno::EISDIR)),
+            Err(error) => return reply(Err(*error)),
         };
         let bytes = data.len() as u64;
         let written = self.change(|| {
@@ -257,16 +275,26 @@ impl Shared {
             Ok(file.write_all_at(data, offset)?)
         });
         if let Err(error) = written {
-            return reply.error(error);
+            return reply(Err(error));
         }
-        let reply: Reply = Box::new(move || reply.written(size));
+        let reply: Reply = Box::new(move || reply(Ok(())));
         if let Err(reply) = self.submit(Kind::Write, number, (offset, bytes), arrived_ns, reply) {
             reply();
         }
     }
 
+    /// Completes a write of the status file, which measures this machine: at once, or after as many ns as its offset.
+    fn measure(&self, pause_ns: u64, arrived_ns: u64, reply: impl FnOnce(Result<(), Errno>) + Send + 'static) {
+        match &self.clock {
+            Some(clock) if (1..=LONGEST_PAUSE_NS).contains(&pause_ns) => {
+                clock.pause(arrived_ns, pause_ns, Box::new(move || reply(Ok(()))));
+            }
+            _ => reply(Ok(())),
+        }
+    }
+
     /// Makes a file or folder durable after the device's flush.
-    pub fn sync(&self, number: u64, handle: FileHandle, reply: ReplyEmpty) {
+    pub fn sync(&self, number: u64, handle: FileHandle, reply: impl FnOnce(Result<(), Errno>) + Send + 'static) {
         let arrived_ns = self.arrival_ns();
         let found = self.opened(handle);
         let synced = self.change(|| {
@@ -296,9 +324,9 @@ impl Shared {
             Ok(())
         });
         match (synced, &self.clock) {
-            (Err(error), _) => reply.error(error),
-            (Ok(()), None) => reply.ok(),
-            (Ok(()), Some(clock)) => clock.flush(arrived_ns, Box::new(move || reply.ok())),
+            (Err(error), _) => reply(Err(error)),
+            (Ok(()), None) => reply(Ok(())),
+            (Ok(()), Some(clock)) => clock.flush(arrived_ns, Box::new(move || reply(Ok(())))),
         }
     }
 
@@ -312,9 +340,11 @@ impl Shared {
             process: std::process::id(),
             floor_ns: self.floor_ns.load(Ordering::Relaxed),
             floor_p99_ns: self.floor_p99_ns.load(Ordering::Relaxed),
+            wake_ns: self.wake_ns.load(Ordering::Relaxed),
             kernel_writeback: self.kernel_writeback,
             direct_io: self.direct_io,
             polls: self.polls,
+            over_ring: self.over_ring.load(Ordering::Relaxed),
             capacity_bytes: self.clock.as_ref().map_or(0, Clock::capacity_bytes),
             used_bytes: locked(&self.extents).used_bytes(),
             read: none,

@@ -12,6 +12,7 @@
 //! | [`mount`] | a mounted folder: its start, status, power cut and end |
 //! | [`clock`] | the simulation of `dyno-model`, driven by arrivals in wall-clock time |
 //! | [`devices`] | the devices that come with dbdyno, and their descriptions |
+//! | `over_ring` | requests through io_uring, where the kernel offers it |
 //! | [`extents`] | addresses of files on the device |
 //! | [`journal`] | what is not yet synced, and what is left of it after a power cut |
 //! | [`faults`] | errors, delays and lies of a device |
@@ -29,6 +30,7 @@ pub mod journal;
 pub mod mount;
 mod names;
 mod nodes;
+mod over_ring;
 pub mod replay;
 mod requests;
 mod status;
@@ -54,6 +56,9 @@ pub enum DeviceError {
     /// The device is faster than a request through the kernel.
     #[error("{0}")]
     Floor(String),
+    /// The kernel refuses requests through io_uring.
+    #[error("{0}")]
+    Ring(String),
     /// A thread ended unexpectedly.
     #[error("{0}")]
     Broken(String),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,6 +26,7 @@ use crate::faults::{FaultKind, FaultRow, Faults, Operation, Rule, now_ns};
 use crate::filesystem::{DeviceFiles, Power, Shared, Undoable, locked};
 use crate::journal::{Journal, Lost, Names};
 use crate::nodes::Nodes;
+use crate::over_ring::RingThread;
 use crate::status::{STATUS, Status};
 use crate::undo::Changes;
 use crate::write_hole::Hole;
@@ -66,17 +68,38 @@ pub struct MountSpec {
     /// True if one thread polls for requests, on a processor of its own, instead of being woken for each.
     #[serde(default)]
     pub polls: bool,
+    /// False if requests are read from `/dev/fuse` even where the kernel offers them through io_uring.
+    #[serde(default = "yes")]
+    pub over_ring: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl MountSpec {
+    /// Returns a thread with a ring, if its kernel has one for this mount. A rule that makes the device slow, or a
+    /// journal of what a power cut undoes, would hold up the one thread of a ring.
+    fn ring(&self) -> Option<RingThread> {
+        let wanted = self.over_ring && !self.cuts && self.faults.is_empty();
+        wanted.then(|| RingThread::new(self.polls)).flatten()
+    }
 }
 
 /// A mounted folder.
 pub struct Mount {
     shared: Arc<Shared>,
     session: Mutex<Option<BackgroundSession>>,
+    ring: Option<RingThread>,
     folder: PathBuf,
 }
 
 /// Number of requests whose median is the floor.
 const FLOOR_REQUESTS: usize = 400;
+/// Number of requests with a pause, whose median tells how long an idle processor takes to start.
+const PAUSED_REQUESTS: usize = 100;
+/// Their pause [ns]: longer than a processor of a virtual machine keeps looking for work before it idles.
+const PAUSE_NS: u64 = 300_000;
 /// Time for which an unmount waits for programs that use the folder.
 const BUSY: Duration = Duration::from_secs(1);
 /// Size of a typical request [bytes].
@@ -88,10 +111,35 @@ impl Mount {
     /// # Errors
     /// The description is invalid, the system refuses the mount, or the device is too fast. Nothing is left mounted.
     pub fn new(spec: MountSpec) -> Result<Self, DeviceError> {
-        let MountSpec { device, folder, back, toml, settings, seed, direct_io, cuts, names, faults, threads, polls } =
-            spec;
-        let model = toml.map(|text| Model::new(&text, &settings, seed)).transpose()?;
-        let clock = model.clone().map(Clock::start).transpose()?;
+        let model = spec.toml.as_ref().map(|text| Model::new(text, &spec.settings, spec.seed)).transpose()?;
+        let mount = match spec.ring() {
+            None => Self::mounted(spec, model.clone(), None)?,
+            Some(ring) => match Self::mounted(spec.clone(), model.clone(), Some(ring)) {
+                Err(DeviceError::Ring(_)) => Self::mounted(spec, model.clone(), None)?,
+                mounted => mounted?,
+            },
+        };
+        if let Some(model) = model {
+            let checked = mount.take_floor().map_err(DeviceError::Io).and_then(|floor| check_floor(&model, floor));
+            if let Err(error) = checked {
+                mount.unmount(true)?;
+                return Err(error);
+            }
+        }
+        Ok(mount)
+    }
+
+    fn mounted(spec: MountSpec, model: Option<Model>, ring: Option<RingThread>) -> Result<Self, DeviceError> {
+        let MountSpec { device, folder, back, direct_io, cuts, names, faults, threads, polls, .. } = spec;
+        let (clock, driver) = match (model, &ring) {
+            (None, _) => (None, None),
+            (Some(model), None) => (Some(Clock::start(model)?), None),
+            (Some(model), Some(ring)) => {
+                let waker = ring.waker();
+                let (clock, driver) = Clock::driven(model, Box::new(move || waker.wake()))?;
+                (Some(clock), Some(driver))
+            }
+        };
         let hole = Hole::of(&faults)?;
         let root = back.canonicalize()?;
         let undoable = if cuts {
@@ -117,45 +165,39 @@ impl Mount {
             ended: AtomicBool::new(false),
             floor_ns: AtomicU64::new(0),
             floor_p99_ns: AtomicU64::new(0),
+            wake_ns: AtomicU64::new(0),
             direct_io,
             polls,
+            over_ring: AtomicBool::new(ring.is_some()),
             kernel_writeback: !direct_io && !cuts,
             device,
         });
-        let threads = if polls { 1 } else { threads };
-        let session = Session::new(DeviceFiles(Arc::clone(&shared)), &folder, &config(threads))?;
-        if polls {
+        let config = config(if polls { 1 } else { threads });
+        let session = Session::new(DeviceFiles(Arc::clone(&shared)), &folder, &config)?;
+        if let Some(ring) = &ring {
+            let fuse = session.as_fd().try_clone_to_owned()?;
+            ring.begin(fuse, &shared, driver, &config).map_err(|error| DeviceError::Ring(error.to_string()))?;
+        } else if polls {
             // Its thread then asks for requests again and again.
             let flags = OFlag::from_bits_retain(fcntl(&session, FcntlArg::F_GETFL).map_err(io::Error::from)?);
             fcntl(&session, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).map_err(io::Error::from)?;
         }
-        let mount = Self { shared, session: Mutex::new(Some(session.spawn()?)), folder };
-        if let Some(model) = model {
-            let checked = mount.take_floor().map_err(DeviceError::Io).and_then(|floor| check_floor(&model, floor));
-            if let Err(error) = checked {
-                mount.unmount(true)?;
-                return Err(error);
-            }
-        }
-        Ok(mount)
+        Ok(Self { shared, session: Mutex::new(Some(session.spawn()?)), ring, folder })
     }
 
     /// Measures the cost of a request without the device, which is subtracted from now on [ns].
     fn take_floor(&self) -> io::Result<u64> {
         let file = File::options().write(true).open(self.folder.join(STATUS))?;
-        let page = vec![0; PAGE_BYTES as usize];
-        let mut times = Vec::with_capacity(FLOOR_REQUESTS);
-        for _ in 0..FLOOR_REQUESTS {
-            let begin = Instant::now();
-            file.write_all_at(&page, 0)?;
-            times.push(begin.elapsed().as_nanos() as u64);
-        }
-        times.sort_unstable();
+        let times = writes_ns(&file, 0, FLOOR_REQUESTS)?;
         let floor_ns = times[times.len() / 2];
         self.shared.floor_ns.store(floor_ns, Ordering::Relaxed);
         self.shared.floor_p99_ns.store(times[times.len() * 99 / 100], Ordering::Relaxed);
         if let Some(clock) = &self.shared.clock {
             clock.set_floor_ns(floor_ns);
+            let times = writes_ns(&file, PAUSE_NS, PAUSED_REQUESTS)?;
+            let wake_ns = times[times.len() / 2].saturating_sub(PAUSE_NS);
+            self.shared.wake_ns.store(wake_ns, Ordering::Relaxed);
+            clock.set_wake_ns(wake_ns);
         }
         Ok(floor_ns)
     }
@@ -259,10 +301,19 @@ impl Mount {
         if let Some(clock) = &self.shared.clock {
             clock.stop();
         }
+        self.wait_for_ring();
         if let Some(undoable) = self.shared.undoable() {
             undoable.changes.end()?;
         }
         Ok(ended?)
+    }
+
+    /// Waits briefly for the ring's thread; programs with open files keep it running.
+    fn wait_for_ring(&self) {
+        let begin = Instant::now();
+        while self.ring.as_ref().is_some_and(|ring| !ring.has_ended()) && begin.elapsed() < BUSY {
+            std::thread::sleep(Duration::from_micros(200));
+        }
     }
 
     /// Detaches the folder from the tree, and waits briefly for programs that only look at it.
@@ -279,6 +330,19 @@ impl Mount {
             }
         }
     }
+}
+
+/// Returns the sorted times of writes of the status file, each complete after a pause [ns].
+fn writes_ns(file: &File, pause_ns: u64, count: usize) -> io::Result<Vec<u64>> {
+    let page = vec![0; PAGE_BYTES as usize];
+    let mut times = Vec::with_capacity(count);
+    for _ in 0..count {
+        let begin = Instant::now();
+        file.write_all_at(&page, pause_ns)?;
+        times.push(begin.elapsed().as_nanos() as u64);
+    }
+    times.sort_unstable();
+    Ok(times)
 }
 
 /// Waits for the threads of a detached folder; programs with open files keep them running.

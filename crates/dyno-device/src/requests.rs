@@ -20,7 +20,7 @@ use crate::nodes::STATUS_NUMBER;
 
 const FIRST: Generation = Generation(0);
 /// Largest write that the kernel sends in one request [bytes].
-const LARGEST_WRITE: u32 = 1 << 20;
+pub const LARGEST_WRITE: u32 = 1 << 20;
 /// Number of background requests that the kernel may send at once.
 const AT_ONCE: u16 = 512;
 
@@ -43,6 +43,9 @@ impl Filesystem for DeviceFiles {
         let mut wanted = InitFlags::FUSE_ASYNC_DIO | InitFlags::FUSE_PARALLEL_DIROPS;
         if self.0.kernel_writeback {
             wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
+        }
+        if self.0.over_ring.load(Ordering::Relaxed) && config.capabilities().contains(InitFlags::FUSE_OVER_IO_URING) {
+            wanted |= InitFlags::FUSE_OVER_IO_URING;
         }
         // A kernel that lacks one works without it.
         let _ = config.add_capabilities(wanted & config.capabilities());
@@ -178,7 +181,10 @@ impl Filesystem for DeviceFiles {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        self.0.read(fh, offset, size, reply);
+        self.0.read(fh, offset, size, |read| match read {
+            Ok(content) => reply.data(&content),
+            Err(error) => reply.error(error),
+        });
     }
 
     fn write(
@@ -193,7 +199,11 @@ impl Filesystem for DeviceFiles {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        self.0.write(fh, offset, data, reply);
+        let size = data.len() as u32;
+        self.0.write(fh, offset, data, move |written| match written {
+            Ok(()) => reply.written(size),
+            Err(error) => reply.error(error),
+        });
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
@@ -216,11 +226,11 @@ impl Filesystem for DeviceFiles {
     }
 
     fn fsync(&self, _: &Request, ino: INodeNo, fh: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.0.sync(ino.0, fh, reply);
+        self.0.sync(ino.0, fh, |done| empty(reply, done));
     }
 
     fn fsyncdir(&self, _: &Request, ino: INodeNo, fh: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.0.sync(ino.0, fh, reply);
+        self.0.sync(ino.0, fh, |done| empty(reply, done));
     }
 
     fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {

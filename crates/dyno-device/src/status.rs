@@ -48,12 +48,16 @@ pub struct Status {
     pub floor_ns: u64,
     /// The same at the 99th percentile [ns]; what it exceeds the median by is not subtracted.
     pub floor_p99_ns: u64,
+    /// Time to start a program that waits alone, on a processor that has become idle [ns]; subtracted where one does.
+    pub wake_ns: u64,
     /// True if the kernel caches writes until they are synced or old.
     pub kernel_writeback: bool,
     /// True if the kernel caches nothing.
     pub direct_io: bool,
     /// True if a thread polls for requests instead of being woken for each.
     pub polls: bool,
+    /// True if requests come through io_uring; else they are read from `/dev/fuse`.
+    pub over_ring: bool,
     /// Capacity of the device [bytes]; 0 without a device.
     pub capacity_bytes: u64,
     /// Space in use on the device [bytes].

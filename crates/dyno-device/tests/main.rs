@@ -2,5 +2,6 @@
 
 mod catalogue;
 mod journals;
+mod over_ring;
 mod path_tails;
 mod wall_clock;

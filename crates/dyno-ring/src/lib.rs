@@ -1,0 +1,39 @@
+//! Requests of FUSE through io_uring instead of reads and writes of `/dev/fuse` (Linux 6.14 and later).
+//!
+//! ```text
+//!   a program --> kernel --> queue of its processor --> a free entry: header and payload in our memory
+//!                                                          |
+//!   [`Ring::wait`] returns the entries with requests  <----'
+//!   [`Ring::commit`] answers one, and offers its entry for the next request, with one system call for both
+//! ```
+//!
+//! The kernel has a queue for each processor, and uses none before each has an entry. One ring serves all of them, in
+//! the thread that made it. Layouts are those of `linux/fuse.h` (protocol 7.42).
+//!
+//! The only `unsafe` of this crate is that the kernel writes to memory of [`memory::Entries`] while the thread waits.
+
+#![cfg(target_os = "linux")]
+
+mod memory;
+mod ring;
+
+pub use memory::Request;
+pub use ring::{Ring, Wait, Waker};
+
+/// File by which the kernel's administrator allows FUSE over io_uring (`Y` or `N`); absent before Linux 6.14.
+pub const SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
+
+/// Returns true if this kernel offers FUSE over io_uring to new mounts.
+pub fn is_offered() -> bool {
+    std::fs::read_to_string(SWITCH).is_ok_and(|text| text.trim() == "Y")
+}
+
+/// Returns the number of processors that this kernel could have, which is its number of queues.
+///
+/// # Errors
+/// The system does not say it.
+pub fn queue_count() -> std::io::Result<u16> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
+    let last = text.trim().rsplit([',', '-']).next().and_then(|number| number.parse::<u16>().ok());
+    last.map(|last| last + 1).ok_or_else(|| std::io::Error::other(format!("unreadable list of processors: {text}")))
+}

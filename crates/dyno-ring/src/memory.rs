@@ -1,0 +1,210 @@
+//! Memory that the kernel shares with this process: for each entry a header and a payload.
+
+use std::cell::UnsafeCell;
+
+/// Size of a request's header (`fuse_in_header`) [bytes].
+const REQUEST_HEADER: usize = 40;
+/// Size of a reply's header (`fuse_out_header`) [bytes].
+const REPLY_HEADER: usize = 16;
+const AREA: usize = 128;
+
+/// Header of an entry (`fuse_uring_req_header`).
+#[repr(C, align(64))]
+struct Header {
+    in_out: [u8; AREA],
+    argument: [u8; AREA],
+    flags: u64,
+    commit_id: u64,
+    payload_bytes: u32,
+    padding: u32,
+    reserved: u64,
+}
+
+impl Header {
+    const EMPTY: Self = Self {
+        in_out: [0; AREA],
+        argument: [0; AREA],
+        flags: 0,
+        commit_id: 0,
+        payload_bytes: 0,
+        padding: 0,
+        reserved: 0,
+    };
+}
+
+/// A request of the kernel.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// What is wanted (`enum fuse_opcode`).
+    pub opcode: u32,
+    /// Number of the request.
+    pub unique: u64,
+    /// Number of the file or folder.
+    pub node: u64,
+    header: &'a [u8],
+    argument: &'a [u8],
+    /// Bytes after the argument: names, or data to write.
+    pub payload: &'a [u8],
+}
+
+impl Request<'_> {
+    /// Returns the number of 8 bytes at an offset of the argument; 0 beyond its end.
+    pub fn number(&self, offset: usize) -> u64 {
+        self.argument.get(offset..offset + 8).map_or(0, |bytes| u64_of(bytes, 0))
+    }
+
+    /// Returns the number of 4 bytes at an offset of the argument; 0 beyond its end.
+    pub fn short_number(&self, offset: usize) -> u32 {
+        self.argument.get(offset..offset + 4).map_or(0, |bytes| u32_of(bytes, 0))
+    }
+
+    /// Returns the request as it would be read from `/dev/fuse`.
+    pub fn message(&self) -> Vec<u8> {
+        [self.header, self.argument, self.payload].concat()
+    }
+}
+
+fn u64_of(bytes: &[u8], at: usize) -> u64 {
+    let mut number = [0; 8];
+    number.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_ne_bytes(number)
+}
+
+fn u32_of(bytes: &[u8], at: usize) -> u32 {
+    let mut number = [0; 4];
+    number.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_ne_bytes(number)
+}
+
+/// Headers and payloads of all entries. Addresses stay the same until it is dropped.
+pub struct Entries {
+    headers: Box<[UnsafeCell<Header>]>,
+    payloads: Box<[UnsafeCell<u8>]>,
+    payload_bytes: usize,
+    /// Two segments of each entry, as the kernel is told them.
+    segments: Box<[[libc::iovec; 2]]>,
+}
+
+impl Entries {
+    /// Allocates memory for `count` entries; pages that are never used take none.
+    pub fn new(count: usize, payload_bytes: usize) -> Self {
+        let headers: Box<[_]> = (0..count).map(|_| UnsafeCell::new(Header::EMPTY)).collect();
+        let payloads = zeroed(count * payload_bytes);
+        let segments = (0..count)
+            .map(|entry| {
+                [
+                    libc::iovec { iov_base: headers[entry].get().cast(), iov_len: size_of::<Header>() },
+                    libc::iovec { iov_base: payloads[entry * payload_bytes].get().cast(), iov_len: payload_bytes },
+                ]
+            })
+            .collect();
+        Self { headers, payloads, payload_bytes, segments }
+    }
+
+    /// Returns the number of entries.
+    pub fn count(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// Returns the address of an entry's segments, for its registration.
+    pub fn segments(&self, entry: usize) -> u64 {
+        self.segments[entry].as_ptr() as u64
+    }
+
+    /// Returns the request in an entry that the kernel has handed over.
+    #[allow(unsafe_code)]
+    pub fn request(&self, entry: usize) -> Request<'_> {
+        // SAFETY: the kernel writes to an entry only while its thread waits in the ring, which borrows it mutably.
+        let (header, payload) = unsafe { (&*self.headers[entry].get(), self.payload(entry)) };
+        let payload_bytes = (header.payload_bytes as usize).min(self.payload_bytes);
+        let length = u32_of(&header.in_out, 0) as usize;
+        let argument_bytes = length.saturating_sub(REQUEST_HEADER + payload_bytes).min(AREA);
+        Request {
+            opcode: u32_of(&header.in_out, 4),
+            unique: u64_of(&header.in_out, 8),
+            node: u64_of(&header.in_out, 16),
+            header: &header.in_out[..REQUEST_HEADER],
+            argument: &header.argument[..argument_bytes],
+            payload: &payload[..payload_bytes],
+        }
+    }
+
+    /// Writes the reply of an entry: an error (0 for none, else negative), or content. Returns the commit's number.
+    #[allow(unsafe_code)]
+    pub fn reply(&mut self, entry: usize, error: i32, content: &[u8]) -> u64 {
+        let start = entry * self.payload_bytes;
+        let bytes = content.len().min(self.payload_bytes);
+        // SAFETY: as in `request`; `&mut self` excludes other borrows of it.
+        unsafe {
+            let place = self.payloads[start].get();
+            std::ptr::copy_nonoverlapping(content.as_ptr(), place, bytes);
+        }
+        let header = self.headers[entry].get_mut();
+        let unique = u64_of(&header.in_out, 8);
+        header.in_out[..4].copy_from_slice(&((REPLY_HEADER + bytes) as u32).to_ne_bytes());
+        header.in_out[4..8].copy_from_slice(&error.to_ne_bytes());
+        header.in_out[8..16].copy_from_slice(&unique.to_ne_bytes());
+        header.payload_bytes = bytes as u32;
+        header.commit_id
+    }
+
+    #[allow(unsafe_code)]
+    unsafe fn payload(&self, entry: usize) -> &[u8] {
+        let place = self.payloads[entry * self.payload_bytes].get();
+        // SAFETY: the range is inside `payloads`; the caller makes sure that nobody writes to it.
+        unsafe { std::slice::from_raw_parts(place, self.payload_bytes) }
+    }
+}
+
+/// Returns zeros that the system allocates when they are first touched.
+#[allow(unsafe_code)]
+fn zeroed(bytes: usize) -> Box<[UnsafeCell<u8>]> {
+    let zeros = vec![0_u8; bytes].into_boxed_slice();
+    // SAFETY: a cell has the layout of its content.
+    unsafe { Box::from_raw(Box::into_raw(zeros) as *mut [UnsafeCell<u8>]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_has_the_kernels_layout() {
+        assert_eq!(std::mem::offset_of!(Header, argument), 128);
+        assert_eq!(std::mem::offset_of!(Header, flags), 256);
+        assert_eq!(std::mem::offset_of!(Header, commit_id), 264);
+        assert_eq!(std::mem::offset_of!(Header, payload_bytes), 272);
+    }
+
+    #[test]
+    fn a_request_is_the_message_that_would_be_read() {
+        let mut entries = Entries::new(2, 4_096);
+        let header = entries.headers[1].get_mut();
+        header.in_out[..4].copy_from_slice(&(40_u32 + 24 + 3).to_ne_bytes());
+        header.in_out[4..8].copy_from_slice(&16_u32.to_ne_bytes());
+        header.in_out[8..16].copy_from_slice(&77_u64.to_ne_bytes());
+        header.in_out[16..24].copy_from_slice(&5_u64.to_ne_bytes());
+        header.argument[8..16].copy_from_slice(&8_192_u64.to_ne_bytes());
+        header.payload_bytes = 3;
+        entries.payloads[4_096..4_099].iter_mut().zip(b"abc").for_each(|(cell, byte)| *cell.get_mut() = *byte);
+        let request = entries.request(1);
+        assert_eq!((request.opcode, request.unique, request.node), (16, 77, 5));
+        assert_eq!((request.number(8), request.short_number(8), request.number(200)), (8_192, 8_192, 0));
+        assert_eq!(request.payload, b"abc");
+        let message = request.message();
+        assert_eq!(message.len(), 67);
+        assert!(message.ends_with(b"abc"));
+    }
+
+    #[test]
+    fn a_reply_keeps_the_requests_number() {
+        let mut entries = Entries::new(1, 4_096);
+        entries.headers[0].get_mut().in_out[8..16].copy_from_slice(&77_u64.to_ne_bytes());
+        entries.headers[0].get_mut().commit_id = 9;
+        assert_eq!(entries.reply(0, 0, b"content"), 9);
+        let header = entries.headers[0].get_mut();
+        assert_eq!((u32_of(&header.in_out, 0), u64_of(&header.in_out, 8), header.payload_bytes), (23, 77, 7));
+        entries.reply(0, -5, b"");
+        assert_eq!(u32_of(&entries.headers[0].get_mut().in_out, 4) as i32, -5);
+    }
+}
