@@ -1,7 +1,8 @@
 """Compares writes of 4 KB to a mounted folder with those to the folder below, at depth 1, 8 and 64.
 
 The device takes no time, so the difference is the cost of FUSE. Python threads write, as a user's process would; the
-ratio is of writes per second.
+ratio is of writes per second. Where the kernel offers FUSE over io_uring (`Y` in
+/sys/module/fuse/parameters/enable_uring), both ways are measured in turns.
 
 python benches/device.py [--writes 20000]
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from figures import figure, lacks, parse
 
+from dbdyno.base.device_types import DeviceSpec
 from dbdyno.base.errors import DeviceError
 from dbdyno.device.mounts import check_machine, mounted
 
@@ -58,11 +60,21 @@ def main() -> None:
         folder, back, bare = (Path(work) / name for name in ("mounted", "back", "bare"))
         for place in (folder, back, bare):
             place.mkdir()
-        with mounted({"device": "none", "folder": str(folder), "back": str(back), "direct_io": True}):
-            for depth in DEPTHS:
-                ours, theirs = (per_second(place, depth, given.writes) for place in (folder, bare))
-                print(f"depth {depth}: {ours:,.0f} writes/s mounted, {theirs:,.0f} bare, ratio {ours / theirs:.2f}")
-                figure(f"writes of 4 KB, depth {depth}", ours, "1/s", against="the bare folder", ratio=ours / theirs)
+        for depth in DEPTHS:
+            theirs = per_second(bare, depth, given.writes)
+            for transport in ("read", "ring"):
+                spec: DeviceSpec = {"device": "none", "folder": str(folder), "back": str(back), "direct_io": True}
+                with mounted({**spec, "transport": transport}) as mount:
+                    if mount.status()["transport"] != transport:
+                        continue
+                    ours = per_second(folder, depth, given.writes)
+                way = " over io_uring" if transport == "ring" else ""
+                print(
+                    f"depth {depth}{way}: {ours:,.0f} writes/s mounted, {theirs:,.0f} bare, ratio {ours / theirs:.2f}"
+                )
+                figure(
+                    f"writes of 4 KB{way}, depth {depth}", ours, "1/s", against="the bare folder", ratio=ours / theirs
+                )
 
 
 if __name__ == "__main__":

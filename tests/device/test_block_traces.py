@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -48,6 +49,58 @@ def test_blkparse_has_what_was_issued_and_completed(tmp_path: Path) -> None:
     assert trace.response_ns is not None
     assert trace.response_ns.tolist() == [500_000, 300_000]
     assert trace.notes == ("1 requests never end in the trace; they are left out.",)
+
+
+def test_the_kernels_own_tracer_has_the_lines_of_blkparse_without_numbers(tmp_path: Path) -> None:
+    lines = BLKPARSE.splitlines()[:7]
+    own = "\n".join(line[:14] + line[23:] for line in lines)
+    head = "# tracer: blk\n#\n# DEV   CPU TIMESTAMP     PID ACT FLG\n#  |     |     |           |   |   |\n"
+    trace, other = (read_block_trace(written(tmp_path, text)) for text in (own, BLKPARSE))
+    assert trace.arrived_ns.tolist() == other.arrived_ns.tolist()
+    trace = read_block_trace(written(tmp_path, head + own))
+    assert trace.form == "kernel block tracer"
+    assert trace.response_ns is not None
+    assert trace.response_ns.tolist() == [500_000, 300_000]
+
+
+@pytest.mark.soak
+def test_a_trace_of_this_kernel_has_what_fio_counted(tmp_path: Path) -> None:
+    tracing, fio = Path("/sys/kernel/tracing"), shutil.which("fio")
+    tracers = tracing / "available_tracers"
+    if os.geteuid() != 0 or fio is None or not tracers.exists() or "blk" not in tracers.read_text().split():
+        pytest.skip("needs root, fio, and a kernel with the blk tracer; mount -t tracefs none /sys/kernel/tracing")
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(64 << 20)
+    loop = subprocess.run(["losetup", "-f", "--show", image], check=True, capture_output=True, text=True).stdout.strip()
+    switch = Path("/sys/block") / Path(loop).name / "trace/enable"
+    try:
+        (tracing / "options/blk_classic").write_text("1")
+        (tracing / "trace").write_text("")
+        switch.write_text("1")
+        (tracing / "current_tracer").write_text("blk")
+        options = [
+            "--name=r",
+            "--rw=randrw",
+            "--bs=4k",
+            "--direct=1",
+            "--ioengine=psync",
+            "--number_ios=500",
+            "--size=32m",
+        ]
+        command = [fio, *options, f"--filename={loop}", "--output-format=json"]
+        (job,) = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["jobs"]
+        text = (tracing / "trace").read_text()
+    finally:
+        (tracing / "current_tracer").write_text("nop")
+        switch.write_text("0")
+        (tracing / "options/blk_classic").write_text("0")
+        subprocess.run(["losetup", "-d", loop], check=True)
+    trace = read_block_trace(written(tmp_path, text))
+    counts = [int(np.sum(trace.is_read)), int(np.sum(~trace.is_read))]
+    assert counts == [job["read"]["total_ios"], job["write"]["total_ios"]]
+    assert trace.response_ns is not None
+    assert 0 < np.mean(trace.response_ns) < max(job[kind]["clat_ns"]["mean"] for kind in ("read", "write"))
 
 
 def test_an_iolog_has_its_waits_in_version_2_and_its_times_in_version_3(tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from device_mounts import empty_folder, require_fuse
 
 from command_line import dbdyno
 from dbdyno import _core
+from dbdyno.base.device_types import DeviceStatus
 from dbdyno.cuts.campaign import run_campaign
 from dbdyno.cuts.model import FAULTS_MOST, campaign_model, kept_faults
 from dbdyno.cuts.plan import plan_of
@@ -200,8 +202,10 @@ def test_a_command_lists_the_faults_of_a_mount(tmp_path: Path):
 
 def test_the_way_of_requests_is_said_whatever_the_kernel_has(tmp_path: Path):
     switch = tmp_path / "enable_uring"
-    assert "this kernel has no FUSE over io_uring" in transport(switch)
+    state = cast(DeviceStatus, {"polls": False, "transport": "read"})
+    assert "this kernel has no FUSE over io_uring" in transport(state, switch)
     switch.write_text("N\n")
-    assert "is off in this kernel" in transport(switch)
+    assert "is off in this kernel" in transport(state, switch)
     switch.write_text("Y\n")
-    assert "is on in this kernel, and not used" in transport(switch)
+    assert "is on in this kernel" in transport(state, switch)
+    assert transport(cast(DeviceStatus, {"polls": True, "transport": "ring"})) == "polls for requests, over io_uring"

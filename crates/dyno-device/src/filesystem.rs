@@ -18,7 +18,7 @@ use crate::extents::Extents;
 use crate::faults::{FaultKind, Faults, Operation};
 use crate::journal::Journal;
 use crate::nodes::Nodes;
-use crate::status::{Status, Times};
+use crate::status::{Status, Times, Transport};
 use crate::undo::Changes;
 use crate::write_hole::Hole;
 
@@ -75,8 +75,8 @@ pub struct Shared {
     pub wake_ns: AtomicU64,
     pub direct_io: bool,
     pub polls: bool,
-    /// True if requests come through io_uring: wanted at first, then agreed on with the kernel.
-    pub over_ring: AtomicBool,
+    /// How requests come from the kernel.
+    pub transport: Transport,
     pub kernel_writeback: bool,
     pub device: String,
 }
@@ -344,7 +344,7 @@ impl Shared {
             kernel_writeback: self.kernel_writeback,
             direct_io: self.direct_io,
             polls: self.polls,
-            over_ring: self.over_ring.load(Ordering::Relaxed),
+            transport: self.transport,
             capacity_bytes: self.clock.as_ref().map_or(0, Clock::capacity_bytes),
             used_bytes: locked(&self.extents).used_bytes(),
             read: none,

@@ -11,8 +11,10 @@
 //! |---|---|
 //! | [`mount`] | a mounted folder: its start, status, power cut and end |
 //! | [`clock`] | the simulation of `dyno-model`, driven by arrivals in wall-clock time |
+//! | [`engine`] | that simulation, in the thread that drives it |
 //! | [`devices`] | the devices that come with dbdyno, and their descriptions |
-//! | `over_ring` | requests through io_uring, where the kernel offers it |
+//! | `over_ring` | requests through `io_uring`, where the kernel offers it |
+//! | [`status`] | the state of a mount, as JSON |
 //! | [`extents`] | addresses of files on the device |
 //! | [`journal`] | what is not yet synced, and what is left of it after a power cut |
 //! | [`faults`] | errors, delays and lies of a device |
@@ -23,6 +25,7 @@
 
 pub mod clock;
 pub mod devices;
+pub mod engine;
 pub mod extents;
 pub mod faults;
 mod filesystem;
@@ -33,7 +36,7 @@ mod nodes;
 mod over_ring;
 pub mod replay;
 mod requests;
-mod status;
+pub mod status;
 mod undo;
 pub mod write_hole;
 
@@ -56,7 +59,7 @@ pub enum DeviceError {
     /// The device is faster than a request through the kernel.
     #[error("{0}")]
     Floor(String),
-    /// The kernel refuses requests through io_uring.
+    /// The kernel refuses requests through `io_uring`.
     #[error("{0}")]
     Ring(String),
     /// A thread ended unexpectedly.

@@ -27,7 +27,7 @@ use crate::filesystem::{DeviceFiles, Power, Shared, Undoable, locked};
 use crate::journal::{Journal, Lost, Names};
 use crate::nodes::Nodes;
 use crate::over_ring::RingThread;
-use crate::status::{STATUS, Status};
+use crate::status::{STATUS, Status, Transport};
 use crate::undo::Changes;
 use crate::write_hole::Hole;
 
@@ -68,20 +68,16 @@ pub struct MountSpec {
     /// True if one thread polls for requests, on a processor of its own, instead of being woken for each.
     #[serde(default)]
     pub polls: bool,
-    /// False if requests are read from `/dev/fuse` even where the kernel offers them through io_uring.
-    #[serde(default = "yes")]
-    pub over_ring: bool,
-}
-
-fn yes() -> bool {
-    true
+    /// How requests come from the kernel.
+    #[serde(default)]
+    pub transport: Transport,
 }
 
 impl MountSpec {
     /// Returns a thread with a ring, if its kernel has one for this mount. A rule that makes the device slow, or a
     /// journal of what a power cut undoes, would hold up the one thread of a ring.
     fn ring(&self) -> Option<RingThread> {
-        let wanted = self.over_ring && !self.cuts && self.faults.is_empty();
+        let wanted = self.transport == Transport::Ring && !self.cuts && self.faults.is_empty();
         wanted.then(|| RingThread::new(self.polls)).flatten()
     }
 }
@@ -168,7 +164,7 @@ impl Mount {
             wake_ns: AtomicU64::new(0),
             direct_io,
             polls,
-            over_ring: AtomicBool::new(ring.is_some()),
+            transport: if ring.is_some() { Transport::Ring } else { Transport::Read },
             kernel_writeback: !direct_io && !cuts,
             device,
         });

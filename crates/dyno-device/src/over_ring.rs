@@ -1,4 +1,4 @@
-//! Requests through io_uring: one thread takes them, drives the device, and replies.
+//! Requests through `io_uring`: one thread takes them, drives the device, and replies.
 //!
 //! ```text
 //!   kernel <--> ring: its thread --- read, write, sync --> filesystem --> the device, driven by this thread
@@ -23,7 +23,8 @@ use dyno_ring::{Request, Ring, Wait, Waker};
 use fuser::{BackgroundSession, Config, Errno, FileHandle, Session};
 
 use crate::DeviceError;
-use crate::clock::{Driver, Engine, Rest};
+use crate::clock::Driver;
+use crate::engine::{Engine, Rest};
 use crate::filesystem::{DeviceFiles, Shared, locked};
 use crate::requests::LARGEST_WRITE;
 
@@ -107,10 +108,9 @@ impl RingThread {
         let run = move || {
             let made = dyno_ring::queue_count().and_then(|queues| Ring::new(queues, DEPTH, LARGEST_WRITE as usize));
             let Ok(ring) = made else { return };
-            if sender.send(ring.waker()).is_ok() {
-                if let Ok(start) = started.recv() {
-                    serve(ring, start, polls);
-                }
+            let sent = sender.send(ring.waker());
+            if let (Ok(()), Ok(start)) = (sent, started.recv()) {
+                serve(ring, start, polls);
             }
         };
         let join = std::thread::Builder::new().name("ring".into()).spawn(run).ok()?;

@@ -17,6 +17,7 @@ use fuser::{
 use crate::filesystem::{DeviceFiles, KEEP, Opened, locked};
 use crate::names::Wanted;
 use crate::nodes::STATUS_NUMBER;
+use crate::status::Transport;
 
 const FIRST: Generation = Generation(0);
 /// Largest write that the kernel sends in one request [bytes].
@@ -44,7 +45,7 @@ impl Filesystem for DeviceFiles {
         if self.0.kernel_writeback {
             wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
         }
-        if self.0.over_ring.load(Ordering::Relaxed) && config.capabilities().contains(InitFlags::FUSE_OVER_IO_URING) {
+        if self.0.transport == Transport::Ring && config.capabilities().contains(InitFlags::FUSE_OVER_IO_URING) {
             wanted |= InitFlags::FUSE_OVER_IO_URING;
         }
         // A kernel that lacks one works without it.

@@ -1,6 +1,6 @@
 //! State of a mount as JSON, the content of the hidden status file.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::clock::Timing;
 use crate::faults::FaultRow;
@@ -9,6 +9,17 @@ use dyno_stats::histogram::LogHistogram;
 
 /// Name of the hidden status file.
 pub const STATUS: &str = ".dbdyno-device";
+
+/// How requests come from the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// Through `io_uring`, where the kernel offers it.
+    #[default]
+    Ring,
+    /// They are read from `/dev/fuse`.
+    Read,
+}
 
 /// Counts and quantiles of times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -56,8 +67,8 @@ pub struct Status {
     pub direct_io: bool,
     /// True if a thread polls for requests instead of being woken for each.
     pub polls: bool,
-    /// True if requests come through io_uring; else they are read from `/dev/fuse`.
-    pub over_ring: bool,
+    /// How requests come from the kernel.
+    pub transport: Transport,
     /// Capacity of the device [bytes]; 0 without a device.
     pub capacity_bytes: u64,
     /// Space in use on the device [bytes].
@@ -80,6 +91,7 @@ pub struct Status {
 
 impl Status {
     /// Fills in the times from histograms.
+    #[must_use]
     pub fn with(mut self, timing: &Timing) -> Self {
         self.read = Times::of(&timing.read_ns);
         self.write = Times::of(&timing.write_ns);

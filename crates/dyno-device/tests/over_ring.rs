@@ -1,6 +1,8 @@
-//! Requests through io_uring: the same files and times as by reads of `/dev/fuse`.
+//! Requests through `io_uring`: the same files and times as by reads of `/dev/fuse`.
 //!
 //! The kernel's switch is set for these tests and set back after them; where that is not allowed they pass and say so.
+
+#![allow(clippy::unwrap_used)]
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -10,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dyno_device::mount::Mount;
+use dyno_device::status::Transport;
 use dyno_ring::SWITCH;
 
 use crate::wall_clock::{Folder, one_server, quantile};
@@ -40,9 +43,9 @@ impl Drop for Switched {
     }
 }
 
-fn mount(folder: &Folder, over_ring: bool, toml: Option<String>) -> Mount {
-    let mount = folder.mount(&serde_json::json!({"toml": toml, "direct_io": true, "over_ring": over_ring}));
-    assert_eq!(mount.status().over_ring, over_ring);
+fn mount(folder: &Folder, transport: Transport, toml: Option<&str>) -> Mount {
+    let mount = folder.mount(&serde_json::json!({"toml": toml, "direct_io": true, "transport": transport}));
+    assert_eq!(mount.status().transport, transport);
     mount
 }
 
@@ -60,8 +63,9 @@ fn story(root: &Path) -> Vec<String> {
     fs::rename(root.join("folder/large"), root.join("folder/moved")).unwrap();
     std::os::unix::fs::symlink("moved", root.join("folder/link")).unwrap();
     fs::hard_link(root.join("folder/moved"), root.join("folder/second")).unwrap();
-    seen.push(format!("{:?}", fs::read_link(root.join("folder/link")).unwrap()));
-    let mut names: Vec<_> = fs::read_dir(root.join("folder")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    seen.push(fs::read_link(root.join("folder/link")).unwrap().display().to_string());
+    let mut names: Vec<_> =
+        fs::read_dir(root.join("folder")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     seen.push(format!("{names:?}"));
     let file = File::options().read(true).write(true).open(root.join("folder/moved")).unwrap();
@@ -94,9 +98,9 @@ fn first_byte(file: &File) -> u8 {
 #[test]
 fn a_program_sees_the_same_files_as_by_reads_of_dev_fuse() {
     let Some(_switched) = Switched::on() else { return };
-    let stories = [true, false].map(|over_ring| {
-        let folder = Folder::new(&format!("story-{over_ring}")).unwrap();
-        let mount = mount(&folder, over_ring, None);
+    let stories = [Transport::Ring, Transport::Read].map(|transport| {
+        let folder = Folder::new(&format!("story-{transport:?}")).unwrap();
+        let mount = mount(&folder, transport, None);
         let seen = story(&folder.0.join("mounted"));
         mount.unmount(false).unwrap();
         assert!(fs::read_dir(folder.0.join("mounted")).unwrap().next().is_none(), "it is still mounted");
@@ -109,7 +113,7 @@ fn a_program_sees_the_same_files_as_by_reads_of_dev_fuse() {
 fn sixty_four_programs_at_once_find_what_each_wrote() {
     let Some(_switched) = Switched::on() else { return };
     let folder = Folder::new("ring-many").unwrap();
-    let mount = mount(&folder, true, None);
+    let mount = mount(&folder, Transport::Ring, None);
     let path = folder.0.join("mounted/f");
     let file = Arc::new(File::options().read(true).write(true).create_new(true).open(&path).unwrap());
     let jobs = (0..64_u64).map(|job| {
@@ -125,7 +129,9 @@ fn sixty_four_programs_at_once_find_what_each_wrote() {
         })
     });
     let jobs: Vec<_> = jobs.collect();
-    jobs.into_iter().for_each(|job| job.join().unwrap());
+    for job in jobs {
+        job.join().unwrap();
+    }
     drop(file);
     mount.unmount(false).unwrap();
 }
@@ -134,7 +140,7 @@ fn sixty_four_programs_at_once_find_what_each_wrote() {
 fn requests_take_the_devices_time_and_wait_for_each_other() {
     let Some(_switched) = Switched::on() else { return };
     let folder = Folder::new("ring-queue").unwrap();
-    let mount = mount(&folder, true, Some(one_server(2_000)));
+    let mount = mount(&folder, Transport::Ring, Some(&one_server(2_000)));
     let file = Arc::new(File::create(folder.0.join("mounted/f")).unwrap());
     let begin = Instant::now();
     let jobs: Vec<_> = (0..32_u64)
@@ -159,7 +165,7 @@ fn requests_take_the_devices_time_and_wait_for_each_other() {
 fn a_mount_that_is_unmounted_while_programs_wait_answers_them_and_ends() {
     let Some(_switched) = Switched::on() else { return };
     let folder = Folder::new("ring-end").unwrap();
-    let mount = mount(&folder, true, Some(one_server(3_000_000)));
+    let mount = mount(&folder, Transport::Ring, Some(&one_server(3_000_000)));
     let file = File::create(folder.0.join("mounted/f")).unwrap();
     let waiting = thread::spawn(move || file.write_all_at(&[1; 4_096], 0).is_ok());
     thread::sleep(Duration::from_millis(100));
@@ -176,7 +182,7 @@ fn mounts_with_faults_read_dev_fuse() {
     let folder = Folder::new("ring-faults").unwrap();
     let faults = serde_json::json!([{"kind": "slow", "operation": "write", "ms": 1}]);
     let mount = folder.mount(&serde_json::json!({"faults": faults}));
-    assert!(!mount.status().over_ring);
+    assert_eq!(mount.status().transport, Transport::Read);
     mount.unmount(false).unwrap();
 }
 
@@ -185,9 +191,11 @@ fn mounts_with_faults_read_dev_fuse() {
 #[ignore = "a measurement"]
 fn cost_of_a_request() {
     let Some(_switched) = Switched::on() else { return };
-    for (over_ring, polls) in [(false, false), (true, false), (false, true), (true, true)] {
-        let folder = Folder::new(&format!("cost-{over_ring}-{polls}")).unwrap();
-        let mount = folder.mount(&serde_json::json!({"direct_io": true, "over_ring": over_ring, "polls": polls}));
+    for (transport, polls) in
+        [false, true].into_iter().flat_map(|polls| [(Transport::Read, polls), (Transport::Ring, polls)])
+    {
+        let folder = Folder::new(&format!("cost-{transport:?}-{polls}")).unwrap();
+        let mount = folder.mount(&serde_json::json!({"direct_io": true, "transport": transport, "polls": polls}));
         let file = Arc::new(File::create(folder.0.join("mounted/f")).unwrap());
         for depth in [1, 8, 64] {
             let begin = Instant::now();
@@ -206,7 +214,7 @@ fn cost_of_a_request() {
                 .collect();
             let times: Vec<_> = jobs.into_iter().flat_map(|job| job.join().unwrap()).collect();
             println!(
-                "ring {over_ring}, polls {polls}, depth {depth}: {:.0} a second, p50 {:.1} us, p99 {:.1} us",
+                "{transport:?}, polls {polls}, depth {depth}: {:.0} a second, p50 {:.1} us, p99 {:.1} us",
                 times.len() as f64 / begin.elapsed().as_secs_f64(),
                 quantile(&times, 0.5),
                 quantile(&times, 0.99)

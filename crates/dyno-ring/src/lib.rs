@@ -1,4 +1,4 @@
-//! Requests of FUSE through io_uring instead of reads and writes of `/dev/fuse` (Linux 6.14 and later).
+//! Requests of FUSE through `io_uring` instead of `/dev/fuse` (Linux 6.14 and later).
 //!
 //! ```text
 //!   a program --> kernel --> queue of its processor --> a free entry: header and payload in our memory
@@ -20,10 +20,10 @@ mod ring;
 pub use memory::Request;
 pub use ring::{Ring, Wait, Waker};
 
-/// File by which the kernel's administrator allows FUSE over io_uring (`Y` or `N`); absent before Linux 6.14.
+/// File by which the kernel's administrator allows FUSE over `io_uring` (`Y` or `N`); absent before Linux 6.14.
 pub const SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
 
-/// Returns true if this kernel offers FUSE over io_uring to new mounts.
+/// Returns true if this kernel offers FUSE over `io_uring` to new mounts.
 pub fn is_offered() -> bool {
     std::fs::read_to_string(SWITCH).is_ok_and(|text| text.trim() == "Y")
 }

@@ -81,7 +81,7 @@ pub struct Entries {
     headers: Box<[UnsafeCell<Header>]>,
     payloads: Box<[UnsafeCell<u8>]>,
     payload_bytes: usize,
-    /// Two segments of each entry, as the kernel is told them.
+    /// Two segments of each entry, as the kernel gets them.
     segments: Box<[[libc::iovec; 2]]>,
 }
 
@@ -205,6 +205,6 @@ mod tests {
         let header = entries.headers[0].get_mut();
         assert_eq!((u32_of(&header.in_out, 0), u64_of(&header.in_out, 8), header.payload_bytes), (23, 77, 7));
         entries.reply(0, -5, b"");
-        assert_eq!(u32_of(&entries.headers[0].get_mut().in_out, 4) as i32, -5);
+        assert_eq!(u32_of(&entries.headers[0].get_mut().in_out, 4).cast_signed(), -5);
     }
 }

@@ -46,7 +46,7 @@ impl Waker {
 /// A ring with entries for all queues of a FUSE connection; see the [crate](crate).
 pub struct Ring {
     // First, so that it is closed before its memory is freed.
-    ring: IoUring<Entry128>,
+    uring: IoUring<Entry128>,
     entries: Entries,
     queues: u16,
     fuse: Option<OwnedFd>,
@@ -65,9 +65,10 @@ impl Ring {
     pub fn new(queues: u16, depth: u16, payload_bytes: usize) -> io::Result<Self> {
         let count = usize::from(queues) * usize::from(depth);
         let size = (count as u32 + 2).next_power_of_two();
-        let ring = IoUring::<Entry128, cqueue::Entry>::builder().setup_single_issuer().setup_defer_taskrun().build(size)?;
+        let uring =
+            IoUring::<Entry128, cqueue::Entry>::builder().setup_single_issuer().setup_defer_taskrun().build(size)?;
         Ok(Self {
-            ring,
+            uring,
             entries: Entries::new(count, payload_bytes),
             queues,
             fuse: None,
@@ -93,15 +94,15 @@ impl Ring {
         let depth = self.entries.count() / usize::from(self.queues);
         for entry in 0..self.entries.count() {
             let command = command(file, REGISTER, 0, (entry / depth) as u16).addr(Some(self.entries.segments(entry)));
-            self.push(with_length(command.build(), SEGMENTS).user_data(entry as u64))?;
+            self.push(&with_length(command.build(), SEGMENTS).user_data(entry as u64))?;
         }
         self.listen()?;
         self.alive = self.entries.count();
-        self.ring.submit()?;
+        self.uring.submit()?;
         // A refusal is there at once; a request may be, too.
         self.enter(Wait::None)?;
         let mut refused = None;
-        for completion in self.ring.completion() {
+        for completion in self.uring.completion() {
             match (completion.user_data(), completion.result()) {
                 (WOKEN, _) => {}
                 (entry, 0) => self.full.push(entry as u32),
@@ -120,7 +121,7 @@ impl Ring {
         full.append(&mut self.full);
         self.enter(if full.is_empty() { wait } else { Wait::None })?;
         let mut woken = false;
-        for completion in self.ring.completion() {
+        for completion in self.uring.completion() {
             match (completion.user_data(), completion.result()) {
                 (WOKEN, _) => woken = true,
                 (entry, 0) => full.push(entry as u32),
@@ -148,40 +149,40 @@ impl Ring {
         let id = self.entries.reply(entry as usize, error, content);
         let depth = self.entries.count() / usize::from(self.queues);
         let queue = (entry as usize / depth) as u16;
-        self.push(command(file, COMMIT_AND_FETCH, id, queue).build().user_data(u64::from(entry)))
+        self.push(&command(file, COMMIT_AND_FETCH, id, queue).build().user_data(u64::from(entry)))
     }
 
-    /// Asks to be told of the next wake-up.
+    /// Requests a completion at the next wake-up.
     fn listen(&mut self) -> io::Result<()> {
         let counter = types::Fd(self.waker.0.as_raw_fd());
         let read = opcode::Read::new(counter, self.wakes.as_mut_ptr(), 8).build().user_data(WOKEN);
-        self.push(read.into())
+        self.push(&read.into())
     }
 
     #[allow(unsafe_code)]
-    fn push(&mut self, entry: Entry128) -> io::Result<()> {
+    fn push(&mut self, entry: &Entry128) -> io::Result<()> {
         loop {
             // SAFETY: what an entry points to (segments, payloads, `wakes`) lives as long as the ring.
-            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
+            if unsafe { self.uring.submission().push(entry) }.is_ok() {
                 return Ok(());
             }
-            self.ring.submit()?;
+            self.uring.submit()?;
         }
     }
 
     #[allow(unsafe_code)]
     fn enter(&mut self, wait: Wait) -> io::Result<()> {
         let entered = match wait {
-            Wait::Forever => self.ring.submit_and_wait(1),
+            Wait::Forever => self.uring.submit_and_wait(1),
             Wait::AtMost(time) => {
                 let time = types::Timespec::from(time);
-                self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&time))
+                self.uring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&time))
             }
             Wait::None => {
-                let count = self.ring.submission().len() as u32;
+                let count = self.uring.submission().len() as u32;
                 let flags = EnterFlags::GETEVENTS.bits();
                 // SAFETY: there is no argument.
-                unsafe { self.ring.submitter().enter::<libc::sigset_t>(count, 0, flags, None) }
+                unsafe { self.uring.submitter().enter::<libc::sigset_t>(count, 0, flags, None) }
             }
         };
         match entered {
@@ -204,9 +205,9 @@ fn command(file: i32, code: u32, commit_id: u64, queue: u16) -> opcode::UringCmd
 fn with_length(mut entry: Entry128, length: u32) -> Entry128 {
     const LENGTH: usize = 24;
     const { assert!(size_of::<Entry128>() == 128) };
-    let place = std::ptr::from_mut(&mut entry).cast::<u8>();
-    // SAFETY: `io_uring_sqe` has its length in the four bytes at 24, aligned.
-    unsafe { place.add(LENGTH).cast::<u32>().write(length) };
+    let place = std::ptr::from_mut(&mut entry).cast::<[u8; 4]>();
+    // SAFETY: `io_uring_sqe` has its length in the four bytes at 24.
+    unsafe { place.add(LENGTH / 4).write(length.to_ne_bytes()) };
     entry
 }
 

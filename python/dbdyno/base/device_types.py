@@ -36,6 +36,7 @@ class DeviceSpec(TypedDict):
     faults: NotRequired[Sequence[FaultRule]]
     threads: NotRequired[int]
     polls: NotRequired[bool]
+    transport: NotRequired[str]
 
 
 class DeviceTimes(TypedDict):
@@ -68,9 +69,11 @@ class DeviceStatus(TypedDict):
     process: int
     floor_ns: int
     floor_p99_ns: int
+    wake_ns: int
     kernel_writeback: bool
     direct_io: bool
     polls: bool
+    transport: str
     capacity_bytes: int
     used_bytes: int
     read: DeviceTimes

@@ -5,6 +5,7 @@
 | fio iolog, version 2 and 3 | `fio --write_iolog` | from its waits, or its microseconds | none |
 | fio latency log | `fio --write_lat_log` with `log_offset=1` | end minus latency | latency |
 | blkparse | `blktrace`, then `blkparse` | when the request was issued to the driver (D) | until C |
+| kernel block tracer | `blk` in current_tracer, with the option blk_classic | the same | the same |
 | MSR CSV | the traces of MSR Cambridge in SNIA's repository | its timestamp | its response time |
 
 A latency log has the end of a request in whole milliseconds, so which requests overlapped is not known from it.
@@ -212,9 +213,11 @@ def _latency_log(lines: _Lines) -> Iterator[Row]:
 
 
 def _blkparse(lines: _Lines) -> Iterator[Row]:
-    """Read the text output of blkparse; issue (D) and completion (C) of a request have equal device and sector."""
+    """Read text of blkparse or the kernel's tracer; issue (D) and completion (C) have equal device and sector."""
     begun: dict[tuple[str, str, str], tuple[int, bool, int, int]] = {}
     for number, text in lines:
+        if text.startswith("#"):
+            continue
         found = _BLKPARSE.match(text)
         if found is None:
             if text[:1].isspace() or text[:1].isdigit():
@@ -251,7 +254,10 @@ def _msr(lines: _Lines) -> Iterator[Row]:
             lines.bad(number, text)
 
 
-_BLKPARSE = re.compile(r"\s*(\d+,\d+)\s+\d+\s+\d+\s+(\d+\.\d+)\s+\d+\s+([A-Z]+)\s+([A-Z]+)(?:\s+(\d+)\s*\+\s*(\d+))?")
+# The kernel's own tracer has no numbers of events.
+_BLKPARSE = re.compile(
+    r"\s*(\d+,\d+)\s+\d+\s+(?:\d+\s+)?(\d+\.\d+)\s+\d+\s+([A-Z]+)\s+([A-Z]+)(?:\s+(\d+)\s*\+\s*(\d+))?"
+)
 
 
 @dataclass(frozen=True)
@@ -265,6 +271,7 @@ LATENCY_LOG = "fio latency log"
 FORMATS: tuple[_Format, ...] = (
     _Format("fio iolog", re.compile(r"fio version [23] iolog"), _iolog),
     _Format("blkparse", _BLKPARSE, _blkparse),
+    _Format("kernel block tracer", re.compile("# tracer: blk"), _blkparse),
     _Format("MSR CSV", re.compile(r"(?i)Timestamp,Hostname,DiskNumber|\d{15,},[^,]*,\d+,(?:read|write),"), _msr),
     _Format(LATENCY_LOG, re.compile(r"\d+,\s*\d+,\s*[0-2],\s*\d+"), _latency_log),
 )

@@ -242,13 +242,16 @@ def status(folder: Path) -> DeviceStatus:
     return found
 
 
-def transport(switch: Path = URING) -> str:
-    """Return in words how requests reach the process of a mount, and whether the kernel would have a quicker way."""
+def transport(state: DeviceStatus, switch: Path = URING) -> str:
+    """Return in words how requests reach the process of a mount, and whether the kernel has another way."""
+    words = "polls for requests" if state["polls"] else "woken for requests"
+    if state["transport"] == "ring":
+        return f"{words}, over io_uring"
     try:
-        enabled = switch.read_text().strip() == "Y"
+        has = "off" if switch.read_text().strip() == "N" else "on"
     except OSError:
-        return "by read and write (this kernel has no FUSE over io_uring)"
-    return f"by read and write (FUSE over io_uring is {'on' if enabled else 'off'} in this kernel, and not used)"
+        return f"{words}, by read and write (this kernel has no FUSE over io_uring)"
+    return f"{words}, by read and write (FUSE over io_uring is {has} in this kernel)"
 
 
 def unmount(folder: Path) -> int | None:

@@ -21,7 +21,8 @@ def command(folder: Path, faults: bool, wear: bool, form: str | None, output: Pa
     `late` is the time between the modelled and the real completion: a p99 that is not small against the
     times above it says that this machine is too busy, or the device too fast for it. The floor is the way
     through the kernel: its median is taken off each request, so programs see the device's p99 later by what
-    the floor's p99 is above its median. Discards have a row once the device has taken one.
+    the floor's p99 is above its median. The wake-up is the time to start a program on a processor that has
+    become idle: it is taken off where one program waits alone. Discards have a row once the device has taken one.
     """
     from dbdyno.device.mounts import status, transport
 
@@ -55,7 +56,8 @@ def command(folder: Path, faults: bool, wear: bool, form: str | None, output: Pa
     title = (
         f"{folder} on {state['device']}, data in {state['back']}, floor {state['floor_ns'] / 1e3:.1f} us"
         f" (p99 {state['floor_p99_ns'] / 1e3:.1f} us), "
+        f"wake-up {state['wake_ns'] / 1e3:.1f} us, "
         f"{state['used_bytes'] >> 20} of {state['capacity_bytes'] >> 20} MB, {len(state['faults'])} faults, "
-        f"{'polls for requests' if state['polls'] else transport()}"
+        f"{transport(state)}"
     )
     show_rows(times_of, form, output, title=title)
