@@ -23,21 +23,37 @@
 //! Limits: data are not synced to the folder below, so that a crash of the machine itself may lose them; a flush of the
 //! device waits for its writes and costs nothing else.
 
-pub mod clock;
 pub mod devices;
-pub mod engine;
-pub mod extents;
-pub mod faults;
-mod filesystem;
-pub mod journal;
-pub mod mount;
-mod names;
-mod nodes;
-mod over_ring;
 pub mod replay;
+
+// Mounts need Linux.
+#[cfg(target_os = "linux")]
+pub mod clock;
+#[cfg(target_os = "linux")]
+pub mod engine;
+#[cfg(target_os = "linux")]
+pub mod extents;
+#[cfg(target_os = "linux")]
+pub mod faults;
+#[cfg(target_os = "linux")]
+mod filesystem;
+#[cfg(target_os = "linux")]
+pub mod journal;
+#[cfg(target_os = "linux")]
+pub mod mount;
+#[cfg(target_os = "linux")]
+mod names;
+#[cfg(target_os = "linux")]
+mod nodes;
+#[cfg(target_os = "linux")]
+mod over_ring;
+#[cfg(target_os = "linux")]
 mod requests;
+#[cfg(target_os = "linux")]
 pub mod status;
+#[cfg(target_os = "linux")]
 mod undo;
+#[cfg(target_os = "linux")]
 pub mod write_hole;
 
 use std::io;

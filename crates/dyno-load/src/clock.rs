@@ -3,7 +3,6 @@
 //! Times are whole nanoseconds since the UNIX epoch, taken from the monotonic clock: a step of the wall clock never
 //! makes a duration negative.
 
-use std::num::NonZeroU64;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -54,7 +53,8 @@ pub fn thread_cpu_ns() -> u64 {
 /// Sets the calling thread's timer slack to 1 ns: sleeps end on time instead of up to 50 us late.
 pub fn sharpen_sleep() {
     // A kernel that refuses keeps its default; the resulting lag is reported anyway.
-    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }
 
 #[cfg(test)]

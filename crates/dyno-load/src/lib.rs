@@ -68,7 +68,17 @@ mod store;
 mod supervise;
 mod tally;
 mod transaction;
+#[cfg(target_os = "linux")]
 pub mod wake;
+/// What it costs to wake a thread: not measured on this system, which binds no thread to a core.
+#[cfg(not(target_os = "linux"))]
+pub mod wake {
+    /// Returns `None`.
+    #[must_use]
+    pub fn wake_cost_ns(_messages: u32) -> Option<u64> {
+        None
+    }
+}
 mod wire;
 mod worker;
 

@@ -8,11 +8,17 @@
 
 mod catalogue;
 mod device;
+#[cfg(target_os = "linux")]
+mod device_mount;
+#[cfg(not(target_os = "linux"))]
+#[path = "device_mount_elsewhere.rs"]
+mod device_mount;
 mod distributions;
 mod errors;
 mod evidence;
 mod flash;
 mod line;
+mod literals;
 mod load;
 mod model;
 mod mover;
@@ -20,6 +26,10 @@ mod postgres_model;
 mod probe;
 mod proxy;
 mod rack;
+#[cfg(target_os = "linux")]
+mod record;
+#[cfg(not(target_os = "linux"))]
+#[path = "record_elsewhere.rs"]
 mod record;
 mod stats;
 mod summary;
@@ -34,7 +44,9 @@ mod _core {
     #[pymodule_export]
     use crate::catalogue::{wait_class, wait_classes, wait_events};
     #[pymodule_export]
-    use crate::device::{DeviceMount, device_alone_ns, device_replay, device_texts};
+    use crate::device::{device_alone_ns, device_replay, device_texts};
+    #[pymodule_export]
+    use crate::device_mount::DeviceMount;
     #[pymodule_export]
     use crate::distributions::{
         binomial_cdf, binomial_sf, chi2_log10_p, f_log10_p, kolmogorov_log10_p, normal_cdf, normal_log10_p,
@@ -46,6 +58,8 @@ mod _core {
     use crate::flash::FlashProbe;
     #[pymodule_export]
     use crate::line::LinePort;
+    #[pymodule_export]
+    use crate::literals::without_literals;
     #[pymodule_export]
     use crate::load::{Drawer, Load, check_script, mariadb_errors, mariadb_signed, reported_error, wake_cost_ns};
     #[pymodule_export]
@@ -61,7 +75,7 @@ mod _core {
     #[pymodule_export]
     use crate::rack::ModelRack;
     #[pymodule_export]
-    use crate::record::{Recorder, SessionReader, read_cost, trap_cost_ns, watch_cost_ns, without_literals};
+    use crate::record::{Recorder, SessionReader, read_cost, trap_cost_ns, watch_cost_ns};
     #[pymodule_export]
     use crate::stats::{spearman_orders, stats_arrays, stats_fit, stats_pairs, stats_parquet};
     #[pymodule_export]

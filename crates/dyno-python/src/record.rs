@@ -131,9 +131,3 @@ pub(crate) fn read_cost(py: Python<'_>, pid: i32) -> PyResult<(u64, Option<Strin
     let found = py.detach(|| dyno_record::read_cost(pid)).map_err(|error| failed(py, &error))?;
     Ok((found.look_ns, found.unmapped))
 }
-
-/// Return a statement without its literals, as recordings keep it.
-#[pyfunction]
-pub(crate) fn without_literals(text: &str) -> String {
-    dyno_evidence::normal::normal(text.as_bytes())
-}

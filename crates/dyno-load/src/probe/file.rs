@@ -7,7 +7,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, StatxFlags, fstatfs, fstatvfs, statx};
+use rustix::fs::fstatvfs;
+#[cfg(target_os = "linux")]
+use rustix::fs::{AtFlags, StatxFlags, fstatfs, statx};
 
 use super::ProbeError;
 use super::block::{HEAD, Head};
@@ -20,6 +22,7 @@ use super::spec::Sync;
 const FILL: usize = 1 << 20;
 /// Free space that must remain on the file system in addition to the log \[bytes\].
 const SPARE_BYTES: u64 = 16 << 20;
+#[cfg(target_os = "linux")]
 /// File system types of `statfs` that are in memory: tmpfs and ramfs.
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
@@ -123,6 +126,16 @@ pub(super) fn check_room(path: &Path, file: &File, bytes: u64) -> Result<(), Pro
 }
 
 /// Checks that direct I/O in blocks of this size is possible on the file.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn check_direct(path: &Path, _file: &File, sync: Sync, _block: usize) -> Result<(), ProbeError> {
+    if !sync.direct {
+        return Ok(());
+    }
+    Err(ProbeError::refused(path, "direct I/O is measured on Linux only", "give --sync dsync or --sync fdatasync"))
+}
+
+/// Checks that direct I/O in blocks of this size is possible on the file.
+#[cfg(target_os = "linux")]
 pub(super) fn check_direct(path: &Path, file: &File, sync: Sync, block: usize) -> Result<(), ProbeError> {
     if !sync.direct {
         return Ok(());
@@ -184,6 +197,7 @@ fn fill(mut file: &File, head: &Head, bytes: u64) -> io::Result<()> {
 /// forces every change of the file's time.
 pub(super) fn flags(sync: Sync) -> i32 {
     let mut flags = libc::O_NOFOLLOW;
+    #[cfg(target_os = "linux")]
     if sync.direct {
         flags |= libc::O_DIRECT;
     }

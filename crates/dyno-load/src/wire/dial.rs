@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::event::PollFlags;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketType, sockopt};
 
 use super::WireError;
 use super::stream::{Patience, Stream};
@@ -45,8 +45,10 @@ pub fn open(spec: &ConnectionSpec, patience: &Patience) -> Result<Stream, WireEr
 
 fn open_tcp(address: SocketAddr, patience: &Patience) -> Result<TcpStream, WireError> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None).map_err(io::Error::from)?;
+    let socket = rustix::net::socket(family, SocketType::STREAM, None).map_err(io::Error::from)?;
+    // In two steps: not every system makes a socket with these flags.
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC).map_err(io::Error::from)?;
+    rustix::io::ioctl_fionbio(&socket, true).map_err(io::Error::from)?;
     match rustix::net::connect(&socket, &address) {
         Ok(()) => {}
         Err(rustix::io::Errno::INPROGRESS | rustix::io::Errno::INTR) => {
