@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from logging.handlers import BufferingHandler
 from pathlib import Path
 
 import duckdb
@@ -20,6 +22,7 @@ from psycopg.conninfo import make_conninfo
 from command_line import dbdyno
 from conftest import Desk
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.hosts.held_load import drop_renewals_from_log
 
 LOAD = """\
 title = "two loads"
@@ -239,3 +242,17 @@ def test_two_thousand_sessions_over_four_hosts_lose_no_call(desk: Desk, tmp_path
     assert duckdb.connect().execute(
         f"select count(*), count(distinct host) from read_parquet('{run}/calls/*.parquet') where kind = 'transaction'"
     ).fetchone() == (rows, 4)
+
+
+def test_the_log_of_a_worker_has_no_line_for_each_renewal(monkeypatch: pytest.MonkeyPatch) -> None:
+    log, handler = logging.getLogger("distributed.worker"), BufferingHandler(10)
+    monkeypatch.setattr(log, "filters", [])
+    monkeypatch.setattr(log, "handlers", [handler])
+    monkeypatch.setattr(log, "disabled", False)
+    log.setLevel(logging.INFO)
+    drop_renewals_from_log()
+    drop_renewals_from_log()
+    for name in ("renew_load", "stop_load"):
+        log.info("Run out-of-band function %r", name)
+    assert [record.getMessage() for record in handler.buffer] == ["Run out-of-band function 'stop_load'"]
+    assert len(log.filters) == 1

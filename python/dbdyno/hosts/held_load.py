@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import logging
 import shutil
 import tempfile
 import threading
@@ -136,6 +137,7 @@ def open_load(token: str, spec: LoadSpec, shared: tuple[Path, str] | None = None
     """
     if shared is not None:
         refuse_another(*shared)
+    drop_renewals_from_log()
     worker = importlib.import_module("distributed").get_worker()
     address = str(urlsplit(worker.address).hostname)
     load = HeldLoad(spec, address, shared[0] if shared else None)
@@ -176,6 +178,18 @@ def renew_load(token: str) -> int:
         return -1
     load.renewed_s = time.monotonic()
     return load.core.progress()
+
+
+class _Renewals(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.args != (renew_load.__name__,)
+
+
+def drop_renewals_from_log() -> None:
+    """Drop the line that a worker would log twice a second, at each renewal of a load."""
+    log = logging.getLogger("distributed.worker")
+    if not any(isinstance(one, _Renewals) for one in log.filters):
+        log.addFilter(_Renewals())
 
 
 def stop_load(token: str) -> None:
