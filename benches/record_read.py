@@ -1,7 +1,7 @@
 """Compares the waits that `--mode read` sees with those that `--mode sites` times on the same server, and with
 pg_stat_wal.
 
-    python benches/record_read.py [--seconds 10] [--cost-limit 2] [--bindir FOLDER]
+    python benches/record_read.py [--seconds 10] [--cost-limit 2] [--own-core] [--bindir FOLDER]
 
 Six loads: TPC-B of four sessions, select-only of two, a convoy of four sessions on one row, TPC-B of 200 sessions,
 parallel scans by two sessions, and TPC-B on a modelled disk of 7,200 rpm. Of the waits of client backends and parallel
@@ -9,6 +9,8 @@ workers that probes timed at 20 us or more, how many did a look find (the same p
 the sum of all waits by event that looks found over that of the probes. Gaps, in which nobody looked, are left out of
 both: compared are waits that touch no gap of their session. pg_stat_wal (up to 17) has the syncs of the server's own
 count, and pg_stat_io (from 16 on) the time of its reads.
+
+With `--own-core` the looks have the first core for themselves: server, clients and probes run on the last.
 
 Holders of locks are compared with the server's log: in a fourth load, sessions hold a row for 20 ms, and the server
 writes of each wait of more than 10 ms who holds the lock (log_lock_waits). Compared are waits for transactions: their
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import re
 import tempfile
 from collections.abc import Iterator
@@ -38,6 +41,7 @@ from dbdyno.device.mounts import check_machine
 from dbdyno.trace.record.process import Place
 from dbdyno.trace.record.recording import RecordingOptions, recording
 
+CORES = os.sched_getaffinity(0)
 CONVOY = "begin;\nupdate pgbench_branches set bbalance = bbalance + 1 where bid = 1;\nend;\n"
 WAITS = """
 select s.process, w.event, w.started_ns as since, w.started_ns + w.elapsed_ns as until, w.elapsed_ns as ns, w.p1, w.p2
@@ -104,12 +108,27 @@ def counted(engine: EmbeddedPostgres) -> dict[str, tuple[int, float]]:
     return {event: (int(row[0]), float(row[1])) for event, row in found.items() if row is not None}
 
 
+@contextlib.contextmanager
+def first_core() -> Iterator[None]:
+    """Start threads on the first core if this process was bound to another one."""
+    bound = os.sched_getaffinity(0)
+    if bound != CORES:
+        os.sched_setaffinity(0, {min(CORES)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, bound)
+
+
 def both(engine: EmbeddedPostgres, folder: Path, limit: float, options: list[str]) -> JsonObject:
     """One turn of pgbench under both recorders; the report of the looks, and what the server counted meanwhile."""
     place = Place(int(engine.pid or 0))
     exact = RecordingOptions(cost_limit=0, mode="sites")
     looks = RecordingOptions(cost_limit=limit, mode="read")
-    with recording(place, folder / "sites", exact), recording(place, folder / "read", looks) as it:
+    with contextlib.ExitStack() as recordings:
+        recordings.enter_context(recording(place, folder / "sites", exact))
+        with first_core():
+            it = recordings.enter_context(recording(place, folder / "read", looks))
         before = counted(engine)
         pgbench(engine, *options)
         after = counted(engine)
@@ -149,7 +168,9 @@ def compare_holders(engine: EmbeddedPostgres, folder: Path, limit: float, option
     """Prints of how many logged waits the looks found the holder that the server's log names."""
     begin = engine.log_file.stat().st_size
     looks = RecordingOptions(cost_limit=limit, mode="read")
-    with recording(Place(int(engine.pid or 0)), folder / "read", looks):
+    with contextlib.ExitStack() as recordings:
+        with first_core():
+            recordings.enter_context(recording(Place(int(engine.pid or 0)), folder / "read", looks))
         pgbench(engine, *options)
     logged = LOGGED.findall(engine.log_file.read_bytes()[begin:].decode(errors="replace"))
     same = unknown = other = 0
@@ -187,8 +208,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--cost-limit", type=float, default=2)
+    parser.add_argument("--own-core", action="store_true", help="the looks have a core for themselves, and spin")
     parser.add_argument("--bindir", type=Path, help="programs of another version of PostgreSQL")
     chosen = parse(parser, seconds=1)
+    if chosen.own_core:
+        chosen.cost_limit = 100
+        os.sched_setaffinity(0, {max(CORES)})
     binaries = binaries_in(chosen.bindir, "--bindir") if chosen.bindir else None
     length = ["-n", "-T", str(chosen.seconds), "-M", "prepared"]
     with tempfile.TemporaryDirectory() as folder:

@@ -100,6 +100,9 @@ BUILT_IN = {
     },
     "mariadb-doublewrite-off": CutPlan("MariaDB, innodb_doublewrite OFF", "mariadb", {"innodb_doublewrite": "OFF"}),
     "mariadb-lying-flush": CutPlan("MariaDB with its defaults on a device that lies", "mariadb", fail=("lying-flush",)),
+    "mariadb-write-hole": CutPlan(
+        "MariaDB with its defaults on a RAID-5 array with a write hole", "mariadb", fail=("write-hole",)
+    ),
     **{
         f"evidence-{store}": CutPlan(f"dbdyno's own {words}", "evidence", {"store": store})
         for store, words in {
