@@ -1,12 +1,13 @@
 """Rates of each object of a view in each sub-interval of an interval, for comparisons of periods.
 
-DuckDB adds up and divides; the result is an array of objects by sub-intervals, for the requested objects. A
-sub-interval in which the view's counters were lost gives no value; one in which an object has no row gives zero.
+DuckDB finds the rows of the requested objects, numpy adds them up; the result is an array of objects by sub-intervals.
+A sub-interval in which the view's counters were lost gives no value; one in which an object has no row gives zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,21 @@ HOUR_US = 3600 * 10**6
 _TABLES = count()
 Span = list[tuple[int, float]]
 """Numbers and seconds of the sub-intervals that make one value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the rows of some objects counted.
+
+    Attributes:
+        lines: Lines of the array of rates that belong to each object: one for each of its keys.
+        cells: For each row, its cell of that array.
+        values: For each measure, the count of each row.
+    """
+
+    lines: Mapping[str, Sequence[int]]
+    cells: NDArray[np.intp]
+    values: Mapping[str, NDArray[np.float64]]
 
 
 class Rates:
@@ -46,7 +62,7 @@ class Rates:
         self._by = by
         self._having = having
         self._others: dict[str, list[str]] = {}
-        self._kept = ""
+        self._kept: Counts | None = None
         self.seconds = [sum(elapsed for _, elapsed in span) for span in spans]
         self.measured = tuple(having)
         good = [(number, at) for at, span in enumerate(spans) for number, _ in span]
@@ -54,7 +70,7 @@ class Rates:
             "select unnest($1::bigint[]) as part, unnest($2::integer[]) as slot, unnest($3::double[]) as seconds",
             [[number for number, _ in good], [at for _, at in good], [self.seconds[at] for _, at in good]],
         )
-        self.means = self._means()
+        self._objects, self.means = self._means()
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Add the rates of some objects to those of others; `names` maps each old name to the new one."""
@@ -66,62 +82,66 @@ class Rates:
 
     def keep(self, objects: Iterable[str]) -> None:
         """Cache what `values` needs for these objects; without this, each call of it reads the store."""
-        wanted = [name for one in objects for name in self._standing_for(one)]
-        self._kept = self._table(self._by_slot(self.measured), [wanted])
+        self._kept = self._counts(self.measured, objects)
 
     def values(self, measure: str, objects: Sequence[str]) -> NDArray[np.float64]:
         """Return the rates of these objects, one row per object; zeros where there is none."""
         import numpy as np
 
-        found = np.zeros((len(objects), len(self.seconds)))
-        named = [(name, at) for at, one in enumerate(objects) for name in self._standing_for(one)]
-        cursor = self._execute(
-            f"select o.place, r.slot, sum(r.{quoted(measure)}) as rate from {self._kept or self._by_slot([measure])} r"
-            " join (select unnest($1::varchar[]) as object, unnest($2::bigint[]) as place) o using (object)"
-            " group by all",
-            [[name for name, _ in named], [at for _, at in named]],
-        )
-        rows = cursor.fetchnumpy()
-        found[rows["place"].astype(np.int64), rows["slot"].astype(np.int64)] = rows["rate"]
+        counts = self._kept or self._counts([measure], objects)
+        slots = len(self.seconds)
+        size = sum(map(len, counts.lines.values())) * slots
+        rates = np.bincount(counts.cells, counts.values[measure], size).reshape(-1, slots) / np.array(self.seconds)
+        found = np.zeros((len(objects), slots))
+        for at, one in enumerate(objects):
+            for line in (line for name in self._standing_for(one) for line in counts.lines.get(name, ())):
+                found[at] += rates[line]
         return found
 
     def close(self) -> None:
         """Free what `values` reads."""
-        for name in filter(None, (self._slots, self._kept)):
+        self._kept = None
+        for name in (self._slots, self._objects):
             self._one.connection.execute(f"drop table {name}")
 
     def _standing_for(self, one: str) -> list[str]:
         return [one, *self._others.get(one, ())]
 
-    def _named(self) -> str:
-        return " || '.' || ".join(f"{quoted(column)}::varchar" for column in self._by)
-
-    def _means(self) -> dict[str, dict[str, float]]:
+    def _means(self) -> tuple[str, dict[str, dict[str, float]]]:
+        """Return a table with the keys of each object and the mean rate of each object by measure."""
         keys, added = (", ".join(quoted(name) for name in names) for names in (self._by, self.measured))
+        named = " || '.' || ".join(f"{quoted(column)}::varchar" for column in self._by)
         sums = ", ".join(
             f"coalesce(sum({quoted(column)}::double / g.seconds), 0) as {quoted(label)}"
             for label, column in self._having.items()
         )
         inner = f"select {keys}, {sums} from {self._source} s join {self._slots} g using (part) group by all"
+        objects = self._table(f"select {named} as object_, * from ({inner}) where object_ is not null", [])
         means: dict[str, dict[str, float]] = {name: {} for name in self.measured}
-        for one, *values in self._execute(f"select {self._named()}, {added} from ({inner}) order by 1").fetchall():
+        for one, *values in self._execute(f"select object_, {added} from {objects} order by 1").fetchall():
             for name, value in zip(self.measured, values, strict=True):
-                if one is not None:
-                    means[name][one] = means[name].get(one, 0.0) + value / len(self.seconds)
-        return means
+                means[name][one] = means[name].get(one, 0.0) + value / len(self.seconds)
+        return objects, means
 
-    def _by_slot(self, measures: Iterable[str]) -> str:
-        """Return an SQL relation with the rates by time slot of the objects given as the first parameter."""
+    def _counts(self, measures: Sequence[str], objects: Iterable[str]) -> Counts:
+        """Return what these objects, and those added to them, counted in each row."""
+        wanted = list(dict.fromkeys(name for one in objects for name in self._standing_for(one)))
         keys = ", ".join(quoted(column) for column in self._by)
-        sums = ", ".join(
-            f"coalesce(sum({quoted(self._having[label])})::double, 0) / any_value(g.seconds) as {quoted(label)}"
-            for label in measures
+        lines = self._table(
+            f"select object_, {keys}, row_number() over () - 1 as line_ from {self._objects}"
+            " where object_ in (select unnest($1::varchar[]))",
+            [wanted],
         )
-        return (
-            f"(select {self._named()} as object, slot, * exclude ({keys}, slot) from (select {keys}, g.slot, {sums}"
-            f" from {self._source} s join {self._slots} g using (part)"
-            f" where {self._named()} in (select unnest($1::varchar[])) group by all))"
-        )
+        found: dict[str, list[int]] = {}
+        for name, line in self._execute(f"select object_, line_ from {lines} order by line_").fetchall():
+            found.setdefault(name, []).append(line)
+        values = ", ".join(f"coalesce({quoted(self._having[label])}::double, 0) as {quoted(label)}" for label in measures)
+        rows = self._execute(
+            f"select line_ * {len(self.seconds)} + slot as cell_, {values}"
+            f" from {self._source} s join {self._slots} g using (part) join {lines} l using ({keys})"
+        ).fetchnumpy()
+        self._one.connection.execute(f"drop table {lines}")
+        return Counts(found, rows["cell_"], {label: rows[label] for label in measures})
 
     def _table(self, sql: str, given: list[Any]) -> str:
         name = quoted(f"rates_{next(_TABLES)}")
