@@ -18,13 +18,14 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.long_timeline import happenings
 from dbdyno.snapshot.reading.sums.chain import Chain
 from dbdyno.snapshot.reading.sums.chunk import Chunk
-from dbdyno.snapshot.reading.sums.day import MINUTES, NAME, SESSIONS, TRANSACTIONS, Day
+from dbdyno.snapshot.reading.sums.day import LOOKED, LOOKS, MINUTES, NAME, SESSIONS, TRANSACTIONS, Day
 from dbdyno.snapshot.sessions.active import (
     MINUTE_US,
     STATEMENT_TYPES,
     active_rows,
     idle_rows,
     longest_transactions,
+    not_ours,
 )
 from dbdyno.snapshot.sessions.samples import activity
 from dbdyno.snapshot.store.folder import Store
@@ -34,6 +35,8 @@ TRANSACTIONS_KEPT = 40
 """Number of a day's longest transactions that are cached, twice as many as are ever listed."""
 RARE = ("blocked",)
 """Sampled views that have no row in most hours."""
+FEW = 4
+"""Largest number of rows per sub-interval of a view whose rows a day has too."""
 KEYS = "session, datname, usename, application, client, statement, event_type, event"
 """What distinguishes rows of active sessions, besides their time."""
 
@@ -59,7 +62,7 @@ def make(store: Store, day: Day) -> None:
         shutil.rmtree(aside, ignore_errors=True)
         make_inner_folder(aside)
         with Interval(store, store.open(day.first), store.open(day.last)) as interval:
-            model = _model(interval) | _sampled(interval, aside)
+            model = _model(interval) | _sampled(interval, aside) | _views(interval, aside)
         model["sums"] = {path.name: file_sum(path) for path in sorted(aside.glob("*.parquet"))}
         write_json(aside / NAME, model)
         shutil.rmtree(day.folder, ignore_errors=True)  # damaged: a whole one is not made again
@@ -103,6 +106,8 @@ def _sampled(interval: Interval, aside: Path) -> JsonObject:
     if strays:
         return nothing
     interval.connection.execute(f"create temp table active_ as from {source} where {active_rows(interval)}")
+    looked = f"select {LOOKED}, count(*) as seen from {source} where {not_ours(interval)} group by all order by all"
+    _copy(interval, looked, aside / LOOKS)
     _copy(interval, f"select {KEYS}, count(*) as seen from active_ group by all order by all", aside / SESSIONS)
     minute = f"at_us // {MINUTE_US} * {MINUTE_US} as at_us"
     _copy(
@@ -113,6 +118,31 @@ def _sampled(interval: Interval, aside: Path) -> JsonObject:
     _copy(interval, longest_transactions(interval, source, 0, TRANSACTIONS_KEPT), aside / TRANSACTIONS)
     idle = interval.query(f"select count(*) as n from {source} where {idle_rows(interval)}")[0]["n"]
     return {"sampled": True, "idle": int(idle)}
+
+
+def _views(interval: Interval, aside: Path) -> JsonObject:
+    """Write the rows of the hours' files, one file for each view whose columns are the same in all hours.
+
+    The rows are not added up: sums of floats would depend on which hours are read by day.
+    """
+    chunks = interval.sums.chunks
+    views: JsonObject = {}
+    few = []
+    for view in sorted({view for chunk in chunks for view in chunk.model["views"]}):
+        known = [chunk for chunk in chunks if chunk.shape(view)]
+        if any(chunk.shape(view) != known[0].shape(view) for chunk in known):
+            continue
+        views[view] = known[0].shape(view)
+        _copy(interval, f"from {_files(known, view, folded=True)}", aside / f"{view}.sum.parquet")
+        rows = f"from {_files(known, view, folded=False)}"
+        if interval.query(f"select count(*) as n {rows}")[0]["n"] <= FEW * sum(len(chunk.parts) for chunk in chunks):
+            few.append(view)
+            _copy(interval, rows, aside / f"{view}.parquet")
+    return {"views": views, "few": few}
+
+
+def _files(chunks: list[Chunk], view: str, *, folded: bool) -> str:
+    return f"read_parquet([{', '.join(literal(str(one.file(view, folded=folded))) for one in chunks)}])"
 
 
 def _copy(interval: Interval, query: str, path: Path) -> None:

@@ -94,9 +94,8 @@ class History:
         self.engine = interval.before.engine
         self._columns = activity(STATEMENT_TYPES[self.engine])
         self.looks = interval.looks
-        self._days = _days(interval)
-        summed = {chunk.home for day in self._days for chunk in day.chunks}
-        self._hours = [one for one in interval.sums.chunks if one.home not in summed] if self._days else None
+        self._days = summed_days(interval)
+        self._hours = hours_outside(interval, self._days)
         self.where = dict(where or {})
         self._known: dict[str, list[Row]] = {}
         self._grouped: dict[str, str] = {}
@@ -254,7 +253,7 @@ class History:
         source, _ = interval.samples("activity", self._columns, self._hours if days else None)
         sql = longest_transactions(interval, source, least_us, most, kept)
         if days:
-            files = ", ".join(literal(str(day.file(TRANSACTIONS))) for day in days)
+            files = ", ".join(literal(str(day.path(TRANSACTIONS))) for day in days)
             sql = f"""select session, begun, max(longest) as longest from
                 (from ({sql}) union all by name from read_parquet([{files}]) where longest >= {int(least_us)})
                 group by all order by longest desc, session, begun limit {int(most)}"""
@@ -328,7 +327,7 @@ class History:
     def _summed(self, columns: str, name: str, condition: str) -> str:
         """Return an SQL relation with the rows of a file of the cached days, and the samples outside of them."""
         source, _ = self.interval.samples("activity", self._columns, self._hours)
-        files = ", ".join(literal(str(day.file(name))) for day in self._days)
+        files = ", ".join(literal(str(day.path(name))) for day in self._days)
         return f"""(select {columns}, seen from read_parquet([{files}]) where {condition}
           union all by name select {columns}, 1 as seen from {source} where {active_rows(self.interval)})"""
 
@@ -357,7 +356,7 @@ class History:
         return int(next((one for one in WIDTHS_S if one >= least), WIDTHS_S[-1]) * 1_000_000)
 
 
-def _days(interval: Interval) -> list[Day]:
+def summed_days(interval: Interval) -> list[Day]:
     """Return the days whose sums replace the samples; those that are not cached yet are made."""
     from dbdyno.snapshot.reading.days import keep_days
 
@@ -366,6 +365,12 @@ def _days(interval: Interval) -> list[Day]:
     for _ in keep_days(interval.sums):
         pass
     return [day for day in interval.sums.days if day.is_sampled]
+
+
+def hours_outside(interval: Interval, days: Sequence[Day]) -> list[Chunk] | None:
+    """Return the hours of an interval outside of these days, or None for all if there is no day."""
+    summed = {chunk.home for day in days for chunk in day.chunks}
+    return [one for one in interval.sums.chunks if one.home not in summed] if days else None
 
 
 def texts(interval: Interval) -> dict[str, str]:

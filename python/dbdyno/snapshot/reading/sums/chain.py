@@ -175,20 +175,26 @@ class Chain:
 
         `chunks` are the hours to read; None reads all.
         """
-        chunks = self.chunks if chunks is None else chunks
-        whole = [chunk for chunk in chunks if self._covers(chunk)] if folded else []
-        pieces: list[str] = []
-        columns: dict[str, Column] = {}
-        for chunk in chunks:
-            known = chunk.columns(view)
-            columns |= {c.name: c for c in known}
-            if known and chunk not in whole:
-                rows = f"(from read_parquet({literal(str(chunk.file(view)))}){self._where(chunk)})"
-                pieces.append(f"({fold_parts(rows, known)})" if folded else rows)
-        pieces = [*_alike(view, whole), *pieces] if folded else _alike(view, chunks, self._limits())
-        if not pieces:
+        pieces = list(self._with(view, folded=folded)) if chunks is None else chunks
+        columns = {c.name: c for piece in pieces for c in piece.columns(view)}
+        if not columns:
             return "", []
-        return f"({' union all by name '.join(pieces)})", list(columns.values())
+        if not folded:
+            return _union(_alike(view, pieces, self._limits())), list(columns.values())
+        rows = _alike(view, [piece for piece in pieces if self._covers(piece)])
+        for chunk in pieces:
+            if not self._covers(chunk) and chunk.columns(view):
+                part = f"(from read_parquet({literal(str(chunk.file(view, folded=False)))}){self._limits()})"
+                rows.append(f"({fold_parts(part, chunk.columns(view))})")
+        return _union(rows), list(columns.values())
+
+    def _with(self, view: str, *, folded: bool) -> Iterator[Day | Chunk]:
+        """Yield the pieces with a view's rows in order: a day that has no file of them by its hours."""
+        for piece in self.pieces:
+            if isinstance(piece, Day) and not piece.has(view, folded=folded):
+                yield from piece.chunks
+            else:
+                yield piece
 
     def hourly(self, view: str, good: AbstractSet[int]) -> str:
         """Return an SQL relation with a view's rows: one per key and hour for complete hours that are all `good`.
@@ -200,7 +206,7 @@ class Chain:
         rest = [chunk for chunk in self.chunks if chunk not in whole]
         shown = f"* exclude ({', '.join(OWN)}), last_part as part"
         folded = [f"(select {shown} from {rows})" for rows in _alike(view, whole)]
-        return f"({' union all by name '.join([*folded, *_alike(view, rest, self._limits())])})"
+        return _union([*folded, *_alike(view, rest, self._limits())])
 
     def total_sql(self, ends: Ends, view: str) -> str:
         """Return the query of a view's difference over the whole interval."""
@@ -232,26 +238,33 @@ class Chain:
         if self._aside is not None:
             shutil.rmtree(self._aside, ignore_errors=True)
 
-    def _covers(self, chunk: Chunk) -> bool:
-        return self.first < chunk.parts[0] and chunk.parts[-1] <= self.last
+    def _covers(self, piece: Day | Chunk) -> bool:
+        """Return True if all sub-intervals of an hour are within the interval, as those of a day always are."""
+        if isinstance(piece, Day):
+            return True
+        return self.first < piece.parts[0] and piece.parts[-1] <= self.last
 
     def _limits(self) -> str:
         return f" where part > {self.first} and part <= {self.last}"
 
-    def _where(self, chunk: Chunk) -> str:
-        return "" if self._covers(chunk) else self._limits()
+
+def _union(relations: Sequence[str]) -> str:
+    return f"({' union all by name '.join(relations)})"
 
 
-def _alike(view: str, chunks: list[Chunk], where: str | None = None) -> list[str]:
+def _alike(view: str, pieces: Sequence[Day | Chunk], where: str | None = None) -> list[str]:
     """Return one relation per set of columns, because files with the same columns are read together.
 
     With `where`, the relations have rows per sub-interval.
     """
     found: dict[str, list[str]] = {}
-    for chunk in chunks:
-        columns = chunk.model["views"].get(view)
+    known: dict[int, list[str]] = {}
+    for piece in pieces:
+        columns = piece.shape(view)
+        if columns and id(columns) not in known:  # nearly all hours share one shape
+            known[id(columns)] = found.setdefault(str(columns), [])
         if columns:
-            found.setdefault(str(columns), []).append(literal(str(chunk.file(view, folded=where is None))))
+            known[id(columns)].append(literal(str(piece.file(view, folded=where is None))))
     return [f"(from read_parquet([{', '.join(files)}]){where or ''})" for files in found.values()]
 
 

@@ -100,9 +100,6 @@ class Chunk:
             EvidenceError: It is damaged, or of another version.
         """
         found = read_json(path)
-        odd = next((one for one in self.folder.glob("*.parquet") if not one.is_file()), None)
-        if odd is not None:
-            raise EvidenceError("is not a file", where=str(odd), next_step="delete the folder; dbdyno makes it again")
         if not isinstance(found, dict) or found.get("version") != VERSION:
             raise EvidenceError(
                 "was not made by dbdyno", where=str(path), next_step="delete the folder; dbdyno makes it again"
@@ -143,9 +140,14 @@ class Chunk:
         """Return True if the hour is cached."""
         return (self.folder / "chunk.json").is_file()
 
+    def shape(self, view: str) -> list[list[str]]:
+        """Return the columns of a view's rows as they are stored; empty if nothing was counted."""
+        found: list[list[str]] = self.model["views"].get(view, [])
+        return found
+
     def columns(self, view: str) -> list[Column]:
         """Return the columns of a view's rows; empty if nothing was counted."""
-        return [Column(*one) for one in self.model["views"].get(view, ())]
+        return [Column(*one) for one in self.shape(view)]
 
     def file(self, view: str, *, folded: bool = False) -> Path:
         """Return the file with the rows of a view; if a file was changed, the hour is computed again."""

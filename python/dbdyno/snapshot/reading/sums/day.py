@@ -5,6 +5,9 @@
         sessions.parquet      a row per combination of what an active session was and did, with how often it was seen
         minutes.parquet       how often each wait event was seen in each minute
         transactions.parquet  the longest open transactions
+        looks.parquet         a row per combination of what any session was and did, with how often it was seen
+        <view>.sum.parquet    the rows of the hours' files of the same name, in their order
+        <view>.parquet        the same of a view with few rows
 
 As for hours, the digest is computed from what the day was made of, a folder is written under a temporary name and
 renamed, and all folders may be deleted. `reading/days.py` makes them.
@@ -20,15 +23,20 @@ from pathlib import Path
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.files import read_json
+from dbdyno.snapshot.engines.view import Column
 from dbdyno.snapshot.reading.sums.chunk import Chunk
 from dbdyno.snapshot.reading.sums.index import VERSION
 from dbdyno.snapshot.store.integrity import damage
 
 NAME = "day.json"
-DAY_VERSION = 1
+DAY_VERSION = 2
 SESSIONS, MINUTES, TRANSACTIONS = "sessions.parquet", "minutes.parquet", "transactions.parquet"
+LOOKS = "looks.parquet"
+LOOKED = "session, kind, state, statement, event_type, event"
+"""What distinguishes the rows of `LOOKS`, which are of all sessions."""
+_SAMPLED = {SESSIONS, MINUTES, TRANSACTIONS, LOOKS}
 _KEYS = {"parts": int, "elapsed_ns": int, "verdicts": list, "events": list, "sampled": bool, "idle": int}
-_KEYS |= {"rows": dict, "sums": dict}
+_KEYS |= {"rows": dict, "sums": dict, "views": dict, "few": list}
 
 
 class Day:
@@ -62,7 +70,7 @@ class Day:
             return None
         if not isinstance(found, dict) or not all(isinstance(found.get(name), kind) for name, kind in _KEYS.items()):
             return None
-        known = {SESSIONS, MINUTES, TRANSACTIONS} if found["sampled"] else set()
+        known = _SAMPLED if found["sampled"] else set()
         whole = known <= found["sums"].keys() and all(
             damage(self.folder / name, known) is None for name, known in found["sums"].items()
         )
@@ -72,6 +80,23 @@ class Day:
         """Return the hours in which nothing was sampled of a view, as far as that is cached."""
         counts = (self.model or {}).get("rows", {}).get(view, ())
         return [chunk for chunk, count in zip(self.chunks, counts, strict=False) if not count]
+
+    def shape(self, view: str) -> list[list[str]]:
+        """Return the columns of a view's rows as they are stored; empty if the day has no file of them."""
+        found: list[list[str]] = (self.model or {}).get("views", {}).get(view, [])
+        return found
+
+    def columns(self, view: str) -> list[Column]:
+        """Return the columns of a view's rows; empty if the day has no file of them."""
+        return [Column(*one) for one in self.shape(view)]
+
+    def has(self, view: str, *, folded: bool) -> bool:
+        """Return True if a file has what the hours' files have of a view, folded or by sub-interval."""
+        return bool(self.shape(view)) and (folded or view in (self.model or {})["few"])
+
+    def file(self, view: str, *, folded: bool) -> Path:
+        """Return the file with the rows of a view."""
+        return self.path(f"{view}{'.sum' if folded else ''}.parquet")
 
     @property
     def is_there(self) -> bool:
@@ -83,6 +108,6 @@ class Day:
         """Return True if the sums of its sampled sessions are cached and may replace the samples."""
         return self.model is not None and bool(self.model["sampled"])
 
-    def file(self, name: str) -> Path:
+    def path(self, name: str) -> Path:
         """Return the path of one of its files."""
         return self.folder / name
