@@ -320,7 +320,7 @@ class Change(ABC):
     @classmethod
     def other_life(cls, one: Snapshot, other: Snapshot) -> bool:
         """Return True if the server was started between two snapshots; False if a start time is not known."""
-        old, new = one.facts.get("started_us"), other.facts.get("started_us")
+        old, new = one.steady_facts.get("started_us"), other.steady_facts.get("started_us")
         return bool(old and new and abs(new - old) > cls.jitter_us)
 
     def setting(self, name: str) -> tuple[str | None, str | None]:

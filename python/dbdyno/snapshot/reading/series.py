@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.metric import Metric
@@ -38,33 +39,44 @@ def series(store: Store, chain: list[Snapshot], sums: Chain | None = None) -> Se
     found = Series()
     if len(chain) == 2:
         with Interval(store, chain[0], chain[1], chain) as part:
-            _add(found, part.engine.metrics(part), part.seconds, chain[0].at_ns + round(part.seconds * 1e9))
+            values = [(metric, [value]) for metric, value in part.engine.metrics(part)]
+            _add(found, values, [part.seconds], [chain[0].at_ns + round(part.seconds * 1e9)])
         return found
     with_sums = sums or Chain(store, chain, Interval)
     try:
         at_ns = chain[0].at_ns
         for chunk in with_sums.chunks:
-            known = [(metric := Metric(*one), chunk.values(metric.name)) for one in chunk.model["metrics"]]
-            for one in with_sums.parts_of(chunk):
-                at_ns += one["elapsed_ns"]
-                values = [(metric, of.get(one["number"])) for metric, of in known]
-                _add(found, values, one["elapsed_ns"] / 1e9, at_ns)
+            elapsed = [one["elapsed_ns"] for one in with_sums.parts_of(chunk)]
+            if not elapsed:  # nothing is known between snapshots whose clock went back
+                continue
+            numbers = [one["number"] for one in with_sums.parts_of(chunk)]
+            metrics = [Metric(*one) for one in chunk.model["metrics"]]
+            ends = list(accumulate(elapsed, initial=at_ns))[1:]
+            at_ns += sum(elapsed)
+            values = [(metric, [*map(chunk.values(metric.name).get, numbers)]) for metric in metrics]
+            _add(found, values, [one / 1e9 for one in elapsed], ends)
     finally:
         if sums is None:
             with_sums.close()
     return found
 
 
-def _add(found: Series, measured: Sequence[tuple[Metric, float | None]], seconds: float, at_ns: int) -> None:
-    for metric, value in measured:
+def _add(
+    found: Series,
+    measured: Sequence[tuple[Metric, list[float | None]]],
+    seconds: Sequence[float],
+    ends_ns: Sequence[int],
+) -> None:
+    """Add sub-intervals to a series: the values of each metric in them, their durations and ends."""
+    for metric, values in measured:
         if metric.name not in found.values:
             found.metrics.append(metric)
             found.values[metric.name] = [None] * len(found.at_us)
-        found.values[metric.name].append(value)
-    found.seconds.append(seconds)
-    found.at_us.append(at_ns // 1000)
-    for values in found.values.values():
-        values.extend([None] * (len(found.at_us) - len(values)))
+        found.values[metric.name].extend(values)
+    found.seconds.extend(seconds)
+    found.at_us.extend(end_ns // 1000 for end_ns in ends_ns)
+    for known in found.values.values():
+        known.extend([None] * (len(found.at_us) - len(known)))
 
 
 def figures(interval: Interval) -> JsonObject:

@@ -20,7 +20,7 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,6 +87,16 @@ class Snapshot:
     def facts(self) -> JsonObject:
         """Return facts that the engine reported about itself."""
         return self.manifest["facts"]
+
+    @property
+    def steady_facts(self) -> Mapping[str, Any]:
+        """Return the facts, in which the clock may be missing."""
+        return self.facts
+
+    @property
+    def cost(self) -> Mapping[str, Any]:
+        """Return what taking it cost."""
+        return self.manifest["cost"]
 
     @property
     def looks(self) -> int:

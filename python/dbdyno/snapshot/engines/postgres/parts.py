@@ -57,12 +57,12 @@ def own_of(chain: Sequence[Snapshot]) -> dict[str, int]:
     """Return the number of dbdyno's transactions that each database counted between the first and the last snapshot."""
     total: dict[str, int] = {}
     for index, one in enumerate(chain):
-        cost = one.manifest["cost"].get("own_transactions") or {}
+        cost = one.cost.get("own_transactions") or {}
         for when, skipped in (("before", index == 0), ("after", index == len(chain) - 1)):
             for name, number in ({} if skipped else cost.get(when) or {}).items():
                 total[name] = total.get(name, 0) + int(number)
         if index:
-            name = str(one.facts.get("database"))
+            name = str(one.steady_facts.get("database"))
             total[name] = total.get(name, 0) + one.looks
     return total
 

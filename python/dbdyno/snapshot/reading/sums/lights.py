@@ -37,8 +37,9 @@ class Rows(Protocol):
 class Light(Snapshot):
     """A snapshot from the index, whose manifest is read when more of it is needed; small, because there are many."""
 
-    __slots__ = ("_holder", "_index", "_number")
+    __slots__ = ("_holder", "_index", "_number", "_row")
     _number: int
+    _row: tuple[Any, ...]
     _index: Rows
     _holder: ReferenceType[Store]
 
@@ -48,9 +49,13 @@ class Light(Snapshot):
         object.__setattr__(self, "_index", index)
         object.__setattr__(self, "_holder", ref(holder))  # weak, because the store's index holds this snapshot
 
-    @property
-    def _row(self) -> tuple[Any, ...]:
-        return self._index.row(self._number)
+    def __getattr__(self, name: str) -> Any:
+        """Look the row up on first use."""
+        if name != "_row":
+            raise AttributeError(name)
+        found = self._index.row(self._number)
+        object.__setattr__(self, "_row", found)
+        return found
 
     @property
     def manifest(self) -> SnapshotManifest:
@@ -96,6 +101,17 @@ class Light(Snapshot):
         """Return the start of the machine that took it and the nanoseconds since then, or None if not known."""
         boot, since_boot_ns = self._row[13:15]
         return None if since_boot_ns is None else (str(boot), int(since_boot_ns))
+
+    @property
+    def steady_facts(self) -> Mapping[str, Any]:
+        """Return the facts without the clock, which snapshots share: they must not be changed."""
+        return _facts_and_clock(self._row[8])[0]
+
+    @property
+    def cost(self) -> Mapping[str, Any]:
+        """Return what the index knows of the cost of taking it, which snapshots share: it must not be changed."""
+        found: Mapping[str, Any] = _parsed(self._row[9])
+        return found
 
     @property
     def digest(self) -> str:
@@ -158,10 +174,14 @@ class _Lazy(dict[str, Any]):
 
 
 def _facts(text: str) -> dict[str, Any]:
+    shared, clock = _facts_and_clock(text)
+    return {"clock": json.loads(clock), **shared} if clock else dict(shared)
+
+
+def _facts_and_clock(text: str) -> tuple[Mapping[str, Any], str]:
+    """Return the facts that snapshots share, and the clock as JSON or an empty text."""
     clock = _CLOCK.match(text)
-    if clock is None:
-        return dict(_parsed(text))
-    return {"clock": json.loads(clock[1]), **_parsed("{" + text[clock.end() :])}
+    return (_parsed("{" + text[clock.end() :]), clock[1]) if clock else (_parsed(text), "")
 
 
 @lru_cache(TEXTS_MOST)
