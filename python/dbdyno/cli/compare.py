@@ -99,9 +99,6 @@ def command(
     dbdyno compare 'a/*.trc' 'b/*.trc' --event 'log file sync'
     dbdyno compare snap:1..12 snap:13..24
     """
-    from dbdyno.study.analysis.analyse import analyse
-    from dbdyno.study.analysis.pair import analyse_pair
-
     if len(names) > 2:
         raise click.UsageError(
             "compare takes one or two operands: quote a pattern, so that the shell does not expand it"
@@ -119,6 +116,13 @@ def command(
         shown = (threshold, mask, accept_differences, everything)
         _compare_cells(names, runs, shown, form, output)
         return
+    _compare_runs(runs, form, output)
+
+
+def _compare_runs(runs: list[Run], form: str | None, output: Path | None) -> None:
+    from dbdyno.study.analysis.analyse import analyse
+    from dbdyno.study.analysis.pair import analyse_pair
+
     analysis = analyse(runs[0]) if len(runs) == 1 else analyse_pair(*runs)
     show_analysis(analysis, form, output)
     end_with_verdict(analysis, "compare")

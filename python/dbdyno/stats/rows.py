@@ -69,19 +69,18 @@ def second_larger(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     _refuse(a, 1)
     _refuse(b, 1)
     n, m = a.shape[1], b.shape[1]
-    both = np.concatenate([a, b], axis=1)
-    order = np.argsort(both, axis=1)
+    both = np.concatenate([np.sort(a, axis=1), np.sort(b, axis=1)], axis=1)
+    order = np.argsort(both, axis=1, kind="stable")  # a merge, because two runs are sorted
     ordered = np.take_along_axis(both, order, axis=1)
     first = np.ones(both.shape, dtype=bool)
     first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    places = np.arange(n + m)
-    starts = np.maximum.accumulate(np.where(first, places, 0), axis=1)
-    last = np.ones(both.shape, dtype=bool)
-    last[:, :-1] = first[:, 1:]
-    ends = np.minimum.accumulate(np.where(last, places, n + m)[:, ::-1], axis=1)[:, ::-1]
-    doubled = ((starts + ends + 2) * (order >= n)).sum(axis=1) - m * (m + 1)
-    tied = (ends - starts + 1).astype(np.float64)
-    terms = ((tied**3 - tied) * first).sum(axis=1)
+    groups = np.flatnonzero(first)  # of equal values, in all rows one after the other
+    rows = np.searchsorted(groups, np.arange(len(both)) * (n + m))
+    sizes = np.diff(groups, append=first.size)
+    of_b = np.add.reduceat((order >= n).ravel(), groups, dtype=np.int64)
+    doubled = np.add.reduceat(of_b * (2 * (groups % (n + m)) + sizes + 1), rows) - m * (m + 1)
+    tied = sizes.astype(np.float64)
+    terms = np.add.reduceat(tied**3 - tied, rows)
     found = [mann_whitney_of(int(u), n, m, float(term)) for u, term in zip(doubled, terms, strict=True)]
     return np.array([one.effect_value for one in found]), np.array([one.p for one in found])
 

@@ -135,7 +135,8 @@ class Rates:
         found: dict[str, list[int]] = {}
         for name, line in self._execute(f"select object_, line_ from {lines} order by line_").fetchall():
             found.setdefault(name, []).append(line)
-        values = ", ".join(f"coalesce({quoted(self._having[label])}::double, 0) as {quoted(label)}" for label in measures)
+        columns = {label: quoted(self._having[label]) for label in measures}
+        values = ", ".join(f"coalesce({column}::double, 0) as {quoted(label)}" for label, column in columns.items())
         rows = self._execute(
             f"select line_ * {len(self.seconds)} + slot as cell_, {values}"
             f" from {self._source} s join {self._slots} g using (part) join {lines} l using ({keys})"

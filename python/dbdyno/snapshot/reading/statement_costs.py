@@ -42,6 +42,7 @@ class StatementCosts:
     slots: int
     _one: Interval
     _source: str
+    _type: str
 
     def weighed(self, what: Literal["ms", "work"], weights: Iterable[tuple[str, float, float]]) -> NDArray[np.float64]:
         """Return, by sub-interval, weighted sums over statements of a measure and of calls.
@@ -54,7 +55,8 @@ class StatementCosts:
 
         rows = self._one.connection.execute(
             f"""select slot, sum({what} * weight + calls * by_calls) as e from {self._source} s
-            join (select unnest($1::varchar[]) as key, unnest($2::double[]) as weight, unnest($3::double[]) as by_calls)
+            join (select unnest($1::varchar[])::{self._type} as key, unnest($2::double[]) as weight,
+              unnest($3::double[]) as by_calls)
             using (key) group by 1""",
             [list(column) for column in zip(*weights, strict=True)],
         ).fetchall()
@@ -79,12 +81,12 @@ def statement_costs(change: Change, one: Interval, *, hourly: bool) -> Statement
     if not relation or time is None or not spans:
         return None
     source = _table(change, one, relation, time, spans, nested="toplevel" in known)
+    key = next(column.type for column in columns if column.name == KEYS[one.before.engine])
     rows = one.connection.execute(
-        f"select key, sum(calls), sum(ms), sum(work), count(distinct slot) from {source}"
-        " where ms is not null group by 1"
+        f"select key::varchar, sum(calls), sum(ms), sum(work), count(*) from {source} where ms is not null group by 1"
     ).fetchall()
     totals = {name: Total(calls, ms, work, slots) for name, calls, ms, work, slots in rows}
-    return StatementCosts(totals, sum(s for span in spans for _, s in span), len(spans), one, source)
+    return StatementCosts(totals, sum(s for span in spans for _, s in span), len(spans), one, source, key)
 
 
 def _table(
@@ -95,7 +97,7 @@ def _table(
     parts = [(number, at) for at, span in enumerate(spans) for number, _ in span]
     one.connection.execute(
         f"""create or replace temp table {source} as
-        select {key}::varchar as key, slot, sum({calls})::double as calls,
+        select {key} as key, slot, sum({calls})::double as calls,
           sum({quoted(time[0])})::double * {time[1]} as ms, coalesce(sum({change.work_sql})::double, 0) as work
         from {relation} s join (select unnest($1::bigint[]) as part, unnest($2::integer[]) as slot) g using (part)
         where {calls} > 0 and {key} is not null{" and toplevel is not false" if nested else ""} group by all""",

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
+from dbdyno.snapshot.causes.postgres.sampled import sampled
 from dbdyno.snapshot.causes.statements import named, no_more_work
-from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.wording import setting, span, three, times
 
@@ -71,12 +71,12 @@ def lost_workers(change: Change) -> Iterator[Cause]:
 def _beside(change: Change, one: Interval) -> dict[Key, float]:
     """Return the average number of active parallel workers per session by statement."""
     found: dict[Key, float] = {}
-    source, looks = one.samples("activity", ACTIVITY)
+    source, looks = sampled(one)
     if looks:
         rows = one.query(
-            f"select statement, count(*) filter (where kind = 'parallel worker') as workers,"
-            f" count(*) filter (where kind = 'client backend') as sessions from {source}"
-            f" where state = 'active' and statement is not null and {one.inside} group by 1 having sessions > 0"
+            f"select statement, coalesce(sum(n) filter (where kind = 'parallel worker'), 0)::bigint as workers,"
+            f" coalesce(sum(n) filter (where kind = 'client backend'), 0)::bigint as sessions from {source}"
+            f" where state = 'active' and statement is not null group by 1 having sessions > 0"
         )
         found = {int(row["statement"]): row["workers"] / row["sessions"] for row in rows}
     side = "before" if one is change.before else "after"
@@ -89,10 +89,10 @@ def _beside(change: Change, one: Interval) -> dict[Key, float]:
 
 def _workers(one: Interval) -> float:
     """Return the average number of active parallel workers of all sessions."""
-    source, looks = one.samples("activity", ACTIVITY)
+    source, looks = sampled(one)
     if not looks:
         return 0.0
-    rows = one.query(f"select count(*) as n from {source} where kind = 'parallel worker' and {one.inside}")
+    rows = one.query(f"select coalesce(sum(n), 0)::bigint as n from {source} where kind = 'parallel worker'")
     return float(rows[0]["n"]) / looks
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from statistics import median
 
 from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
+from dbdyno.snapshot.causes.postgres.sampled import sampled
 from dbdyno.snapshot.causes.statements import named, no_more_work, slower_at_same_work
 from dbdyno.snapshot.engines.postgres.epochs import upgraded
 from dbdyno.snapshot.engines.postgres.host import Processors, of_stretches, used
-from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY, BLOCKED
+from dbdyno.snapshot.engines.postgres.sampler import BLOCKED
 from dbdyno.snapshot.model import moment_us
 from dbdyno.snapshot.reading.changed_settings import OURS
 from dbdyno.snapshot.reading.interval import Interval
@@ -42,7 +43,7 @@ def slow_syncs(change: Change) -> Iterator[Cause]:
     """
     means, busy = _timed_syncs(change)
     (seen_old, _), (seen, _) = (_sampled(one, _SYNCS) for one in (change.before, change.after))
-    looks = change.after.samples("activity", ACTIVITY)[1]
+    looks = change.after.looks
     timed = means[1] >= max(3 * means[0], _LEAST_SYNC_MS) and busy[1] >= 50
     sampled = seen >= 0.3 and seen >= 3 * seen_old
     if not timed and not sampled:
@@ -147,12 +148,10 @@ def _holders(one: Interval) -> str:
 
 def _sampled(one: Interval, waits: str) -> tuple[float, frozenset[int]]:
     """Return the average number of active sessions that meet an SQL condition on waits, and their statements."""
-    source, looks = one.samples("activity", ACTIVITY)
+    source, looks = sampled(one)
     if not looks:
         return 0.0, frozenset()
-    rows = one.query(
-        f"select statement, count(*) as n from {source} where {_ACTIVE} and {waits} and {one.inside} group by 1"
-    )
+    rows = one.query(f"select statement, sum(n)::bigint as n from {source} where {_ACTIVE} and {waits} group by 1")
     return sum(r["n"] for r in rows) / looks, frozenset(int(r["statement"]) for r in rows if r["statement"] is not None)
 
 
@@ -186,12 +185,12 @@ def busy_processors(change: Change) -> Iterator[Cause]:
 
 def _mostly_locked(one: Interval) -> frozenset[Key]:
     """Return the statements mostly seen waiting for a lock, for whose duration the processor is not responsible."""
-    source, looks = one.samples("activity", ACTIVITY)
+    source, looks = sampled(one)
     if not looks:
         return frozenset()
     rows = one.query(
-        f"select statement from {source} where {_ACTIVE} and {one.inside} and statement is not null group by 1"
-        f" having count(*) filter (where event_type = 'Lock') >= {MOSTLY} * count(*)"
+        f"select statement from {source} where {_ACTIVE} and statement is not null group by 1"
+        f" having coalesce(sum(n) filter (where event_type = 'Lock'), 0) >= {MOSTLY} * sum(n)"
     )
     return frozenset(int(row["statement"]) for row in rows)
 

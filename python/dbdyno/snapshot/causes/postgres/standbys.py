@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.snapshot.causes.change import Cause, Change
-from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.causes.postgres.sampled import sampled
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.wording import span
@@ -37,10 +37,10 @@ def late_standbys(change: Change) -> Iterator[Cause]:
 
 
 def _waiting(one: Interval) -> float:
-    source, looks = one.samples("activity", ACTIVITY)
+    source, looks = sampled(one)
     if not looks:
         return 0.0
-    rows = one.query(f"select count(*) as n from {source} where event = 'SyncRep' and {one.inside}")
+    rows = one.query(f"select coalesce(sum(n), 0)::bigint as n from {source} where event = 'SyncRep'")
     return float(rows[0]["n"]) / looks
 
 

@@ -37,7 +37,8 @@ def activity(interval: Interval) -> int:
     connection.execute(
         f"""create or replace temp table active as select kind, statement,
           kind = 'client backend' or kind = 'parallel worker' as is_client, {_ACTIVE} as is_active,
-          coalesce(event_type, '{ON_CPU}') as type, coalesce(event, '{ON_CPU}') as name, sum(seen) as n from {source} group by all"""
+          coalesce(event_type, '{ON_CPU}') as type, coalesce(event, '{ON_CPU}') as name, sum(seen) as n
+        from {source} group by all"""
     )
     seen = connection.execute("select distinct type, name, is_client from active").fetchall()
     connection.execute(
