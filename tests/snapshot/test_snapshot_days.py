@@ -10,10 +10,13 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from made_store import MadeServer
 from test_sessions import START_US, look, stored, view
 
 from dbdyno.base.json_types import TableRow
+from dbdyno.snapshot.engines.postgres import waits
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.reading.days import keep_days
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.long_timeline import happenings
 from dbdyno.snapshot.reading.sums.chain import Chain
@@ -69,6 +72,7 @@ def figures(interval: Interval, where: dict[str, str]) -> dict[str, Any]:
         "time": history.over_time(),
         "transactions": history.transactions(10),
         "idle": history.idle_in_transaction(),
+        "waits": waits.waits(interval, 10),
         "verdicts": interval.verdicts,
         "events": happenings(interval),
     }
@@ -98,6 +102,43 @@ def test_figures_from_sums_of_days_are_those_of_the_samples(store: Store, where:
         Interval(store, known[low], known[high]) as interval,
     ):
         assert figures(interval, where) == summed
+
+
+VIEWS = ("pg_stat_statements", "pg_stat_user_tables", "pg_stat_database")
+
+
+def counts(interval: Interval) -> dict[str, Any]:
+    """The rows of all views, over the interval and by sub-interval, in the order in which they are read."""
+    found: dict[str, Any] = {name: interval.query(f"from {name}", name) for name in VIEWS}
+    for name in VIEWS:
+        source, columns = interval.sums.relation(name, folded=False)
+        names = ", ".join(sorted(column.name for column in columns))
+        found[f"parts of {name}"] = names, interval.query(f"select {names}, life, verdict, why from {source}")
+    return found
+
+
+def test_counts_of_days_are_those_of_their_hours_to_the_last_digit(tmp_path: Path) -> None:
+    dice = random.Random(SEED)
+    print(f"seed {SEED}")
+    server = MadeServer(tmp_path / "snaps")
+    for at in range(72):
+        server.every_s = 18_900 if at % 4 == 0 else 900
+        for statement in dice.sample(range(8), 5):
+            server.call(statement, dice.randrange(9), dice.random() * 1e3)
+        server.touch(dice.randrange(3), idx_scan=dice.randrange(9), n_tup_ins=at)
+        if dice.random() < 0.05:
+            server.statements.clear()
+            server.statements_reset_us = server.at_s * 10**6 + 1
+        server.step()
+    known = list(server.store)
+    low, high = known[dice.randrange(9)], known[-1 - dice.randrange(9)]
+    with Interval(server.store, low, high) as interval:
+        by_hour = counts(interval)
+    with Interval(server.store, low, high) as interval:
+        assert len(list(keep_days(interval.sums))) >= 2
+        few = {name for day in interval.sums.days for name in VIEWS if day.has(name, folded=False)}
+        assert "pg_stat_database" in few and "pg_stat_statements" not in few
+        assert counts(interval) == by_hour
 
 
 def days_of(store: Store) -> list[Path]:

@@ -72,7 +72,7 @@ def total_sql(sides: Sides, before: str, after: str, folded: str, columns: Seque
     others = [c for c in sides.after if c.name not in sides.keys]
     in_s = [c.name for c in others if c.name in known and c.kind in ("text", "counter", "sum")]
     joined = [f"coalesce(e.{k}, s.{k}) as {k}" for k in keys]
-    joined += [f"e.{quoted(c.name + end)}" for c in others for end in ("_a", "_b")]
+    joined += [f"e.* exclude ({', '.join([*keys, 'life'])})"]
     joined += [f"s.{quoted(name)} as {quoted(name + '_s')}" for name in in_s]
     return f"""
 with a as (select *, true as there from {before}), b as (select *, true as there from {after}),
@@ -81,7 +81,8 @@ e as (select {", ".join(_of_ends(sides, others))},
   from a full join b on {_same("a", "b", keys)}),
 s as ({folded}),
 judged as (select {", ".join([*joined, "coalesce(e.life, 'gone') as life", "coalesce(s.bad, 0) as bad", "s.bad_why"])},
-    case when coalesce(s.bad, 0) >= {parts} then {_word("s.word")} when s.least then 'evicted' else 'ok' end as verdict
+    case when coalesce(s.bad, 0) >= {parts} then {_word("s.word")} when s.least then 'evicted' else 'ok' end as verdict,
+    verdict in ('ok', 'evicted') as known_
   from e full join s on {_same("e", "s", keys)})
 select {", ".join(_shown(keys, others, in_s))}, life, verdict,
   case when verdict = 'evicted' then 'at least: ' || replace(coalesce(bad_why, ''), 'at least: ', '')
@@ -102,6 +103,10 @@ def _of_ends(sides: Sides, others: Sequence[Column]) -> list[str]:
     common = {c.name for c in sides.common}
     found = [f"coalesce(b.{quoted(k)}, a.{quoted(k)}) as {quoted(k)}" for k in sides.keys]
     for c in others:
+        if c.kind in ("counter", "sum"):  # of which only the sums are shown
+            either = [f"{side}.{quoted(c.name)} is not null" for side in ("a", "b") if side == "b" or c.name in common]
+            found.append(f"{' or '.join(either)} as {quoted(c.name + '_there')}")
+            continue
         old = f"a.{quoted(c.name)}" if c.name in common else f"null::{c.type}"
         found += [f"{old} as {quoted(c.name + '_a')}", f"b.{quoted(c.name)} as {quoted(c.name + '_b')}"]
     return found
@@ -113,8 +118,8 @@ def _shown(keys: Sequence[str], others: Sequence[Column], in_s: Sequence[str]) -
         name, old, new = (quoted(c.name + end) for end in ("", "_a", "_b"))
         added = quoted(c.name + "_s") if c.name in in_s else f"null::{c.type}"
         if c.kind in ("counter", "sum"):
-            still = f"case when {old} is not null or {new} is not null then 0 end"
-            found.append(f"case when verdict in ('ok', 'evicted') then coalesce({added}, {still}) end as {name}")
+            still = f"case when {quoted(c.name + '_there')} then 0 end"
+            found.append(f"case when known_ then coalesce({added}, {still}) end as {name}")
         elif c.kind in ("text", "key"):
             found.append(f"coalesce({new}, {old}, {added}) as {name}")
         else:
