@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 from trace_text import trace
 
 from command_line import dbdyno
-from dbdyno import entry
 from dbdyno.trace import early_read
 
 PLAIN = (
@@ -128,17 +126,47 @@ def test_an_import_asks_for_no_module_that_it_does_not_need(folder: Path, tmp_pa
     assert not needless & set(done.stdout.split())
 
 
-def test_a_short_command_ends_without_a_last_look_for_cycles(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delitem(sys.modules, "_duckdb", raising=False)
-    frozen = gc.get_freeze_count()
-    try:
-        entry.end_at_once()
-        assert gc.get_freeze_count() > frozen
-    finally:
-        gc.unfreeze()
+ENDING = """
+import atexit, sys, threading, time
+class Slow:
+    def __del__(self): print("freed")
+kept = Slow()
+kept.circle = kept
+from dbdyno import entry
+from dbdyno.cli import main
+def slow(): time.sleep(0.2); print("thread")
+def command():
+    print("command")
+    atexit.register(print, "registered")
+    threading.Thread(target=slow).start()
+    {end}
+main.entry = command
+entry.entry()
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "words"),
+    [
+        ("sys.exit(3)", 3, ["command", "thread", "registered"]),
+        ("sys.exit()", 0, ["command", "thread", "registered"]),
+        ("sys.exit('said')", 1, ["command", "thread", "registered", "freed"]),
+        ("raise ValueError", 1, ["command", "thread", "registered", "freed"]),
+    ],
+)
+def test_a_command_ends_at_once_after_its_threads_and_what_is_registered(end: str, code: int, words: list[str]):
+    done = subprocess.run([sys.executable, "-c", ENDING.format(end=end)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()) == (code, words)
+
+
+def test_output_that_is_lost_at_the_end_is_no_success():
+    code = ENDING.format(end="sys.exit()")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.DEVNULL, check=False)
+    assert done.returncode
 
 
 def test_a_command_that_asks_evidence_ends_without_a_word(folder: Path):
-    """Leaving out the last look for cycles, too, made DuckDB's module tell of forty leaks."""
+    """DuckDB's module tells of leaks if its objects are neither freed nor left alone."""
     words = [sys.executable, "-m", "dbdyno", "trace", "sql", str(folder / "a.trc"), "--format", "json"]
     assert subprocess.run(words, capture_output=True, text=True, check=True).stderr == ""
