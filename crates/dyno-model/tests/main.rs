@@ -2,6 +2,7 @@
 
 mod accepted;
 mod buffers;
+mod caching;
 mod calibrate;
 mod cell_common;
 mod cell_identities;
@@ -10,6 +11,7 @@ mod common;
 mod controllers;
 mod databases;
 mod disks;
+mod files;
 mod flash;
 mod flash_cache;
 mod flash_parts;

@@ -67,7 +67,7 @@ mod _core {
     #[pymodule_export]
     use crate::mover::{MoveBytes, MoveJob, move_describe, move_groups, move_read_back};
     #[pymodule_export]
-    use crate::postgres_model::model_postgres;
+    use crate::postgres_model::{model_misses, model_postgres};
     #[pymodule_export]
     use crate::probe::{Probe, recover_probe};
     #[pymodule_export]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use dyno_model::kernel::Simulation;
 use dyno_model::machine::{Machine, MachineError};
-use dyno_model::postgres::{Load, Outcome, run};
+use dyno_model::postgres::cached::{Relation, misses};
+use dyno_model::postgres::{Load, Outcome, run_on};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
@@ -46,8 +47,8 @@ impl Spec {
         }
         load.check(parameters.statements.len()).map_err(Failure::Other)?;
         let simulation = Simulation::new(self.seed);
-        let device = machine.log_device(simulation.sim()).map_err(Failure::Machine)?;
-        run(&simulation, &parameters, &device, &load).map_err(|error| Failure::Other(error.to_string()))
+        let devices = machine.postgres_devices(simulation.sim()).map_err(Failure::Machine)?;
+        run_on(&simulation, &parameters, &devices, &load).map_err(|error| Failure::Other(error.to_string()))
     }
 }
 
@@ -68,4 +69,26 @@ pub(crate) fn model_postgres<'py>(py: Python<'py>, spec: &Bound<'_, PyAny>) -> P
     let bytes: Vec<u8> = outcome.latencies_ns.iter().flat_map(|ns| ns.to_le_bytes()).collect();
     value.set_item("latencies_ns", PyBytes::new(py, &bytes))?;
     Ok(value)
+}
+
+/// Return the expected miss ratio of the references to each relation in `PostgreSQL`'s buffers of this size.
+///
+/// Args:
+///     relations: Relations of a machine: pages and shares of their groups.
+///     rates: How often each is referenced.
+///     buffers_mb: Size of the buffers.
+///
+/// Raises:
+///     ModelError: A relation is invalid.
+#[pyfunction]
+pub(crate) fn model_misses(
+    py: Python<'_>,
+    relations: &Bound<'_, PyAny>,
+    rates: Vec<f64>,
+    buffers_mb: f64,
+) -> PyResult<Vec<f64>> {
+    let wrong = |what: String| raise(py, "ModelError", &what);
+    let relations: Vec<Relation> = from_python(relations).map_err(|error| wrong(error.to_string()))?;
+    relations.iter().try_for_each(Relation::check).map_err(wrong)?;
+    Ok(misses(&relations, &rates, buffers_mb))
 }

@@ -81,6 +81,7 @@ class PostgresOutcome(TypedDict):
     client_cpu_ns: int
     waits: list[PostgresWait]
     stations: list[PostgresStation]
+    data: NotRequired[PostgresStation]
     flushes: int
     commits: int
     written_bytes: int

@@ -47,7 +47,7 @@ CPU_STATES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "ste
 
 MEMORY_GAUGES = ("MemAvailable", "MemFree", "Cached", "Dirty", "Writeback")
 
-GAUGES = frozenset({"numbackends", "op_bytes", "n_live_tup", "indexes"})
+GAUGES = frozenset({"numbackends", "op_bytes", "n_live_tup", "indexes", "size_bytes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,7 @@ VIEWS: tuple[tuple[str, str, tuple[str, ...], LiteralString], ...] = (
         ("schemaname", "relname"),
         "select schemaname, relname, seq_scan, seq_tup_read, coalesce(idx_scan, 0) as idx_scan,"
         " coalesce(idx_tup_fetch, 0) as idx_tup_fetch, n_live_tup, n_tup_ins, n_tup_del,"
+        " pg_relation_size(relid) as size_bytes,"
         " (select count(*) from pg_index where indrelid = relid and indisvalid) as indexes"
         " from pg_stat_user_tables where seq_scan + coalesce(idx_scan, 0) > 0"
         " order by coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) desc, relid limit 20",
@@ -114,7 +115,8 @@ VIEWS: tuple[tuple[str, str, tuple[str, ...], LiteralString], ...] = (
         "pg_stat_user_indexes",
         "index",
         ("schemaname", "relname", "indexrelname"),
-        "select schemaname, relname, indexrelname, idx_scan from pg_stat_user_indexes where idx_scan > 0"
+        "select schemaname, relname, indexrelname, idx_scan, pg_relation_size(indexrelid) as size_bytes"
+        " from pg_stat_user_indexes where idx_scan > 0"
         " order by idx_scan desc, indexrelid limit 40",
     ),
 )

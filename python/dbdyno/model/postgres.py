@@ -23,6 +23,9 @@ TRANSACTIONS = 12_000
 """Number of transactions in a replication, over all sessions."""
 WARMUP = 1_500
 REPLICATIONS = 2
+BLOCKS_MOST = 500_000
+"""Number of blocks in a replication from which on it has fewer transactions."""
+LEAST = 300
 LIMIT_S = 900.0
 """Maximum virtual time of a replication, which then ends with the transactions so far [s]."""
 
@@ -43,6 +46,8 @@ class Simulated:
         commits_per_flush: Commits that share a flush; 0 without one.
         sync_ns: Mean time of a wait for the sync of the log, by the process that flushes; 0 without one.
         events: Number of events.
+        read_ns: Mean time of a wait for a read of the data files; 0 without one.
+        data: Busy share of the data files' device; 0 if nothing was read.
     """
 
     latencies_ns: NDArray[np.uint64]
@@ -56,6 +61,8 @@ class Simulated:
     commits_per_flush: float
     sync_ns: float
     events: int
+    read_ns: float = 0.0
+    data: float = 0.0
 
     def quantile_ns(self, q: float) -> float:
         """Return a quantile of the transactions' times [ns]."""
@@ -88,8 +95,8 @@ def simulate(
 
     load: PostgresLoad = {
         "sessions": sessions,
-        "transactions": max(transactions, 40 * sessions),
-        "warmup": max(WARMUP, 10 * sessions),
+        "transactions": max(_fewer(transactions, machine), 40 * sessions),
+        "warmup": max(_fewer(WARMUP, machine), 10 * sessions),
         "limit_s": LIMIT_S,
         "scripts": list(scripts),
     }
@@ -98,6 +105,27 @@ def simulate(
         for at in range(replications)
     ]
     return _together(outcomes)
+
+
+def _fewer(transactions: int, machine: str) -> int:
+    """Return a number of transactions that waits for not too many blocks; a spill has thousands of them."""
+    if "count = " not in machine:
+        return transactions
+    blocks = _blocks(machine)
+    return transactions if blocks * transactions <= BLOCKS_MOST else max(round(BLOCKS_MOST / blocks), LEAST)
+
+
+def _blocks(machine: str) -> float:
+    """Return the number of blocks that a machine's statement waits for, of the one that waits for most."""
+    import tomllib
+
+    statements = tomllib.loads(machine).get("postgres", {}).get("statements", [])
+    listed = statements["value"] if isinstance(statements, dict) else statements
+    most = 0.0
+    for statement in listed:
+        counts = [own for own in statement.values() if isinstance(own, dict) and "count" in own]
+        most = max(most, sum(n * share for own in counts for n, share in zip(own["count"], own["share"], strict=True)))
+    return most
 
 
 def _together(outcomes: Sequence[PostgresOutcome]) -> Simulated:
@@ -112,6 +140,7 @@ def _together(outcomes: Sequence[PostgresOutcome]) -> Simulated:
         event = (wait["event_type"], wait["event"])
         waits[event] = waits.get(event, 0.0) + wait["elapsed_ns"] / done
     syncs = [wait for one in outcomes for wait in one["waits"] if wait["event"] == "WALSync"]
+    reads = [wait for one in outcomes for wait in one["waits"] if wait["event"] == "DataFileRead"]
     stations = [one["stations"] for one in outcomes]
     served = sum(own[1]["completions"] for own in stations)
     return Simulated(
@@ -126,4 +155,6 @@ def _together(outcomes: Sequence[PostgresOutcome]) -> Simulated:
         commits_per_flush=sum(one["commits"] for one in outcomes) / flushes if flushes else 0.0,
         sync_ns=sum(wait["elapsed_ns"] for wait in syncs) / max(sum(wait["count"] for wait in syncs), 1),
         events=sum(one["events"] for one in outcomes),
+        read_ns=sum(wait["elapsed_ns"] for wait in reads) / max(sum(wait["count"] for wait in reads), 1),
+        data=sum(one["data"]["utilisation"] for one in outcomes if "data" in one) / len(outcomes),
     )

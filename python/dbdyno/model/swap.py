@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+from collections.abc import Mapping
+
 from dbdyno.base.errors import ModelError
 
 
@@ -11,12 +15,71 @@ def with_device(machine: str, name: str) -> str:
     Raises:
         ModelError: there is no such device.
     """
+    return _without(machine, ("devices", "storage")).rstrip("\n") + "\n\n" + _sections(_text(name))
+
+
+def with_data_device(machine: str, name: str) -> str:
+    """Return a machine (TOML) with data files and temporary files on a device of their own; the log stays where it is.
+
+    Raises:
+        ModelError: there is no such device.
+    """
+    top, device = renamed_device(name, "swapped")
+    redo = tomllib.loads(machine).get("storage", {}).get("redo", "log")
+    where = f'[storage]\nredo = {_names(redo)}\ndata = "{top}"\n'
+    return f"{_without(machine, ('storage',)).rstrip(chr(10))}\n\n{device}\n{where}"
+
+
+def renamed_device(name: str, prefix: str, settings: Mapping[str, object] | None = None) -> tuple[str, str]:
+    """Return the sections of a built-in device, their names with a prefix, and the name of the part that holds data.
+
+    Raises:
+        ModelError: there is no such device, or a setting is none of its parameters.
+    """
+    text = _text(name)
+    data = _value(tomllib.loads(text)["storage"]["data"])
+    if not isinstance(data, str):
+        raise ModelError(f"{name} has data on several parts", next_step="use a device with one")
+    parts = re.findall(r"(?m)^\[devices\.([\w-]+)\]", text)
+    text = _without(_sections(text), ("storage",)).strip("\n") + "\n"
+    for key, value in (settings or {}).items():
+        text = _set(text, str(key).rpartition(".")[2], str(value))
+    text = re.sub(r"(?m)^\[devices\.", f"[devices.{prefix}_", text)
+    links = re.compile(rf'"({"|".join(map(re.escape, parts))})(?=["./])')
+    lines = [
+        links.sub(rf'"{prefix}_\1', line) if re.match(r"(over|channel)\b", line) else line for line in text.splitlines()
+    ]
+    return f"{prefix}_{data}", "\n".join(lines) + "\n"
+
+
+def _set(text: str, key: str, value: str) -> str:
+    """Return a device's text with another value of a parameter, which is added to its only section if missing."""
+    line = re.compile(rf"(?m)^{re.escape(key)}\s*=.*$")
+    if len(line.findall(text)) == 1:
+        return line.sub(f"{key} = {value}", text)
+    if text.count("\nkind = ") + text.startswith("kind = ") != 1:
+        raise ModelError(f"{key!r} is none of the device's parameters", next_step="name one of its parameters")
+    return re.sub(r"(?m)^(kind = .*)$", rf"\1\n{key} = {value}", text)
+
+
+def _value(given: object) -> object:
+    """Return a value without its source."""
+    return given["value"] if isinstance(given, dict) else given
+
+
+def _names(given: object) -> str:
+    names = _value(given)
+    return str(names).replace("'", '"') if isinstance(names, list) else f'"{names}"'
+
+
+def _text(name: str) -> str:
+    """Return the text of a built-in device."""
     from dbdyno import _core
 
     texts = dict(_core.device_texts())
     if name not in texts:
         raise ModelError(f"there is no device named {name!r}", next_step=f"use one of {', '.join(texts)}")
-    return _without(machine, ("devices", "storage")).rstrip("\n") + "\n\n" + _sections(texts[name])
+    return texts[name]
 
 
 def _without(text: str, sections: tuple[str, ...]) -> str:

@@ -118,9 +118,13 @@ def what_if(model: Analysis) -> Page:
     axes, points = reading.strings(model, "axes"), reading.entries(model, "points")
     priced = bool(model.get("priced"))
     spec = " ".join(f"{fmt.line(name).replace(' ', '_')}:words" for name in axes)
-    spec += " throughput:per_s band:words p50:ns p99:ns p99_band:words:p99,_band"
-    spec += " cores_busy:ratio:cores_busy device_busy:ratio:device_busy binds:text"
-    shown = columns(spec + (" per_money:count:transactions_per_unit_of_money" if priced else ""))
+    spec += " throughput:per_s"
+    # A narrow terminal leaves out columns from the right, and who names prices asks for this one.
+    spec += " per_money:count:transactions_per_unit_of_money" if priced else ""
+    spec += " band:words p50:ns p99:ns p99_band:words:p99,_band"
+    spec += " cores_busy:ratio:cores_busy device_busy:ratio:device_busy"
+    reads = any(fmt.number(point.get("data_busy")) for point in points)
+    shown = columns(spec + (" data_busy:ratio:data_device_busy" if reads else "") + " binds:text")
     rows = [_point(point, axes, priced) for point in points]
     return Page(
         _head(model, "What if", "whatif"),
@@ -151,6 +155,7 @@ def _point(point: Mapping[str, Any], axes: list[str], priced: bool) -> TableRow:
         "p99_band": band("p99_low", "p99_high", fmt.duration),
         "cores_busy": fmt.number(point.get("cores_busy")),
         "device_busy": fmt.number(point.get("device_busy")),
+        "data_busy": fmt.number(point.get("data_busy")),
         "binds": fmt.line(point.get("binds") or ""),
         **({"per_money": fmt.number(point.get("per_money"))} if priced else {}),
     }

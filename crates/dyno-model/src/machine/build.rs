@@ -84,6 +84,9 @@ impl Built {
     }
 }
 
+/// Devices of the redo, the data and temporary files.
+pub type Stack = (Vec<Rc<dyn Device>>, Rc<dyn Device>, Rc<dyn Device>);
+
 /// Storage without an instance.
 struct Stored {
     storage: Storage,
@@ -116,6 +119,15 @@ impl Machine {
     /// The machine is invalid: the error names the place and what is allowed.
     pub fn redo_devices(&self, sim: &Sim) -> Result<Vec<Rc<dyn Device>>, MachineError> {
         Ok(self.storage(sim)?.storage.redo)
+    }
+
+    /// Builds the storage in use and returns the devices of redo, data and temporary files, without an instance.
+    ///
+    /// # Errors
+    /// The machine is invalid: the error names the place and what is allowed.
+    pub fn stack(&self, sim: &Sim) -> Result<Stack, MachineError> {
+        let Storage { redo, data, temp } = self.storage(sim)?.storage;
+        Ok((redo, data, temp))
     }
 
     fn storage(&self, sim: &Sim) -> Result<Stored, MachineError> {

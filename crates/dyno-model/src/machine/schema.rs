@@ -155,7 +155,8 @@ fn outside_within(key: &str, value: &Value) -> Option<(String, f64, (f64, f64))>
 }
 
 /// Numbers within structures with bounds other than those of a unit.
-const WITHIN: [Parameter; 4] = [
+const WITHIN: [Parameter; 5] = [
+    parameter("pages", "numbers of pages of equal popularity", "calibrated from a run").within(1.0..=1e12),
     parameter("rows", "numbers of rows that a script drew", "calibrated from a run").within(0.0..=1e19),
     parameter("table", "number of a table", "calibrated from a run").within(0.0..=4_294_967_295.0),
     parameter("probability", "of the other of two", "the machine").within(0.0..=1.0),

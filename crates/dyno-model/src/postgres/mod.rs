@@ -25,7 +25,10 @@
 //! | module | what |
 //! |---|---|
 //! | [`parameters`] | parameters of a server, and costs of its statements |
+//! | [`cached`] | misses of the buffer cache at another size |
 //! | `cores` | cores, and who gets which core |
+//! | [`counts`] | numbers of I/Os of a statement |
+//! | [`files`] | data files and temporary files |
 //! | `queue` | a core's run queue, and the state of a process in it |
 //! | `utilisation` | how busy the cores are, as Linux averages it |
 //! | [`load`] | what sessions do: scripts of steps |
@@ -35,9 +38,17 @@
 //! | `session` | a session and its client |
 //! | [`run`] | a load on a machine, and what came of it |
 //!
-//! **Limits.** No buffer cache (all data are in memory), no checkpoints, no latches but the log's, no parallel workers.
+//! **Files.** A statement reads as many data blocks as were counted, or as many as the cache is expected to miss at
+//! another size ([`cached`]); it writes changed blocks to make room, and temporary blocks of sorts and hashes. Each is a
+//! wait for a device.
+//!
+//! **Limits.** Pages in the cache are not modelled one by one. No background writer, no checkpoints, no latches but the
+//! log's, no parallel workers.
 
+pub mod cached;
 mod cores;
+pub mod counts;
+pub mod files;
 pub mod load;
 pub mod parameters;
 mod process;
@@ -49,7 +60,8 @@ mod utilisation;
 mod wal;
 
 pub use cores::CoresParameters;
+pub use files::Devices;
 pub use load::{Load, Script, Step};
 pub use parameters::{PostgresParameters, Statement};
 pub use process::Wait;
-pub use run::{Outcome, run};
+pub use run::{Outcome, run, run_on};

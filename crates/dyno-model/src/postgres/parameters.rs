@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::cached::Relation;
 use super::cores::CoresParameters;
+use super::counts::Counts;
 use super::load::Script;
 use crate::device::parameters;
 use crate::kernel::sample::Times;
@@ -19,9 +21,32 @@ pub struct Statement {
     pub system_us: f64,
     /// Log volume of an execution, unless a step gives sizes [bytes].
     pub wal_bytes: f64,
+    /// Blocks of data files that an execution reads.
+    #[serde(skip_serializing_if = "Counts::is_empty")]
+    pub reads: Counts,
+    /// Changed blocks that an execution writes to make room for others.
+    #[serde(skip_serializing_if = "Counts::is_empty")]
+    pub writes: Counts,
+    /// Blocks of temporary files that an execution reads.
+    #[serde(skip_serializing_if = "Counts::is_empty")]
+    pub temp_reads: Counts,
+    /// Blocks of temporary files that an execution writes.
+    #[serde(skip_serializing_if = "Counts::is_empty")]
+    pub temp_writes: Counts,
+    /// Numbers of the relations of which an execution references a page by its key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub touches: Vec<usize>,
 }
 
 impl Statement {
+    /// Checks its numbers of I/Os, and that it touches some of so many relations.
+    fn check(&self, relations: usize) -> Result<(), String> {
+        if let Some(relation) = self.touches.iter().find(|&&relation| relation >= relations) {
+            return Err(format!("a statement touches relation {relation} of {relations}"));
+        }
+        [&self.reads, &self.writes, &self.temp_reads, &self.temp_writes].into_iter().try_for_each(Counts::check)
+    }
+
     /// Returns its CPU time [us].
     pub fn cpu_us(&self) -> f64 {
         self.user_us + self.system_us
@@ -96,7 +121,36 @@ parameters! {
         scripts: Vec<Script> = Vec::new(), from "calibrated from a run";
         /// sessions of the arm from which the machine was calibrated; 0: unknown
         calibrated_sessions: u64 = 0, from "calibrated from a run", in 0.0..=65_535.0;
+        /// CPU time of a read of a data block, inside its wait
+        read_us: f64 = 10.0, from ASSUMED;
+        /// CPU time of a write of a changed block by a session, inside its wait
+        write_us: f64 = 10.0, from ASSUMED;
+        /// CPU time of a read or write of a temporary block, inside its wait
+        temp_us: f64 = 10.0, from ASSUMED;
+        /// factor of the data device's read times, if the device is empirical
+        data_factor: f64 = 1.0, from "none", in 0.001..=1_000.0;
+        /// size of the buffer cache; 0: unknown, and statements read as often as was counted
+        shared_buffers_mb: f64 = 0.0, from "calibrated from a run";
+        /// size of the buffer cache with which reads were counted; 0: unknown
+        calibrated_buffers_mb: f64 = 0.0, from "calibrated from a run";
+        /// memory of a sort or hash with which temporary blocks were counted; 0: unknown
+        work_mem_mb: f64 = 0.0, from "calibrated from a run";
+        /// size of the data files, over which reads are spread
+        data_mb: f64 = 1_000.0, from ASSUMED;
+        /// pages that statements reference by a key, in groups of equal popularity
+        relations: Vec<Relation> = Vec::new(), from "calibrated from a run";
         /// scheduler of the cores
         scheduler: CoresParameters = CoresParameters::default(), from "a table of its own";
+    }
+}
+
+impl PostgresParameters {
+    /// Checks what ranges of single numbers cannot express.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    pub fn check(&self) -> Result<(), String> {
+        self.relations.iter().try_for_each(Relation::check)?;
+        self.statements.iter().try_for_each(|statement| statement.check(self.relations.len()))
     }
 }

@@ -30,12 +30,30 @@ pub enum Wait {
     Row,
     /// A core, while the process has work to do.
     CpuQueue,
+    /// The read of a block of a data file.
+    DataRead,
+    /// The write of a changed block, to make room for another.
+    DataWrite,
+    /// The read of a block of a temporary file.
+    TempRead,
+    /// The write of a block of a temporary file.
+    TempWrite,
 }
 
 impl Wait {
     /// All waits in order.
-    pub const ALL: [Self; 6] =
-        [Self::Client, Self::WalSync, Self::WalLock, Self::CommitDelay, Self::Row, Self::CpuQueue];
+    pub const ALL: [Self; 10] = [
+        Self::Client,
+        Self::WalSync,
+        Self::WalLock,
+        Self::CommitDelay,
+        Self::Row,
+        Self::CpuQueue,
+        Self::DataRead,
+        Self::DataWrite,
+        Self::TempRead,
+        Self::TempWrite,
+    ];
 
     /// Returns the engine's type and name of the event.
     pub fn name(self) -> (&'static str, &'static str) {
@@ -46,6 +64,10 @@ impl Wait {
             Self::CommitDelay => ("Timeout", "CommitDelay"),
             Self::Row => ("Lock", "transactionid"),
             Self::CpuQueue => ("CPU", "CPU queue"),
+            Self::DataRead => ("IO", "DataFileRead"),
+            Self::DataWrite => ("IO", "DataFileWrite"),
+            Self::TempRead => ("IO", "BufFileRead"),
+            Self::TempWrite => ("IO", "BufFileWrite"),
         }
     }
 }

@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
+use super::cached;
 use super::cores::Cores;
+use super::files::{Devices, Files};
 use super::load::Load;
 use super::parameters::PostgresParameters;
 use super::process::{Account, Process, Wait};
@@ -59,8 +61,11 @@ pub struct Outcome {
     pub client_cpu_ns: u64,
     /// Waits of the server processes.
     pub waits: Vec<WaitSum>,
-    /// Cores, then devices.
+    /// Cores, then devices: the log's first.
     pub stations: Vec<StationSum>,
+    /// Top of the data files' device, if the sessions used it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<StationSum>,
     /// Number of log flushes.
     pub flushes: u64,
     /// Number of commits that inserted log.
@@ -77,7 +82,7 @@ pub struct Outcome {
 /// Interval between two checks of a run's progress [ns].
 const LOOK_NS: u64 = 10_000_000;
 
-/// Runs a checked load until all its transactions are done, or the limit of virtual time is reached.
+/// Runs a checked load with log and files on one device.
 ///
 /// # Errors
 /// The simulation cannot continue.
@@ -87,22 +92,37 @@ pub fn run(
     device: &Rc<dyn Device>,
     load: &Load,
 ) -> Result<Outcome, SimError> {
+    run_on(simulation, parameters, &Devices::one(device), load)
+}
+
+/// Runs a checked load until all its transactions are done, or the limit of virtual time is reached.
+///
+/// # Errors
+/// The simulation cannot continue.
+pub fn run_on(
+    simulation: &Simulation,
+    parameters: &PostgresParameters,
+    devices: &Devices,
+    load: &Load,
+) -> Result<Outcome, SimError> {
     let sim = simulation.sim();
     let cpu = Cores::new(sim, parameters.cores, &parameters.scheduler);
     let accounts = [Rc::new(RefCell::new(Account::default())), Rc::new(RefCell::new(Account::default()))];
     let [servers, clients] = &accounts;
-    let wal = Wal::new(sim, parameters, Rc::clone(device));
+    let wal = Wal::new(sim, parameters, Rc::clone(&devices.log));
+    let reads = cached::reads(parameters, &load.scripts);
     let background = Process::new(sim, &cpu, &Rc::default(), 0);
     let prepared = |script: &super::load::Script| {
-        let steps = script.steps.iter().map(|step| Prepared::new(step, parameters)).collect();
+        let steps = script.steps.iter().map(|step| Prepared::new(step, parameters, &reads)).collect();
         (script.weight, steps)
     };
     let shared = Rc::new(Shared {
         sim: sim.clone(),
         parameters: parameters.clone(),
         wal: wal.clone(),
-        binlog: parameters.binlog.then(|| Wal::binary(sim, parameters, Rc::clone(device))),
+        binlog: parameters.binlog.then(|| Wal::binary(sim, parameters, Rc::clone(&devices.log))),
         rows: Rows::new(sim),
+        files: Files::new(sim, parameters, devices),
         scripts: load.scripts.iter().map(prepared).collect(),
         progress: Progress::default(),
     });
@@ -115,6 +135,7 @@ pub fn run(
             thread: all[number as usize % all.len()].clone(),
             server: Process::new(sim, &cpu, servers, whole_ns(parameters.cold_us * 1e3)),
             streams: Streams::new(sim, number),
+            number,
             last_delay_ns: 0,
         };
         sim.spawn_daemon("session", session.live());
@@ -133,14 +154,18 @@ pub fn run(
     until(load.warmup)?;
     let before = Before::new(simulation, &accounts, &wal);
     cpu.reset();
-    device.reset();
+    devices.each().iter().for_each(|device| device.reset());
     shared.progress.counts.set(true);
     let done = shared.progress.done.get();
     until(done + load.transactions)?;
     let mut outcome = before.outcome(simulation, &accounts, &wal);
     outcome.transactions = shared.progress.done.get() - done;
     outcome.latencies_ns = shared.progress.latencies_ns.take();
-    outcome.stations = std::iter::once(cpu.report()).chain(device.reports()).map(station).collect();
+    let of_devices = devices.each().into_iter().flat_map(|device| device.reports());
+    outcome.stations = std::iter::once(cpu.report()).chain(of_devices).map(station).collect();
+    if outcome.waits.iter().any(|wait| wait.event == Wait::DataRead.name().1) {
+        outcome.data = devices.data.reports().into_iter().next().map(station);
+    }
     Ok(outcome)
 }
 
@@ -189,6 +214,9 @@ impl Before {
             let ((count, elapsed_ns), was) = (servers.waits[at], self.accounts[0].waits[at]);
             WaitSum { event_type, event, count: count - was.0, elapsed_ns: elapsed_ns - was.1 }
         });
+        // A machine without files has none of their waits.
+        let waits = waits.enumerate().filter(|(at, wait)| *at < Wait::DataRead as usize || wait.count > 0);
+        let waits = waits.map(|(_, wait)| wait);
         Outcome {
             elapsed_ns: simulation.now_ns() - self.now_ns,
             server_cpu_ns: servers.cpu_ns - self.accounts[0].cpu_ns,

@@ -3,8 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use super::counts::Counts;
+use super::files::Files;
 use super::load::{Load, Lock, Step};
-use super::parameters::PostgresParameters;
+use super::parameters::{PostgresParameters, Statement};
 use super::process::{Process, Wait};
 use super::rows::{Row, Rows};
 use super::wal::Wal;
@@ -23,11 +25,41 @@ pub(super) struct Prepared {
     pub lock: Option<Lock>,
     pub commits: bool,
     pub pause_ns: u64,
+    pub io: Option<Io>,
+}
+
+/// I/Os of a step.
+pub(super) struct Io {
+    reads: Counts,
+    /// Mean number of reads with the buffers of the machine.
+    reads_mean: f64,
+    /// Number of blocks that may have to be read.
+    references: u64,
+    writes: Counts,
+    temp_reads: Counts,
+    temp_writes: Counts,
+}
+
+impl Io {
+    /// Returns the I/Os of a statement that reads this many blocks on average; `None` if it has none.
+    fn new(statement: &Statement, reads_mean: f64) -> Option<Self> {
+        let Statement { reads, writes, temp_reads, temp_writes, touches, .. } = statement;
+        let none = reads_mean <= 0.0 && [writes, temp_reads, temp_writes].iter().all(|own| own.is_empty());
+        (!none).then(|| Self {
+            reads: reads.clone(),
+            reads_mean,
+            references: touches.len() as u64,
+            writes: writes.clone(),
+            temp_reads: temp_reads.clone(),
+            temp_writes: temp_writes.clone(),
+        })
+    }
 }
 
 impl Prepared {
-    /// Returns a step with its costs; without sizes, it inserts its statement's log volume.
-    pub fn new(step: &Step, parameters: &PostgresParameters) -> Self {
+    /// Returns a step with its costs, given the mean number of reads of each statement; without sizes, it inserts its
+    /// statement's log volume.
+    pub fn new(step: &Step, parameters: &PostgresParameters, reads: &[f64]) -> Self {
         let statement = &parameters.statements[step.statement];
         let own = vec![statement.wal_bytes.round() as u64];
         Self {
@@ -36,6 +68,7 @@ impl Prepared {
             lock: step.lock.clone(),
             commits: step.commits,
             pause_ns: whole_ns(step.pause_us * 1e3),
+            io: Io::new(statement, reads[step.statement]),
         }
     }
 }
@@ -56,6 +89,7 @@ pub(super) struct Shared {
     /// `MariaDB`'s binary log.
     pub binlog: Option<Wal>,
     pub rows: Rows,
+    pub files: Files,
     pub scripts: Vec<(u64, Vec<Prepared>)>,
     pub progress: Progress,
 }
@@ -83,6 +117,7 @@ pub(super) struct Session {
     pub thread: Thread,
     pub server: Process,
     pub streams: Streams,
+    pub number: u32,
     /// Last delay of a round trip [ns]; 0 at first.
     pub last_delay_ns: u64,
 }
@@ -96,6 +131,7 @@ pub(super) struct Streams {
     pub think: Stream,
     pub script: Stream,
     pub wake: Stream,
+    pub io: Stream,
 }
 
 impl Streams {
@@ -110,6 +146,7 @@ impl Streams {
             think: of("think"),
             script: of("script"),
             wake: of("wake"),
+            io: of("io"),
         }
     }
 }
@@ -202,6 +239,9 @@ impl Session {
         self.server.start(Wait::Client, shared.sim.now_ns(), self.start_ns(idle)).await;
         let bytes = drawn(&step.wal_bytes, &mut self.streams.sizes);
         self.compute(step.cpu_ns + bytes as f64 / 1_024.0 * shared.parameters.insert_us_per_kb * 1e3).await;
+        if let Some(io) = &step.io {
+            self.transfer(io).await;
+        }
         if let Some(lock) = &step.lock {
             self.lock(lock, open).await;
         }
@@ -239,6 +279,19 @@ impl Session {
             let median_ns = mean_ns * libm::exp(-sigma * sigma / 2.0);
             self.server.run(whole_ns(self.streams.cpu.lognormal(median_ns, sigma))).await;
         }
+    }
+
+    /// Reads and writes the blocks of a statement.
+    async fn transfer(&mut self, io: &Io) {
+        let shared = Rc::clone(&self.shared);
+        let dice = &mut self.streams.io;
+        let reads = io.reads.draw(io.reads_mean, io.references, dice);
+        let writes = io.writes.draw(io.writes.mean(), 0, dice);
+        let spilled =
+            (io.temp_writes.draw(io.temp_writes.mean(), 0, dice), io.temp_reads.draw(io.temp_reads.mean(), 0, dice));
+        shared.files.write(&self.server, writes, dice).await;
+        shared.files.read(&self.server, reads, dice).await;
+        shared.files.spill(&self.server, self.number, spilled).await;
     }
 
     async fn lock(&mut self, lock: &Lock, open: &mut Open) {

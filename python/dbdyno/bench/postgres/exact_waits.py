@@ -42,6 +42,8 @@ PROBES, WATCHPOINTS, LOOKS = "probes", "watchpoints", "looks"
 """Sources of the metrics that belong to the waits."""
 _SOURCES = {"sites": PROBES, "watch": WATCHPOINTS, "read": LOOKS}
 CPU_IN_WAITS = "cpu_in_waits"
+CPU_IN_WAIT = "cpu_in_wait"
+"""CPU time inside all waits of an arm, and inside those of one event (its object is `ARM/TYPE:EVENT`)."""
 _SHARE = 0.02
 """Share of the machine's processors that looks may use: less than one, even if one is idle."""
 COST = "cost"
@@ -205,7 +207,7 @@ class ExactWatcher:
         with contextlib.closing(for_files()) as connection:
             found = connection.execute(_READ if self._source == LOOKS else _ROWS, [parts]).fetchall()
         fidelity = READ if self._source == LOOKS else EXACT
-        inside: dict[str, int] = {}
+        inside: dict[str, dict[str, int]] = {}
         for session, started_ns, elapsed_ns, named, cpu_ns in found:
             pid, kind = sessions.get(session, (0, ""))
             arm = stretch.arm_of(pid, kind) if kind in _SEEN else None
@@ -215,9 +217,15 @@ class ExactWatcher:
             row = (arm, stretch.block, pid, started_ns, elapsed_ns, event, event_type, kind, fidelity)
             self._rows.append(row)
             if kind == CLIENT and fidelity == EXACT:
-                inside[arm] = inside.get(arm, 0) + cpu_ns
-        for arm, cpu_ns in inside.items():
-            self._note(stretch, arm, CPU_IN_WAITS, cpu_ns, "ns")
+                own = inside.setdefault(arm, {})
+                own[named] = own.get(named, 0) + cpu_ns
+        for arm, by_event in inside.items():
+            self._note(stretch, arm, CPU_IN_WAITS, sum(by_event.values()), "ns")
+            for named, cpu_ns in by_event.items():
+                made = Metric(
+                    self._source, "wait", f"{arm}/{named}", CPU_IN_WAIT, time.time_ns(), cpu_ns, "ns", "gauge"
+                )
+                self._metrics.append((arm, stretch.block, made))
 
     def _note(self, stretch: Stretch, arm: str, metric: str, value: int, unit: str) -> None:
         made = Metric(self._source, "arm", arm, metric, time.time_ns(), value, unit, "gauge")

@@ -1,6 +1,8 @@
 """Axes of a what-if: a device, sessions, cores, or a parameter of the machine, each with its levels.
 
 device=gp3,io2        devices that come with dbdyno; `measured` is the calibrated one
+data_device=gp3       the same for data and temporary files alone
+shared_buffers=16MB,1GB      of a machine that knows the pages that its statements read
 sessions=1..256       1, 2, 4 ... 256
 cores=2..64
 commit_delay_us=0,200
@@ -15,10 +17,13 @@ from itertools import product
 
 from dbdyno.base.errors import ModelError
 from dbdyno.model.machine import Machine
-from dbdyno.model.swap import with_device
+from dbdyno.model.swap import with_data_device, with_device
+from dbdyno.study.prediction.memory import BUFFERS, buffers_setting
 from dbdyno.study.prediction.sync_methods import SETTING, settings_of
 
-DEVICE, SESSIONS, CORES = "device", "sessions", "cores"
+DEVICE, DATA_DEVICE, SESSIONS, CORES = "device", "data_device", "sessions", "cores"
+_OWN = (DEVICE, DATA_DEVICE, SESSIONS, SETTING, BUFFERS)
+"""Axes that are no parameters of a machine."""
 MEASURED = "measured"
 POINTS_MOST = 500
 LEVELS_MOST = 64
@@ -110,7 +115,7 @@ def points_of(machine: Machine, axes: Sequence[Axis], sessions: int) -> list[Poi
             f"{DEVICE} and {SETTING} exclude each other: a device of the catalogue has one time for a sync",
             next_step="set only one of the two",
         )
-    paths = {name: _path(machine, name) for name in names if name not in (DEVICE, SESSIONS, SETTING)}
+    paths = {name: _path(machine, name) for name in names if name not in _OWN}
     return [
         _point(machine, dict(zip(names, levels, strict=True)), paths, sessions)
         for levels in product(*(axis.levels for axis in axes))
@@ -120,11 +125,7 @@ def points_of(machine: Machine, axes: Sequence[Axis], sessions: int) -> list[Poi
 def _path(machine: Machine, name: str) -> str:
     """Return the full path of a parameter; parameters of the PostgreSQL take precedence."""
     own = f"postgres.{name}"
-    return (
-        own
-        if any(row["path"] == own for row in machine.parameters)
-        else machine.path(name, [DEVICE, SESSIONS, SETTING])
-    )
+    return own if any(row["path"] == own for row in machine.parameters) else machine.path(name, list(_OWN))
 
 
 def _point(machine: Machine, levels: dict[str, str], paths: Mapping[str, str], sessions: int) -> Point:
@@ -132,9 +133,14 @@ def _point(machine: Machine, levels: dict[str, str], paths: Mapping[str, str], s
     device = levels.get(DEVICE, MEASURED)
     if device != MEASURED:
         text = with_device(text, device)
+    data_device = levels.get(DATA_DEVICE, MEASURED)
+    if data_device != MEASURED:
+        text = with_data_device(text, data_device)
     settings = {paths[name]: value for name, value in levels.items() if name in paths}
     if SETTING in levels:
         settings |= settings_of(machine, levels[SETTING])
+    if BUFFERS in levels:
+        settings |= buffers_setting(machine, levels[BUFFERS])
     number = levels.get(SESSIONS, str(sessions))
     if not number.isdigit() or not 0 < int(number) <= 65_535:
         raise ModelError(

@@ -17,6 +17,7 @@ from dbdyno.base.postgres_types import PostgresScript, PostgresStep
 from dbdyno.evidence.run import Run
 from dbdyno.model.machine import Machine
 from dbdyno.model.postgres import Simulated, simulate
+from dbdyno.study.prediction.memory import BUFFERS, WORK_MEM, with_memory
 from dbdyno.study.prediction.observed import MARIADB, POSTGRES, engine_of
 from dbdyno.study.prediction.reference import CARRIES
 from dbdyno.study.prediction.scripts import Steps, steps_of
@@ -159,14 +160,16 @@ def predict(
         scripts, notes = scripts_for(given, steps)
         changes = {name: str(value) for name, value in about["changes"].items()}
         synced, lacks = with_method(given.machine, method) if (method := changes.pop(SETTING, "")) else ({}, [])
+        memory, unknown = with_memory(given.machine, changes) if given.engine == POSTGRES else ({}, [])
+        changes = {name: value for name, value in changes.items() if name not in (BUFFERS, WORK_MEM)}
         settings, left = parameters_of(given.engine, changes)
         outcome = simulate(
             given.machine.toml,
             sessions=measures.arms[number].sessions,
             scripts=scripts,
-            settings={**as_settings({**_threads(measures), **settings}), **synced},
+            settings={**as_settings({**_threads(measures), **settings}), **synced, **memory},
         )
-        said = [*steps.notes, *notes, *left, *lacks]
+        said = [*steps.notes, *notes, *left, *lacks, *unknown]
         arms.append(_row(measures.arms[number], outcome, waits.get(arm.name, {}), about, said))
         arms[-1]["calibrated"] = f"calibrated from {arm.name} of {run.id}" == given.machine.title
     return {

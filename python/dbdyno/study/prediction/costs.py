@@ -10,6 +10,7 @@ cores), kept as the measured distribution.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -171,8 +172,17 @@ def _flush(seen: Observed) -> Parameter:
         how = "the write of the log; CPU inside the sync is not seen by looks, and is counted as the device's"
         return Parameter("flush_us", write_us, MEASURED, how, unit="us")
     by_block = seen.of_wait(SYNC)["block"]
-    values = [ns / 1e3 / max(int((by_block == block).sum()), 1) for block, ns in seen.cpu_in_waits_ns.items()]
+    spent = _flush_cpu_ns(seen)
+    values = [ns / 1e3 / max(int((by_block == block).sum()), 1) for block, ns in spent.items()]
     return measured_parameter("flush_us", values, "CPU inside the waits of a flush, blocks", "us")
+
+
+def _flush_cpu_ns(seen: Observed) -> Mapping[int, float]:
+    """Return the CPU time inside the waits of flushes, by block; inside all waits if there are no others."""
+    if not len(seen.io.call) or not seen.cpu_in_wait_ns:
+        return seen.cpu_in_waits_ns
+    events = [seen.cpu_in_wait_ns.get(event, {}) for event in (SYNC, WRITE)]
+    return {block: sum(own.get(block, 0.0) for own in events) for block in seen.cpu_in_waits_ns}
 
 
 def _write_per_kb(seen: Observed) -> Parameter:

@@ -9,23 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction.costs import WRITES_DEFAULT, Costs, costs_of
 from dbdyno.study.prediction.device import LogDevice, device_of, of_canaries
+from dbdyno.study.prediction.file_costs import FileCosts, file_costs, fitted_factor
 from dbdyno.study.prediction.mariadb import device_of_commits
-from dbdyno.study.prediction.match import match
+from dbdyno.study.prediction.match import Devices, match
 from dbdyno.study.prediction.observed import MARIADB, Observed
-from dbdyno.study.prediction.parameter import DEFAULT, FITTED, MEASURED, Parameter, measured_parameter
+from dbdyno.study.prediction.parameter import DEFAULT, FITTED, MEASURED, Parameter, measured_parameter, table
 from dbdyno.study.prediction.server import server_settings
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
 
 OFF = 0.03
 """Relative difference of the medians above which the fit is reported as failed."""
@@ -43,9 +37,9 @@ class Machine:
         scheduler: Those of its scheduler.
         device: The device of the log.
         statements: Its statements with their costs.
-        scripts: Scripts of the calibrated arm.
         notes: Sentences about the fit.
         undetermined: Keys that the arm does not determine.
+        files: Costs of reads and writes of files.
     """
 
     title: str
@@ -55,6 +49,7 @@ class Machine:
     statements: list[JsonObject]
     notes: list[str]
     undetermined: list[str]
+    files: FileCosts = field(default_factory=FileCosts)
 
     def toml(self) -> str:
         """Return the machine as TOML."""
@@ -63,7 +58,8 @@ class Machine:
         lines = [f"title = {toml_value(self.title)}", "", "[postgres]"]
         lines += [parameter.toml() for parameter in self.parameters]
         lines += ["", "[postgres.scheduler]", *(parameter.toml() for parameter in self.scheduler), ""]
-        return "\n".join(lines) + "\n" + self.device.toml + '\n[storage]\nredo = "log"\ndata = "log"\n'
+        devices = self.device.toml + self.files.toml
+        return "\n".join(lines) + f'\n{devices}\n[storage]\nredo = "log"\n{self.files.storage}'
 
 
 def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words: None) -> Machine:
@@ -74,6 +70,7 @@ def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words:
     """
     costs = costs_of(seen)
     device = _device(seen, costs)
+    files = file_costs(seen)
     settings, scheduler, notes = server_settings(seen)
     statements = [
         {
@@ -81,8 +78,11 @@ def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words:
             "user_us": cpu * (1 - costs.system),
             "system_us": cpu * costs.system,
             "wal_bytes": wal,
+            **own,
         }
-        for text, cpu, wal in zip(seen.steps.statements, costs.cpu_us, costs.wal_bytes, strict=True)
+        for text, cpu, wal, own in zip(
+            seen.steps.statements, costs.cpu_us, costs.wal_bytes, files.statements, strict=True
+        )
     ]
     how = f"CPU of a transaction ({costs.server.value:.4g} us) by unhurried times; log of a transaction by writers"
     parameters = [
@@ -97,13 +97,15 @@ def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words:
         *_others(seen),
         *_delay(costs),
         *_cpu_factor(costs),
+        *files.parameters,
         Parameter("cpu_sigma", 0.0, MEASURED, "the spread of statements is in their delays"),
         Parameter("statements", statements, MEASURED, how),
         Parameter("scripts", list(seen.steps.scripts), MEASURED, "the script, drawn"),
         Parameter("calibrated_sessions", seen.sessions, MEASURED, "sessions of the arm"),
     ]
     title = f"calibrated from {seen.arm.name} of {seen.run.id}"
-    machine = Machine(title, parameters, scheduler, device, statements, [*seen.steps.notes, *notes, *device.notes], [])
+    said = [*seen.steps.notes, *notes, *device.notes, *files.notes]
+    machine = Machine(title, parameters, scheduler, device, statements, said, [], files)
     return _fit(machine, seen, costs, on_progress)
 
 
@@ -160,20 +162,11 @@ def _delay(costs: Costs) -> list[Parameter]:
     ]
 
 
-def table(values: Floats) -> JsonObject:
-    """Return measured quantiles as a machine's distribution, with 31 of 81 points in the last decile."""
-    import numpy as np
-
-    body = [0.0, 0.0005, 0.002, 0.005, *(0.01 + at / 50 for at in range(45))]
-    places = [*body, *(1.0 - 10 ** (-1.0 - at / 10) for at in range(31)), 1.0]
-    found = np.maximum.accumulate(np.maximum(np.quantile(values, places), 1e-3))
-    return {"kind": "measured", "probability": [round(p, 8) for p in places], "us": [float(us) for us in found]}
-
-
 def _fit(machine: Machine, seen: Observed, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
     """Return the machine with the numbers for which it reproduces the arm."""
-    found = match(machine.toml(), seen, machine.device.inside_us, machine.device.sync_us, on_progress=on_progress)
-    undetermined, notes = [], list(machine.notes)
+    devices = Devices(machine.device.inside_us, machine.device.sync_us, machine.files.read_us)
+    found = match(machine.toml(), seen, devices, on_progress=on_progress)
+    undetermined, notes = list(machine.files.undetermined), list(machine.notes)
     if abs(found.off) > OFF:
         notes.append(f"No factor of the delays gives the arm's median: the nearest is {found.off:+.1%} off.")
     if found.share < INSENSITIVE or not len(costs.delays_us):
@@ -189,6 +182,7 @@ def _fit(machine: Machine, seen: Observed, costs: Costs, on_progress: Callable[[
     own = [
         Parameter("delay_factor", found.delay, FITTED, f"the median latency is that of {name}"),
         *_device_factor(machine, found.device, name),
+        *fitted_factor(machine.files, found.data, name),
     ]
     return replace(machine, parameters=[*machine.parameters, *own], notes=notes, undetermined=undetermined)
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.host.speed import HostSpeed
 from dbdyno.study.prediction.costs import AS_MUCH
-from dbdyno.study.prediction.fit import Machine, table
+from dbdyno.study.prediction.fit import Machine
 from dbdyno.study.prediction.host_device import host_device
-from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter
+from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter, table
 from dbdyno.study.prediction.reference import CARRIES, REFERENCE
 from dbdyno.study.prediction.scripts import Steps, steps_of
 from dbdyno.study.prediction.server import scheduler_parameters

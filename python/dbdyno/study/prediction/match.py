@@ -1,8 +1,9 @@
-"""Fit of a machine: the two numbers for which its model reproduces the calibrated arm.
+"""Fit of a machine: the numbers for which its model reproduces the calibrated arm.
 
     delay_factor     the median latency is the arm's
     device_factor    a sync of the log takes the arm's mean time: a measured wait ends when the process has a core
                      again, and the model adds that time itself
+    data_factor      the same for a read of the data files
 
 Each is found with the other as it is, in turn, a few times.
 """
@@ -21,6 +22,9 @@ HALVINGS = 8
 TURNS = 3
 CLOSE = 0.003
 
+Factors = tuple[float, float]
+"""Factors of the times of the log's and the data's device."""
+
 
 @dataclass(frozen=True)
 class Match:
@@ -33,18 +37,31 @@ class Match:
     device: float
     off: float
     share: float
+    data: float = 1.0
 
 
-def match(
-    machine: str, seen: Observed, inside_us: float, sync_us: float = 0.0, *, on_progress: Callable[[str], None]
-) -> Match:
+@dataclass(frozen=True)
+class Devices:
+    """What was measured of an arm's devices.
+
+    Attributes:
+        inside_us: CPU time inside a measured wait for a sync, which the model has outside of it.
+        sync_us: Mean time of a sync without its CPU, where no waits were measured; 0 if it is not known.
+        read_us: Mean time of a read of the data files without its CPU; 0 if there is none to be fitted.
+    """
+
+    inside_us: float
+    sync_us: float = 0.0
+    read_us: float = 0.0
+
+
+def match(machine: str, seen: Observed, devices: Devices, *, on_progress: Callable[[str], None]) -> Match:
     """Return the numbers for which a machine (TOML) with factors of 1 reproduces its arm.
 
     Args:
         machine: The machine.
         seen: The arm.
-        inside_us: CPU time inside a measured wait for a sync, which the model has outside of it.
-        sync_us: Mean time of a sync without its CPU, where no waits were measured; 0 if it is not known.
+        devices: What was measured of its devices.
         on_progress: Called with what is being done.
 
     Raises:
@@ -54,30 +71,46 @@ def match(
 
     median_ns = float(np.median(seen.measures.pooled()))
     syncs = seen.of_wait(SYNC)["elapsed_ns"]
-    live_ns = max(float(syncs.mean()) - inside_us * 1e3, 0.0) if len(syncs) else sync_us * 1e3
+    sync_ns = max(float(syncs.mean()) - devices.inside_us * 1e3, 0.0) if len(syncs) else devices.sync_us * 1e3
 
-    def run(delay: float, device: float) -> Simulated:
-        on_progress(f"fitting: factor of delays {delay:.3f}, of the device {device:.3f}")
+    def run(delay: float, factors: Factors) -> Simulated:
+        device, data = factors
+        on_progress(
+            f"fitting: factor of delays {delay:.3f}, of the log's device {device:.3f}, of the data's {data:.3f}"
+        )
         settings = {"postgres.delay_factor": repr(delay), "postgres.device_factor": repr(device)}
+        if devices.read_us:
+            settings["postgres.data_factor"] = repr(data)
         return simulate(machine, sessions=seen.sessions, settings=settings, replications=1)
 
-    device = 1.0
+    factors = (1.0, 1.0)
     for _ in range(TURNS):
-        delay, outcome = _delay(run, device, median_ns)
-        if not live_ns or not outcome.sync_ns or abs(outcome.sync_ns / live_ns - 1) < CLOSE:
+        delay, outcome = _delay(run, factors, median_ns)
+        better = (
+            _factor(factors[0], sync_ns, outcome.sync_ns),
+            _factor(factors[1], devices.read_us * 1e3, outcome.read_ns),
+        )
+        if better == factors:
             break
-        device = min(max(device * live_ns / outcome.sync_ns, DEVICE_LEAST), DEVICE_MOST)
-    delay, outcome = _delay(run, device, median_ns)
-    share = (run(1.0, device).quantile_ns(0.5) - run(0.0, device).quantile_ns(0.5)) / median_ns
-    return Match(delay, device, outcome.quantile_ns(0.5) / median_ns - 1, share)
+        factors = better
+    delay, outcome = _delay(run, factors, median_ns)
+    share = (run(1.0, factors).quantile_ns(0.5) - run(0.0, factors).quantile_ns(0.5)) / median_ns
+    return Match(delay, factors[0], outcome.quantile_ns(0.5) / median_ns - 1, share, factors[1])
 
 
-def _delay(run: Callable[[float, float], Simulated], device: float, median_ns: float) -> tuple[float, Simulated]:
+def _factor(factor: float, live_ns: float, model_ns: float) -> float:
+    """Return a better factor of a device's times, or the same one if the model is close or there is nothing to fit."""
+    if not live_ns or not model_ns or abs(model_ns / live_ns - 1) < CLOSE:
+        return factor
+    return min(max(factor * live_ns / model_ns, DEVICE_LEAST), DEVICE_MOST)
+
+
+def _delay(run: Callable[[float, Factors], Simulated], factors: Factors, median_ns: float) -> tuple[float, Simulated]:
     """Return the factor of the delays with the nearest median, found by bisection, and its result."""
     low, high, at = 0.0, FACTOR_MOST, 1.0
     best: tuple[float, float, Simulated] | None = None
     for _ in range(HALVINGS):
-        outcome = run(at, device)
+        outcome = run(at, factors)
         off = outcome.quantile_ns(0.5) / median_ns - 1
         if best is None or abs(off) < abs(best[0]):
             best = (off, at, outcome)

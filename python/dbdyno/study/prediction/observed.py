@@ -7,13 +7,15 @@ refused: each is as long as the time between two samples.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import ModelError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.run import Run
 from dbdyno.study.plan.plan import Arm, Plan, plan_from_dict
+from dbdyno.study.prediction.file_io import FileIo, Size, file_io, nothing, without_files
 from dbdyno.study.prediction.scripts import Steps, steps_of
 
 if TYPE_CHECKING:
@@ -37,13 +39,23 @@ from calls c join slices s on c.block = s.block and c.slice = s.slice
 where s.counts and c.arm = $1 and c.error is null order by c.session, c.started_ns
 """
 _WAITS = """
-select block, event_type || ':' || event as event, class, started_ns, elapsed_ns, fidelity from waits
+select block, session, event_type || ':' || event as event, class, started_ns, elapsed_ns, fidelity from waits
 where arm = $1 and object = 'client backend' and block in (select block from slices where counts)
 order by started_ns
 """
 _IN_WAITS = """
 select block, sum(value) from metrics where metric = 'cpu_in_waits' and object = $1
 and block in (select block from slices where counts) group by block
+"""
+_IN_WAIT = """
+select substr(object, length($1) + 2), block, sum(value) from metrics
+where metric = 'cpu_in_wait' and arm = $1 and starts_with(object, $1 || '/')
+and block in (select block from slices where counts) group by all
+"""
+_SIZES = """
+select split_part(object, ' of ', 1), coalesce(max(value) filter (metric = 'n_live_tup'), 0),
+  max(value) filter (metric = 'size_bytes') as size_bytes, max(value) filter (metric = 'idx_scan') as scans
+from metrics where source = $1 group by 1 having size_bytes > 0 order by scans desc nulls last, 1
 """
 _WAL = """
 select arm, sum(value) from (
@@ -88,6 +100,10 @@ class Observed:
         wal_bytes: Log of a transaction; NaN if it is not known.
         client_ns: CPU time of the client for a round trip, by block.
         others: Cores that other programs used, by block; empty if it is not known.
+        io: Its waits for files within its calls. Times in `calls` are without them.
+        cpu_in_wait_ns: CPU time inside the waits for an event, by event and block; empty if it is not known.
+        tables: Tables by `schema/name`, those that are read most.
+        indexes: Indexes by `schema/table/name`, those that are scanned most first.
     """
 
     engine: str
@@ -105,6 +121,10 @@ class Observed:
     wal_bytes: float
     client_ns: list[float]
     others: list[float]
+    io: FileIo = field(default_factory=nothing)
+    cpu_in_wait_ns: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    tables: Mapping[str, Size] = field(default_factory=dict)
+    indexes: Mapping[str, Size] = field(default_factory=dict)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -113,6 +133,13 @@ class Observed:
         target: JsonObject = self.run.manifest.targets.get(str(about["target"])) or {}
         known = {str(row["name"]): str(row["value"]) for row in target.get("settings", [])}
         return {**known, **{name: str(value) for name, value in about["changes"].items()}}
+
+    @property
+    def data_volume(self) -> JsonObject | None:
+        """Return the modelled device below the server's data files, if it was mounted with direct I/O."""
+        target = self.run.manifest.arms[self.number]["target"]
+        own = [one for one in self.run.manifest.volumes if one["target"] == target and "data" in one["carries"]]
+        return own[0] if own and own[0]["direct_io"] else None
 
     @property
     def fidelity(self) -> str:
@@ -182,10 +209,15 @@ def observe(run: Run, measures: Measures, name: str) -> Observed:
         counter = _WAL_COUNTERS.get(engine, _WAL_COUNTERS[POSTGRES])
         wal = dict(connection.execute(_WAL, counter).fetchall()) if "metrics" in tables else {}
         host = connection.execute(_HOST).fetchall() if "metrics" in tables else []
+        events = connection.execute(_IN_WAIT, [name]).fetchall() if "metrics" in tables else []
+        views = ("pg_stat_user_tables", "pg_stat_user_indexes")
+        sizes = [_sizes(connection.execute(_SIZES, [view]).fetchall() if "metrics" in tables else []) for view in views]
     finally:
         connection.close()
     reports = [one for block in own.blocks for one in block.report["arms"] if one["arm"] == number]
     steps = steps_of(plan, arm)
+    calls, waits = _plain(calls), _plain(waits)
+    io = file_io(calls, waits)
     return Observed(
         engine,
         run,
@@ -195,13 +227,16 @@ def observe(run: Run, measures: Measures, name: str) -> Observed:
         steps,
         own,
         own.sessions,
-        _plain(calls),
-        _plain(waits),
+        without_files(calls, io),
+        waits,
         reports,
         {int(block): float(value) for block, value in inside},
         _wal_bytes(wal, name, measures, plan),
         _client_ns(measures, plan),
         _others(host, measures),
+        io,
+        _by_event(events),
+        *sizes,
     )
 
 
@@ -226,7 +261,7 @@ def timed_waits(seen: Observed) -> Observed:
 def _no_waits() -> JsonObject:
     import numpy as np
 
-    names = ("block", "event", "class", "started_ns", "elapsed_ns", "fidelity")
+    names = ("block", "session", "event", "class", "started_ns", "elapsed_ns", "fidelity")
     return {name: np.array([], dtype=object if name in ("event", "class", "fidelity") else np.int64) for name in names}
 
 
@@ -240,6 +275,17 @@ def _plain(columns: JsonObject) -> JsonObject:
         else np.asarray(list(values), dtype=object)
         for name, values in columns.items()
     }
+
+
+def _by_event(rows: list[tuple[str, int, float]]) -> dict[str, dict[int, float]]:
+    found: dict[str, dict[int, float]] = {}
+    for event, block, ns in rows:
+        found.setdefault(event, {})[int(block)] = float(ns)
+    return found
+
+
+def _sizes(rows: list[tuple[str, float, float, float | None]]) -> dict[str, Size]:
+    return {name: Size(float(count), float(size)) for name, count, size, _ in rows}
 
 
 def _wal_bytes(wal: dict[str, float], name: str, measures: Measures, plan: Plan) -> float:

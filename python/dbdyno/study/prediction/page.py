@@ -14,7 +14,7 @@ from dbdyno.study.prediction.parameter import Parameter
 SCHEMA = 1
 _OTHERS = 0.1
 """Share of the cores used by others above which it is reported."""
-_STRUCTURES = ("statements", "scripts")
+_STRUCTURES = ("statements", "scripts", "relations")
 
 
 def page_of(machine: Machine, seen: Observed) -> dict[str, object]:
@@ -28,7 +28,7 @@ def host_page_of(machine: Machine, speed: HostSpeed) -> dict[str, object]:
 
 
 def _page(machine: Machine, sentences: list[str]) -> dict[str, object]:
-    own = [*machine.parameters, *machine.device.parameters, *machine.scheduler]
+    own = [*machine.parameters, *machine.device.parameters, *machine.files.rows, *machine.scheduler]
     return {
         "schema": SCHEMA,
         "kind": "model",

@@ -12,12 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.core_types import DrawnStatement, LoadArm
 from dbdyno.base.errors import ModelError
 from dbdyno.base.postgres_types import PostgresScript, PostgresStep
 from dbdyno.study.plan.plan import Arm, Plan, Script
+
+if TYPE_CHECKING:
+    from dbdyno._core import Drawer
 
 DRAWS = 1_000
 """Number of transactions drawn from a script."""
@@ -29,7 +32,7 @@ _EMITS = re.compile(r"pg_logical_emit_message", re.IGNORECASE)
 _LOCKS = re.compile(
     r"^\s*(?:update|delete\s+from)\s+([\w.\"]+)|^\s*select\b.*\bfrom\s+([\w.\"]+).*\bfor\s+(?:no\s+key\s+)?update"
 )
-_ROW = re.compile(r"\bwhere\s+[\w.\"]+\s*=\s*$", re.IGNORECASE)
+ROW = re.compile(r"\bwhere\s+[\w.\"]+\s*=\s*$", re.IGNORECASE)
 _MET = 0.5
 """Minimum share of distinct rows among the drawn ones for which sessions rarely conflict."""
 
@@ -82,18 +85,8 @@ def steps_of(plan: Plan, arm: Arm) -> Steps:
 
 
 def _add(found: Steps, script: Script, plan: Plan, arm: Arm, share: float) -> None:
-    from dbdyno import _core
-
-    text = re.sub(r"(?m)^[ \t]*\\redo[ \t]*$", _MARK, script.text)
-    spec: LoadArm = {
-        "name": arm.name,
-        "connection": {"host": "127.0.0.1", "user": "nobody", "dbname": "nothing"},
-        "scripts": [{"name": script.name, "text": text}],
-        "sessions": 1,
-        "variables": _variables(plan, arm),
-    }
     try:
-        drawer = _core.Drawer(spec, 1)
+        drawer = drawer_of(script, plan, arm)
         drawn = drawer.draw(0, DRAWS)
     except Exception as error:
         raise ModelError(
@@ -127,6 +120,21 @@ def _add(found: Steps, script: Script, plan: Plan, arm: Arm, share: float) -> No
     found.scripts.append({"weight": script.weight, "steps": steps})
 
 
+def drawer_of(script: Script, plan: Plan, arm: Arm) -> Drawer:
+    """Return a drawer of an arm's script, which draws what a load would send."""
+    from dbdyno import _core
+
+    text = re.sub(r"(?m)^[ \t]*\\redo[ \t]*$", _MARK, script.text)
+    spec: LoadArm = {
+        "name": arm.name,
+        "connection": {"host": "127.0.0.1", "user": "nobody", "dbname": "nothing"},
+        "scripts": [{"name": script.name, "text": text}],
+        "sessions": 1,
+        "variables": _variables(plan, arm),
+    }
+    return _core.Drawer(spec, 1)
+
+
 def _variables(plan: Plan, arm: Arm) -> dict[str, str]:
     scale = {"scale": str(plan.workload.scale)}
     return {**scale, **plan.workload.variables, **arm.variables}
@@ -150,7 +158,7 @@ def _with_row(step: PostgresStep, statement: DrawnStatement, values: Sequence[li
     match = _LOCKS.match(statement["name"].lower())
     if match is None:
         return
-    place = next((at for at, piece in enumerate(statement["pieces"][:-1]) if _ROW.search(piece)), None)
+    place = next((at for at, piece in enumerate(statement["pieces"][:-1]) if ROW.search(piece)), None)
     if place is None:
         found.notes.append(f"rows that are locked by more than one key are not: {statement['name']}")
         return

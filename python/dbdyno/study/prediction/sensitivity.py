@@ -27,7 +27,10 @@ LEVELS = 4
 ASSUMED = 0.25
 TRANSACTIONS = 5_000
 SHOWN = 10
-_LEFT_OUT = ("calibrated_sessions", "cores", "client_threads", "page_bytes", "commit_siblings")
+_LEFT_OUT = (
+    *("calibrated_sessions", "cores", "client_threads", "page_bytes", "commit_siblings"),
+    *("data_mb", "shared_buffers_mb", "calibrated_buffers_mb", "work_mem_mb"),
+)
 """Numbers that are not estimates: properties of the host, the server and the run."""
 ANSWERS = ("throughput", "p99")
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction import mariadb
+from dbdyno.study.prediction.memory import BUFFERS, WORK_MEM
 from dbdyno.study.prediction.observed import MARIADB, Observed
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter
 
@@ -56,7 +57,7 @@ def as_parameters(settings: Mapping[str, str]) -> tuple[dict[str, bool | int | f
             found[name] = int(_number(text, {"": 1.0}))
         elif name == "wal_writer_delay":
             found["wal_writer_delay_ms"] = _number(text, _MS)
-        elif name not in _NO_EFFECT:
+        elif name not in (*_NO_EFFECT, BUFFERS, WORK_MEM):
             notes.append(f"{name} is not in the model: what it changes is not predicted.")
     return found, notes
 

@@ -14,8 +14,9 @@ from typing import Any
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.model.postgres import Simulated, simulate
-from dbdyno.study.prediction.axes import CORES, DEVICE, SESSIONS, Axis, Point, points_of
+from dbdyno.study.prediction.axes import CORES, DATA_DEVICE, DEVICE, SESSIONS, Axis, Point, points_of
 from dbdyno.study.prediction.compare import Calibrated, of_a_host
+from dbdyno.study.prediction.memory import BUFFERS
 
 SCHEMA = 1
 DRAWS = 6
@@ -52,6 +53,7 @@ class Found:
             "p99_high": tails[-1],
             "cores_busy": own.cores,
             "device_busy": own.device,
+            "data_busy": own.data,
             "commits_per_flush": own.commits_per_flush,
             "binds": binding(own),
             "per_money": _per_money(self.point, own, prices),
@@ -128,6 +130,8 @@ def binding(outcome: Simulated) -> str:
         return "cores"
     if outcome.device >= BUSY:
         return "log device"
+    if outcome.data >= BUSY:
+        return "data device"
     waits = {name: ns for (_, name), ns in outcome.waits_ns.items()}
     if waits.get("transactionid", 0.0) > 0.3 * outcome.mean_ns:
         return "row locks"
@@ -202,6 +206,8 @@ def _binds(one: Found) -> str:
     if what == "log device":
         shared = f"{one.outcome.commits_per_flush:.3g} commits share a flush"
         return f"the log's device binds there ({one.outcome.device:.0%} busy, {shared})"
+    if what == "data device":
+        return f"the data files' device binds there ({one.outcome.data:.0%} busy)"
     if what == "row locks":
         return "the locks of rows bind there"
     return f"no resource is full (cores {one.outcome.cores:.0%} busy): the time of round trips binds"
@@ -223,9 +229,15 @@ def extrapolation(given: Calibrated, axes: Sequence[Axis]) -> list[str]:
                 f"Calibrated on {cores:g} cores: up to {max(numbers):g} is an extrapolation, and latches"
                 " that many cores contend for are not in the model."
             )
-        if axis.name == DEVICE and any(level != "measured" for level in axis.levels):
+        if axis.name in (DEVICE, DATA_DEVICE) and any(level != "measured" for level in axis.levels):
             said.append(
                 "The devices are the catalogue's, not measured here: what a file system adds to their times is not"
                 " in them."
+            )
+        if axis.name == BUFFERS:
+            said.append(
+                "Misses at other shared_buffers are expected from the pages that the script draws, independent of each"
+                " other. What the kernel's own cache then answers is not known, except on a device mounted with direct"
+                " I/O."
             )
     return said

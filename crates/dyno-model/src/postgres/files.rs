@@ -1,0 +1,118 @@
+//! Data files and temporary files: reads and writes of blocks, for which the process waits.
+//!
+//! Data blocks are anywhere in the data files. Temporary blocks of a session follow each other in its file, which is
+//! read in the order in which it was written. What the kernel keeps in memory is a short read of the device.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::parameters::PostgresParameters;
+use super::process::{Process, Wait};
+use crate::device::{Device, Request, start};
+use crate::kernel::sample::whole_ns;
+use crate::kernel::{Sim, Stream};
+
+/// Size of a block [bytes] (`BLCKSZ`).
+const BLOCK_BYTES: u64 = 8_192;
+/// Where data files begin on a device, behind the log [bytes].
+const DATA_FROM: u64 = 1 << 30;
+/// Room for the temporary file of a session [bytes].
+const TEMP_BYTES: u64 = 64 << 20;
+
+/// Devices of a server, of which some may be the same one.
+#[derive(Clone)]
+pub struct Devices {
+    /// Device of the log.
+    pub log: Rc<dyn Device>,
+    /// Device of the data files.
+    pub data: Rc<dyn Device>,
+    /// Device of temporary files.
+    pub temp: Rc<dyn Device>,
+}
+
+impl Devices {
+    /// Returns one device for everything.
+    pub fn one(device: &Rc<dyn Device>) -> Self {
+        Self { log: Rc::clone(device), data: Rc::clone(device), temp: Rc::clone(device) }
+    }
+
+    /// Returns each device once, the log's first.
+    pub fn each(&self) -> Vec<&Rc<dyn Device>> {
+        let mut all: Vec<&Rc<dyn Device>> = Vec::new();
+        for device in [&self.log, &self.data, &self.temp] {
+            if !all.iter().any(|other| Rc::ptr_eq(other, device)) {
+                all.push(device);
+            }
+        }
+        all
+    }
+}
+
+/// Files of a server.
+pub(super) struct Files {
+    sim: Sim,
+    devices: Devices,
+    blocks: u64,
+    read_ns: u64,
+    write_ns: u64,
+    temp_ns: u64,
+}
+
+impl Files {
+    /// Returns the files of a server.
+    pub fn new(sim: &Sim, parameters: &PostgresParameters, devices: &Devices) -> Self {
+        let ns = |us: f64| whole_ns(us * 1e3);
+        Self {
+            sim: sim.clone(),
+            devices: devices.clone(),
+            blocks: ((parameters.data_mb * 1_048_576.0) as u64 / BLOCK_BYTES).max(1),
+            read_ns: ns(parameters.read_us),
+            write_ns: ns(parameters.write_us),
+            temp_ns: ns(parameters.temp_us),
+        }
+    }
+
+    /// Reads data blocks, one after the other.
+    pub async fn read(&self, process: &Process, blocks: u64, dice: &mut Stream) {
+        for _ in 0..blocks {
+            let request = Request::read(self.place(dice), BLOCK_BYTES);
+            self.wait(process, &*self.devices.data, (Wait::DataRead, self.read_ns), request).await;
+        }
+    }
+
+    /// Writes data blocks, one after the other.
+    pub async fn write(&self, process: &Process, blocks: u64, dice: &mut Stream) {
+        for _ in 0..blocks {
+            let request = Request::write(self.place(dice), BLOCK_BYTES);
+            self.wait(process, &*self.devices.data, (Wait::DataWrite, self.write_ns), request).await;
+        }
+    }
+
+    /// Writes temporary blocks, then reads temporary blocks, in the file of a session.
+    pub async fn spill(&self, process: &Process, session: u32, (writes, reads): (u64, u64)) {
+        let data_bytes = self.blocks * BLOCK_BYTES;
+        let begin = DATA_FROM + data_bytes + u64::from(session) * TEMP_BYTES;
+        let place = Cell::new(0);
+        let next = || begin + place.replace(place.get() + BLOCK_BYTES) % TEMP_BYTES;
+        for _ in 0..writes {
+            let request = Request::write(next(), BLOCK_BYTES);
+            self.wait(process, &*self.devices.temp, (Wait::TempWrite, self.temp_ns), request).await;
+        }
+        place.set(0);
+        for _ in 0..reads {
+            let request = Request::read(next(), BLOCK_BYTES);
+            self.wait(process, &*self.devices.temp, (Wait::TempRead, self.temp_ns), request).await;
+        }
+    }
+
+    fn place(&self, dice: &mut Stream) -> u64 {
+        DATA_FROM + dice.below(self.blocks) * BLOCK_BYTES
+    }
+
+    async fn wait(&self, process: &Process, device: &dyn Device, (what, cpu_ns): (Wait, u64), request: Request) {
+        process.run(cpu_ns).await;
+        let begin_ns = process.leave();
+        start(&self.sim, device, request).await;
+        process.back(what, begin_ns).await;
+    }
+}

@@ -1,0 +1,109 @@
+"""Devices of an arm's data files and temporary files: measured times, or the device that the run had mounted.
+
+A run on a modelled device with direct I/O knows its device: its queue is that of the model. Else the times are those
+that were measured, and requests are taken not to wait for each other, because one arm does not show how they do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dbdyno.base.errors import ModelError
+from dbdyno.model.swap import renamed_device
+from dbdyno.study.prediction.device import LEAST, fitted, section
+from dbdyno.study.prediction.observed import Observed
+from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, table, toml_value
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+NAME, MOUNTED = "data", "mounted"
+SERVERS = 1_024
+"""Requests that a measured device serves at once: more than sessions ask for, so that none waits."""
+
+
+@dataclass(frozen=True)
+class DataDevice:
+    """A device of data files or temporary files.
+
+    Attributes:
+        name: Name of its top part in the machine.
+        toml: Its sections in a machine file.
+        parameters: Its parameters as rows.
+        empirical: True if its times are measured, False if they are a model's.
+        notes: Sentences about it.
+    """
+
+    name: str
+    toml: str
+    parameters: list[Parameter]
+    empirical: bool = True
+    notes: list[str] = field(default_factory=list)
+
+
+def data_device(seen: Observed, reads_us: Floats, writes_us: Floats) -> DataDevice | None:
+    """Return the device of the data files by the times of reads and writes without their CPU [us]."""
+    own = measured_device(NAME, seen, reads_us, writes_us)
+    volume = seen.data_volume
+    if own is None or volume is None:
+        return own
+    try:
+        name, toml = renamed_device(str(volume["device"]), MOUNTED, volume["settings"])
+    except ModelError:
+        return own
+    note = (
+        f"Data device: the run had mounted {volume['device']} with direct I/O, and the machine has its model, with its"
+        " queue; the measured reads are shown beside it."
+    )
+    return DataDevice(name, f"{own.toml}\n{toml}", own.parameters, False, [note])
+
+
+def measured_device(name: str, seen: Observed, reads_us: Floats, writes_us: Floats) -> DataDevice | None:
+    """Return a device with measured times; None if there are none."""
+    import numpy as np
+
+    if not len(reads_us) and not len(writes_us):
+        return None
+    read, write = (table(own if len(own) else other) for own, other in ((reads_us, writes_us), (writes_us, reads_us)))
+    how = f"{len(reads_us)} reads and {len(writes_us)} writes of blocks, {seen.fidelity}, without their CPU"
+    regimes = f"regimes = [{{ read = {toml_value(read)}, write = {toml_value(write)} }}]\n"
+    rows = [
+        row
+        for what, times in (("read", reads_us), ("write", writes_us))
+        if len(times)
+        for row in _quantiles(
+            f"devices.{name} {what}", times, f"{len(times)} waits, {seen.fidelity}, without their CPU"
+        )
+    ]
+    if name == NAME and len(reads_us) >= LEAST:
+        starts = seen.of_wait("IO:DataFileRead")["started_ns"]
+        report = fitted(reads_us, np.asarray(starts), Parameter("", 0.0, DEFAULT, ""), how).report
+        # A slow state that lasts is one of the reads, and whether writes share it is not known.
+        regimes = regimes if len(writes_us) else report["toml"]
+        rows[: len(report["quantiles"])] = [
+            Parameter(
+                f"devices.{name} read p{own['p'] * 100:g}", own["us"], MEASURED, how, own["low"], own["high"], "us"
+            )
+            for own in report["quantiles"]
+        ]
+    return DataDevice(name, section(name, regimes, how, SERVERS), rows, True, [_queue(name, seen)])
+
+
+def _quantiles(key: str, times_us: Floats, how: str) -> list[Parameter]:
+    import numpy as np
+
+    return [
+        Parameter(f"{key} p{p * 100:g}", float(np.quantile(times_us, p)), MEASURED, how, unit="us") for p in (0.5, 0.99)
+    ]
+
+
+def _queue(name: str, seen: Observed) -> str:
+    what = "Data device" if name == NAME else "Temporary files"
+    return (
+        f"{what}: requests are taken not to wait for each other, as with the {seen.sessions} session(s) of this arm."
+        " How many the device serves at once was not measured; --set data_device=NAME has the queue of a modelled one."
+    )

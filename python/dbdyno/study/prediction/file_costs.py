@@ -1,0 +1,228 @@
+"""Costs of an arm's files: how often a statement reads and writes blocks, the CPU of that, and the devices.
+
+Times at a device are the waits for it without their CPU. Reads from the kernel's cache are its short reads.
+
+Limits: how many requests a measured device serves at once is not measured by an arm; reads are taken not to disturb
+each other, unless the run had mounted the device itself (`data_device.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dbdyno.base.json_types import JsonObject
+from dbdyno.study.prediction.data_device import DataDevice, data_device, measured_device
+from dbdyno.study.prediction.file_io import DATA_READ, DATA_WRITE, EVENTS, TEMP_READ, TEMP_WRITE, rows_of
+from dbdyno.study.prediction.memory import BUFFERS, WORK_MEM, megabytes
+from dbdyno.study.prediction.observed import SYNC, Observed
+from dbdyno.study.prediction.parameter import DEFAULT, FITTED, MEASURED, Parameter, measured_parameter
+from dbdyno.study.prediction.relations import PAGE_BYTES, Keyed, keyed
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+CPU_US = 10.0
+"""CPU time of a read or write that is assumed where the arm does not show it [us]."""
+CPU = {"read_us": (DATA_READ,), "write_us": (DATA_WRITE,), "temp_us": (TEMP_READ, TEMP_WRITE)}
+"""Events whose CPU time each parameter has."""
+WORDS = {DATA_READ: "data reads", DATA_WRITE: "data writes", TEMP_READ: "temporary reads", TEMP_WRITE: "spilled writes"}
+
+
+@dataclass(frozen=True)
+class FileCosts:
+    """Costs of an arm's files.
+
+    Attributes:
+        statements: For each statement its counts of reads and writes, and the relations that it touches.
+        parameters: Parameters of the section [postgres].
+        data: Device of the data files; None if the arm reads and writes none.
+        temp: Device of temporary files; None if the arm spills nothing.
+        read_us: Mean time of a read at the data device without its CPU, to which the model is fitted; 0 for none.
+        notes: Sentences about them.
+        undetermined: Keys that the arm does not determine.
+    """
+
+    statements: list[JsonObject] = field(default_factory=list)
+    parameters: list[Parameter] = field(default_factory=list)
+    data: DataDevice | None = None
+    temp: DataDevice | None = None
+    read_us: float = 0.0
+    notes: list[str] = field(default_factory=list)
+    undetermined: list[str] = field(default_factory=list)
+
+    @property
+    def rows(self) -> list[Parameter]:
+        """Return the parameters of the devices."""
+        return [row for device in (self.data, self.temp) if device for row in device.parameters]
+
+    @property
+    def toml(self) -> str:
+        """Return the sections of the devices."""
+        return "".join(f"\n{device.toml}" for device in (self.data, self.temp) if device)
+
+    @property
+    def storage(self) -> str:
+        """Return where data and temporary files are, as lines of the section [storage]."""
+        data = self.data.name if self.data else "log"
+        return f'data = "{data}"\n' + (f'temp = "{self.temp.name}"\n' if self.temp else "")
+
+
+def file_costs(seen: Observed) -> FileCosts:
+    """Return the costs of an arm's files; nothing for an arm that waits for none."""
+    if not len(seen.io.call):
+        return FileCosts([{} for _ in seen.steps.statements])
+    statements = [_counts(seen, *one) for one in zip(seen.steps.statements, seen.steps.kinds, strict=True)]
+    inside = {key: _cpu(seen, key, events) for key, events in CPU.items() if _number(seen, events)}
+    times = {event: _times_us(seen, event, inside) for event in EVENTS.values()}
+    where = keyed(seen)
+    for own, touches in zip(statements, where.touches, strict=True):
+        if touches:
+            own["touches"] = touches
+    cached, notes, undetermined = _buffers(seen, statements, where)
+    reads = times[DATA_READ]
+    data = data_device(seen, reads, times[DATA_WRITE])
+    temp = measured_device("temp", seen, times[TEMP_READ], times[TEMP_WRITE])
+    return FileCosts(
+        statements,
+        [*inside.values(), *cached, *_data_mb(seen, where)],
+        data,
+        temp,
+        float(reads.mean()) if data and data.empirical and len(reads) else 0.0,
+        [*_per_transaction(seen), *notes, *(note for device in (data, temp) if device for note in device.notes)],
+        [*undetermined, *(["data device"] if not len(reads) else [])],
+    )
+
+
+def _counts(seen: Observed, statement: str, kind: str) -> JsonObject:
+    rows = rows_of(seen.calls, statement, kind)
+    found = {key: seen.io.counts(event, rows) for key, event in EVENTS.items()}
+    return {key: counts for key, counts in found.items() if counts is not None}
+
+
+def _number(seen: Observed, events: Sequence[str]) -> int:
+    return sum(len(seen.of_wait(event)["elapsed_ns"]) for event in events)
+
+
+def _cpu(seen: Observed, key: str, events: Sequence[str]) -> Parameter:
+    """Return the CPU time inside a wait for one of several events."""
+    what = " and ".join(event.partition(":")[2] for event in events)
+    blocks = [seen.of_wait(event)["block"] for event in events]
+
+    def number(block: int) -> int:
+        return sum(int((own == block).sum()) for own in blocks)
+
+    spent: dict[int, float] = {}
+    for event in events:
+        for block, ns in seen.cpu_in_wait_ns.get(event, {}).items():
+            spent[block] = spent.get(block, 0.0) + ns
+    if not spent and seen.cpu_in_waits_ns and not _number(seen, [SYNC]):
+        # An older run, whose CPU time is known of all waits together: these are the only ones.
+        others = [event for event in EVENTS.values() if event not in events]
+        spent = {} if _number(seen, others) else dict(seen.cpu_in_waits_ns)
+    values = [ns / 1e3 / number(block) for block, ns in spent.items() if number(block)]
+    if not values:
+        how = f"the run does not say what CPU is inside the waits for {what}"
+        return Parameter(key, CPU_US, DEFAULT, how, unit="us")
+    return measured_parameter(key, values, f"CPU inside the waits for {what}, blocks", "us")
+
+
+def _times_us(seen: Observed, event: str, inside: Mapping[str, Parameter]) -> Floats:
+    """Return the times of an event at the device, in order of their starts [us]."""
+    import numpy as np
+
+    cpu_us = next((inside[key].value for key, events in CPU.items() if event in events and key in inside), 0.0)
+    found: Floats = np.maximum(seen.of_wait(event)["elapsed_ns"] / 1e3 - cpu_us, 1.0)
+    return found
+
+
+def _per_transaction(seen: Observed) -> list[str]:
+    """Return a sentence about how many blocks a transaction reads and writes."""
+    done = max(int((seen.calls["kind"] == "transaction").sum()), 1)
+    said = [
+        f"{len(own.call) / done:.4g} {WORDS[event]}"
+        for event in EVENTS.values()
+        if len((own := seen.io.of(event)).call)
+    ]
+    return [f"Files: a transaction waits for {', '.join(said)} on average, counted by execution."]
+
+
+def _buffers(
+    seen: Observed, statements: Sequence[JsonObject], where: Keyed
+) -> tuple[list[Parameter], list[str], list[str]]:
+    """Return the parameters of the buffer cache, sentences about it, and what is not determined."""
+    known = {name: megabytes(seen.settings[name]) for name in (BUFFERS, WORK_MEM) if name in seen.settings}
+    size = known.get(BUFFERS, 0.0)
+    found = (
+        [Parameter("work_mem_mb", known[WORK_MEM], MEASURED, "the server's setting", unit="MB")]
+        if WORK_MEM in known
+        else []
+    )
+    if any("writes" in own for own in statements):
+        note = "Files: sessions write changed blocks to make room as often as was counted, with any buffers."
+    else:
+        note = ""
+    notes = [note] if note else []
+    if not any("reads" in own for own in statements):
+        return found, notes, []
+    if not size or not where.relations:
+        why = "shared_buffers" if not size else "the size of the tables that are read by a key"
+        notes.append(f"Buffer cache: the run does not say {why}, so reads are held constant with other shared_buffers.")
+        return found, notes, [BUFFERS]
+    how = "the server's setting"
+    drawn = f"{len(where.relations)} relations with {where.pages} pages, keys drawn by the script"
+    found += [
+        Parameter("shared_buffers_mb", size, MEASURED, how, unit="MB"),
+        Parameter("calibrated_buffers_mb", size, MEASURED, how, unit="MB"),
+        Parameter("relations", where.relations, MEASURED, drawn),
+    ]
+    return found, [*notes, *_expected(seen, statements, where, size)], []
+
+
+def _expected(seen: Observed, statements: Sequence[JsonObject], where: Keyed, size_mb: float) -> list[str]:
+    """Return sentences that compare the counted misses with those of the approximation."""
+    from dbdyno import _core
+
+    each = seen.steps.per_transaction
+    rates = [0.0] * len(where.relations)
+    for touches, times in zip(where.touches, each, strict=True):
+        for relation in touches:
+            rates[relation] += times
+    expected = _core.model_misses(where.relations, rates, size_mb)
+    counted = math.fsum(
+        times * math.fsum(n * share for n, share in zip(own["reads"]["count"], own["reads"]["share"], strict=True))
+        for own, times, touches in zip(statements, each, where.touches, strict=True)
+        if "reads" in own and touches
+    )
+    total = math.fsum(miss * rate for miss, rate in zip(expected, rates, strict=True))
+    said = [
+        f"Buffer cache: {counted:.4g} reads of a transaction were counted where independent references expect"
+        f" {total:.4g} misses; at other shared_buffers the expected misses are scaled by that."
+    ]
+    if seen.data_volume is None:
+        said.append(
+            "Buffer cache: reads that the kernel's cache answers are among those counted, as short ones. With other"
+            " shared_buffers their share changes in a way that is not known."
+        )
+    return said
+
+
+def _data_mb(seen: Observed, where: Keyed) -> list[Parameter]:
+    """Return the size of the data files."""
+    sizes = [*seen.tables.values(), *seen.indexes.values()]
+    total = max(math.fsum(own.size_bytes for own in sizes), where.pages * PAGE_BYTES)
+    if not total:
+        return []
+    return [Parameter("data_mb", total / 2**20, MEASURED, "tables and indexes that are read", unit="MB")]
+
+
+def fitted_factor(costs: FileCosts, factor: float, name: str) -> list[Parameter]:
+    """Return the factor of the data device's read times."""
+    if not costs.read_us:
+        return []
+    return [Parameter("data_factor", factor, FITTED, f"the mean read is that of {name}")]

@@ -1,0 +1,164 @@
+"""Reads and writes of an arm's files, by the statement that waited for them.
+
+A wait belongs to the call of the same session during which it took place. The recorder knows processes and the load
+knows sessions, so a process is that session whose calls contain most of its waits. Times of calls are then taken
+without these waits: what is left are CPU, delays, locks and flushes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbdyno.base.json_types import JsonObject
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+DATA_READ, DATA_WRITE = "IO:DataFileRead", "IO:DataFileWrite"
+TEMP_READ, TEMP_WRITE = "IO:BufFileRead", "IO:BufFileWrite"
+EVENTS = {"reads": DATA_READ, "writes": DATA_WRITE, "temp_reads": TEMP_READ, "temp_writes": TEMP_WRITE}
+"""Wait events of files, by the key of a statement's counts."""
+SLACK_NS = 20_000
+"""Time by which a wait may end after its call: the clocks of both are read one after the other [ns]."""
+COUNTS_MOST = 64
+"""Maximum number of different counts of a statement; neighbouring ones are put together beyond that."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """A table or index: its rows (0 for an index) and its bytes."""
+
+    rows: float
+    size_bytes: float
+
+
+@dataclass(frozen=True)
+class FileIo:
+    """Waits for files within the calls of an arm.
+
+    Attributes:
+        call: For each of these waits the row of its call.
+        event: Its event.
+        started_ns: When it began.
+        elapsed_ns: Its time.
+    """
+
+    call: Ints
+    event: NDArray[np.object_]
+    started_ns: Ints
+    elapsed_ns: Ints
+
+    def of(self, event: str) -> FileIo:
+        """Return the waits for one event."""
+        own = self.event == event
+        return FileIo(self.call[own], self.event[own], self.started_ns[own], self.elapsed_ns[own])
+
+    def counts(self, event: str, calls: Ints) -> dict[str, list[float]] | None:
+        """Return how often each number of waits for an event took place in an execution; None if there was none.
+
+        Args:
+            event: The event.
+            calls: Rows of the executions.
+        """
+        import numpy as np
+
+        own = self.of(event)
+        by_call = np.bincount(own.call, minlength=int(calls.max()) + 1 if len(calls) else 0)[calls]
+        if not len(calls) or not by_call.any():
+            return None
+        numbers, shares = _few(by_call)
+        return {"count": numbers, "share": [round(share / len(calls), 8) for share in shares]}
+
+
+def nothing() -> FileIo:
+    """Return no waits."""
+    import numpy as np
+
+    none = np.array([], dtype=np.int64)
+    return FileIo(none, np.array([], dtype=object), none, none)
+
+
+def _few(counts: Ints) -> tuple[list[float], list[float]]:
+    """Return at most `COUNTS_MOST` different numbers with how often each was counted; the mean is kept nearly."""
+    import numpy as np
+
+    numbers, times = np.unique(counts, return_counts=True)
+    if len(numbers) <= COUNTS_MOST:
+        return [int(one) for one in numbers], [float(one) for one in times]
+    parts = [part for part in np.array_split(np.sort(counts), COUNTS_MOST) if len(part)]
+    return [round(float(part.mean())) for part in parts], [float(len(part)) for part in parts]
+
+
+def file_io(calls: JsonObject, waits: JsonObject) -> FileIo:
+    """Return the waits for files within calls, which are ordered by session and time."""
+    import numpy as np
+
+    own = np.isin(waits["event"], list(EVENTS.values()))
+    pids, started, elapsed = (waits[name][own] for name in ("session", "started_ns", "elapsed_ns"))
+    call = np.full(len(started), -1, dtype=np.int64)
+    trips = _trips(calls)
+    for pid in np.unique(pids):
+        mine = np.flatnonzero(pids == pid)
+        sessions = [_within(calls, rows, started[mine], elapsed[mine]) for rows in trips]
+        if sessions:
+            call[mine] = max(sessions, key=lambda found: int((found >= 0).sum()))
+    known = call >= 0
+    return FileIo(call[known], waits["event"][own][known], started[known], elapsed[known])
+
+
+def _trips(calls: JsonObject) -> list[Ints]:
+    """Return the rows of each session's round trips; of a script with one statement these are its transactions."""
+    import numpy as np
+
+    found = []
+    for session in np.unique(calls["session"]):
+        rows = np.flatnonzero(calls["session"] == session)
+        trips = rows[calls["kind"][rows] != "transaction"]
+        found.append(trips if len(trips) else rows)
+    return found
+
+
+def _within(calls: JsonObject, rows: Ints, started: Ints, elapsed: Ints) -> Ints:
+    """Return for each wait the row, among those of a session, of the call that contains it; -1 for none."""
+    import numpy as np
+
+    begun: Ints = calls["started_ns"][rows]
+    order = np.argsort(begun, kind="stable")
+    rows, begun = rows[order], begun[order]
+    at = np.searchsorted(begun, started, side="right") - 1
+    ends = begun + calls["elapsed_ns"][rows] + SLACK_NS
+    inside = (at >= 0) & (started + elapsed <= ends[at])
+    found: Ints = np.where(inside, rows[at], -1)
+    return found
+
+
+def without_files(calls: JsonObject, io: FileIo) -> JsonObject:
+    """Return calls whose times are without their waits for files, those of transactions included."""
+    import numpy as np
+
+    if not len(io.call):
+        return calls
+    spent = np.bincount(io.call, weights=io.elapsed_ns, minlength=len(calls["elapsed_ns"]))
+    whole = np.flatnonzero((calls["kind"] == "transaction") & (spent == 0))
+    for session in np.unique(calls["session"][whole]):
+        own = whole[calls["session"][whole] == session]
+        mine = calls["session"][io.call] == session
+        at = _within(calls, own, io.started_ns[mine], io.elapsed_ns[mine])
+        np.add.at(spent, at[at >= 0], io.elapsed_ns[mine][at >= 0])
+    left = np.maximum(calls["elapsed_ns"] - spent.astype(np.int64), 1_000)
+    return {**calls, "elapsed_ns": left}
+
+
+def rows_of(calls: JsonObject, statement: str, kind: str) -> Ints:
+    """Return the rows of a statement's calls; of a script's only statement, its transactions'."""
+    import numpy as np
+
+    own = calls["kind"] == kind
+    if kind != "transaction":
+        own &= calls["statement"] == statement
+    found: Ints = np.flatnonzero(own)
+    return found

@@ -1,0 +1,140 @@
+"""Pages that an arm's statements reference by a key: their number, and how popular they are.
+
+The keys are drawn by the script itself. Rows are taken to lie in the order of their keys, in the table and in its
+index, so that a range of keys is a range of pages. Ranges are halved until the keys within each are about equally
+popular.
+
+Limits: one key and one table in a statement (`where column = :variable`); of several indexes the one that is scanned
+most; keys whose order is not that of the rows look as if each page had a mixture of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbdyno.base.json_types import JsonObject
+from dbdyno.study.prediction.file_io import Size
+from dbdyno.study.prediction.scripts import ROW, drawer_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbdyno.study.prediction.observed import Observed
+
+    Ints = NDArray[np.int64]
+
+DRAWS = 20_000
+"""Number of transactions whose keys are drawn."""
+PAGE_BYTES = 8192
+HALVED = 4
+"""Number of times that all pages are halved before the halves are compared."""
+LEAST = 200
+"""Minimum number of drawn keys of pages that are halved again."""
+UNEVEN = 4.0
+"""Difference of two halves, in standard deviations, from which on they are not equally popular."""
+_TABLE = re.compile(r"\b(?:from|update|into)\s+([\w.\"]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """Relations of an arm, and the numbers of those that each statement references by a key."""
+
+    relations: list[JsonObject]
+    touches: list[list[int]]
+
+    @property
+    def pages(self) -> int:
+        """Return the number of their pages."""
+        return sum(sum(own["pages"]) for own in self.relations)
+
+
+def keyed(seen: Observed) -> Keyed:
+    """Return the relations whose pages an arm's statements reference by a key."""
+    relations: list[JsonObject] = []
+    places: dict[str, list[int]] = {}
+    touches: list[list[int]] = [[] for _ in seen.steps.statements]
+    for name, table, keys in _keys(seen):
+        sizes = _sizes(seen, table)
+        if name not in seen.steps.statements or not sizes:
+            continue
+        if table not in places:
+            places[table] = list(range(len(relations), len(relations) + len(sizes)))
+            relations += [_relation(of, size, sizes[0][1].rows, keys) for of, size in sizes]
+        touches[seen.steps.statements.index(name)] = places[table]
+    return Keyed(relations, touches)
+
+
+def _keys(seen: Observed) -> Iterator[tuple[str, str, Ints]]:
+    """Yield each statement that names one row: its name, its table, and the keys that were drawn."""
+    import numpy as np
+
+    for script in seen.plan.scripts_of(seen.arm):
+        drawer = drawer_of(script, seen.plan, seen.arm)
+        drawn, sent = drawer.draw(0, DRAWS), drawer.statements()
+        for place, (number, _) in enumerate(drawn[0]["steps"]):
+            if number is None:
+                continue
+            table = _TABLE.search(sent[number]["name"])
+            at = next((at for at, piece in enumerate(sent[number]["pieces"][:-1]) if ROW.search(piece)), None)
+            if table is None or at is None:
+                continue
+            values = [one["steps"][place][1][at] for one in drawn if len(one["steps"]) > place]
+            if values and all(isinstance(value, int) for value in values):
+                yield sent[number]["name"], table[1].replace('"', ""), np.asarray(values, dtype=np.int64)
+
+
+def _sizes(seen: Observed, table: str) -> list[tuple[str, Size]]:
+    """Return a table and the index of it that is scanned most, with their sizes; nothing if they are not known."""
+    own = [name for name in seen.tables if name == table.replace(".", "/") or name.endswith(f"/{table}")]
+    if not own:
+        return []
+    name = own[0]
+    indexes = [index for index in seen.indexes if index.startswith(f"{name}/")]
+    return [(name, seen.tables[name]), *((index, seen.indexes[index]) for index in indexes[:1])]
+
+
+def _relation(name: str, size: Size, rows: float, keys: Ints) -> JsonObject:
+    import numpy as np
+
+    pages = max(round(size.size_bytes / PAGE_BYTES), 1)
+    last = max(rows, float(keys.max()))
+    drawn = np.sort(np.clip(((keys - 1) / last * pages).astype(np.int64), 0, pages - 1))
+    groups = popularity(drawn, pages)
+    return {"name": name, "pages": [own[0] for own in groups], "share": [own[1] for own in groups]}
+
+
+def popularity(drawn: Ints, pages: int) -> list[tuple[int, float]]:
+    """Return pages in groups of about equal popularity, each with its number of pages and share of the references.
+
+    Args:
+        drawn: Pages that were referenced, sorted.
+        pages: Number of all pages.
+    """
+    groups = list(_halved(drawn, 0, pages, 0))
+    expected = len(drawn) / pages
+    spread = sum((count - own * expected) ** 2 / (own * expected) for own, count in groups)
+    free = len(groups) - 1
+    if spread <= free + UNEVEN * (2 * free) ** 0.5:
+        return [(pages, 1.0)]
+    return [(own, round(count / len(drawn), 8)) for own, count in groups]
+
+
+def _halved(drawn: Ints, first: int, last: int, depth: int) -> Iterator[tuple[int, int]]:
+    """Yield parts of the pages `first` to `last` (excluded): the number of their pages, and of their references."""
+    import numpy as np
+
+    middle = (first + last) // 2
+    left, right = (int(np.searchsorted(drawn, place)) for place in (first, last))
+    count = right - left
+    half = int(np.searchsorted(drawn, middle)) - left
+    share = (middle - first) / (last - first)
+    off = abs(half - count * share) / max((count * share * (1 - share)) ** 0.5, 1e-9)
+    if last - first < 2 or (depth >= HALVED and (count < LEAST or off < UNEVEN)):
+        yield last - first, count
+        return
+    yield from _halved(drawn, first, middle, depth + 1)
+    yield from _halved(drawn, middle, last, depth + 1)
