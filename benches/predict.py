@@ -6,7 +6,11 @@ are drawn by a seed from sessions 1 to 32, synchronous_commit on and off, and co
 what was calibrated on one place predicts the run on another. An error is model / live - 1; the aims are 10 % at the
 median and 25 % at p99.
 
-    python benches/predict.py [--places own,gp3,nvme-2024,disk-15000-cache] [--loads commits,TPC-B]
+Three more loads are of data files, which alone are on the place, with direct I/O: reads of a table of ten times
+shared_buffers, by keys drawn uniformly (reads) or by Zipf's law (zipf), with other sizes of shared_buffers among the
+arms; and sorts with a small work_mem (spills).
+
+    python benches/predict.py [--places own,gp3,nvme-2024,disk-15000-cache] [--loads commits,TPC-B,reads,zipf,spills]
                               [--arms 9] [--blocks 6] [--seed 45] [--out FILE.json] [--markdown FILE.md]
 """
 
@@ -31,7 +35,7 @@ from dbdyno.base.errors import DeviceError
 from dbdyno.device.mounts import check_machine, mounted
 from dbdyno.evidence import find_run
 from dbdyno.model.machine import parsed
-from dbdyno.model.swap import with_device
+from dbdyno.model.swap import with_data_device, with_device
 from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.prediction.compare import AIMS, Calibrated, predict
 from dbdyno.study.prediction.fit import calibrate
@@ -86,14 +90,67 @@ def _settings(how: str) -> str:
     return {"off": '{synchronous_commit = "off"}', "delay": "{commit_delay = 300, commit_siblings = 2}"}[how]
 
 
-def _plan(title: str, work: str, arms: list[str], blocks: int, turn: str) -> str:
-    schedule = f'[schedule]\nblocks = {blocks}\nwarmup_blocks = 1\nturn = "{turn}"\nslice = "250ms"'
+def _plan(title: str, work: str, arms: list[str], blocks: int, turn: str, piece: str = "250ms") -> str:
+    schedule = f'[schedule]\nblocks = {blocks}\nwarmup_blocks = 1\nturn = "{turn}"\nslice = "{piece}"'
     # Arms do different work on purpose.
     rest = '[watch]\nwaits = "exact"\noverhead_blocks = 0\n[verdict]\naccept = ["work"]'
     return "\n".join([f'title = "{title}"', work, schedule, rest, *arms, ""])
 
 
-LOADS = {"commits": commits, "TPC-B": transfers}
+def reads(draw: random.Random, count: int, blocks: int, turn: str, keys: str = "random(1, 100000)") -> str:
+    """A plan of rows read by key from a table of 90 MB, with buffers of 8 MB in the fitted arm."""
+    arms = [_reading(FITTED, 1, "8MB")]
+    grid = [(n, size) for n in SESSIONS for size in ("4MB", "8MB", "24MB") if (n, size) != (1, "8MB")]
+    arms += [_reading(f"x{n} {size}", n, size) for n, size in draw.sample(grid, count)]
+    script = f"\\\\set id {keys}\\nselect v from big where id = :id;\\n"
+    return _plan(f"reads by {keys}", _work(script, _BIG), arms, blocks, turn, _LONG)
+
+
+def zipf(draw: random.Random, count: int, blocks: int, turn: str) -> str:
+    """The same, with keys of which few are popular."""
+    return reads(draw, count, blocks, turn, "random_zipfian(1, 100000, 1.05)")
+
+
+def spills(draw: random.Random, count: int, blocks: int, turn: str) -> str:
+    """A plan of sorts that do not fit into work_mem."""
+    names = [(FITTED, 1), *((f"sort x{n}", n) for n in sorted(draw.sample(SESSIONS[1:], min(count, 5))))]
+    arms = [f'[[arm]]\nname = "{name}"\nsessions = {n}\nsettings = {{work_mem = "64kB"}}' for name, n in names]
+    script = (
+        "\\\\set b random(0, 9)\\nselect max(n) from (select row_number() over (order by v, pad) as n"
+        " from tosort where bucket = :b) s;\\n"
+    )
+    return _plan("sorts that spill", _work(script, _SORTED), arms, blocks, turn, _LONG)
+
+
+_LONG = "2s"
+"""Slice of a turn: a volume saves what it did not use for a tenth of a second, which a short one would live on."""
+_BIG = (
+    "create table big (id int primary key, v int, pad text) with (fillfactor = 100)",
+    "insert into big select n, n, repeat('x', 700) from generate_series(1, 100000) n",
+    "vacuum analyze big",
+    "checkpoint",
+)
+_SORTED = (
+    "create table tosort (bucket int, v int, pad text)",
+    "insert into tosort select n % 10, (n * 7919) % 100003, repeat('x', 60) from generate_series(1, 20000) n",
+    "create index on tosort (bucket)",
+    "vacuum analyze tosort",
+    "checkpoint",
+)
+
+
+def _reading(name: str, sessions: int, buffers: str) -> str:
+    server = f'{{settings = {{shared_buffers = "{buffers}"}}}}'
+    return f'[[arm]]\nname = "{name}"\nsessions = {sessions}\nserver = {server}'
+
+
+def _work(script: str, setup: tuple[str, ...]) -> str:
+    return f'[workload]\nscripts = [{{name = "one", text = "{script}"}}]\nsetup = {json.dumps(setup)}'
+
+
+LOADS = {"commits": commits, "TPC-B": transfers, "reads": reads, "zipf": zipf, "spills": spills}
+FILES = ("reads", "zipf", "spills")
+"""Loads of data files: these alone are on the place, which the plan names."""
 
 
 @contextlib.contextmanager
@@ -178,7 +235,7 @@ def main() -> None:
     """All places and loads."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--places", default="own,gp3,nvme-2024,disk-15000-cache")
-    parser.add_argument("--loads", default=",".join(LOADS))
+    parser.add_argument("--loads", default="commits,TPC-B")
     parser.add_argument("--arms", type=int, default=9)
     parser.add_argument("--blocks", type=int, default=6)
     parser.add_argument("--turn", default="1s")
@@ -214,8 +271,11 @@ def everything(places: list[str], given: Any, work: Path) -> list[Pair]:
         for load in given.loads.split(","):
             plan = LOADS[load]
             draw = random.Random(f"{given.seed} {place} {load}")
-            with at(place, work) as folder:
-                text = plan(draw, given.arms, given.blocks, given.turn)
+            text = plan(draw, given.arms, given.blocks, given.turn)
+            below = OWN if load in FILES else place
+            if load in FILES and place != OWN:
+                text += f'[target]\ndevice = {{data = "{place}", direct_io = true}}\n'
+            with at(below, work) as folder:
                 runs[place, load] = run(text, folder, work, f"{place}-{load}")
             machines[place, load] = fitted(runs[place, load])
             (work / f"{place}-{load}-machine.toml").write_text(machines[place, load])
@@ -228,7 +288,7 @@ def everything(places: list[str], given: Any, work: Path) -> list[Pair]:
     for (place, load), machine in machines.items():
         for other in places:
             if other not in (place, OWN):
-                toml = with_device(machine, other)
+                toml = (with_data_device if load in FILES else with_device)(machine, other)
                 swapped += pairs(runs[other, load], toml, other, place, load)
     if swapped:
         kept(swapped, "devices swapped")

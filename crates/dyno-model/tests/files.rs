@@ -177,6 +177,19 @@ fn a_spill_writes_its_blocks_and_reads_them_again() {
 }
 
 #[test]
+fn what_a_read_takes_beyond_its_device_passes_whoever_else_reads() {
+    for (data_factor, expected) in [(1.0, 600.0), (2.0, 700.0)] {
+        let parameters =
+            PostgresParameters { data_late: constant(100.0), data_factor, ..bare(0.001, reading(&[(1, 1.0)])) };
+        let found = outcome(&parameters, (1, constant(500.0), constant(1.0)), &load(1, 5_000));
+        near(rate(&found), 1e6 / expected, 0.005);
+        // Two sessions: one's lateness passes while the device serves the other.
+        let found = outcome(&parameters, (1, constant(500.0), constant(1.0)), &load(2, 5_000));
+        near(rate(&found), 1e6 / 500.0, 0.005);
+    }
+}
+
+#[test]
 fn a_session_writes_changed_blocks_to_make_room() {
     let statement = Statement { writes: counts(&[(0, 0.5), (1, 0.5)]), ..Statement::default() };
     let parameters = PostgresParameters { write_us: 20.0, ..bare(100.0, statement) };

@@ -15,7 +15,8 @@ def with_device(machine: str, name: str) -> str:
     Raises:
         ModelError: there is no such device.
     """
-    return _without(machine, ("devices", "storage")).rstrip("\n") + "\n\n" + _sections(_text(name))
+    kept = _without(_without_factor(machine), ("devices", "storage"))
+    return kept.rstrip("\n") + "\n\n" + _sections(_text(name))
 
 
 def with_data_device(machine: str, name: str) -> str:
@@ -27,7 +28,8 @@ def with_data_device(machine: str, name: str) -> str:
     top, device = renamed_device(name, "swapped")
     redo = tomllib.loads(machine).get("storage", {}).get("redo", "log")
     where = f'[storage]\nredo = {_names(redo)}\ndata = "{top}"\n'
-    return f"{_without(machine, ('storage',)).rstrip(chr(10))}\n\n{device}\n{where}"
+    kept = _without(_without_factor(machine), ("storage",))
+    return kept.rstrip("\n") + f"\n\n{device}\n{where}"
 
 
 def renamed_device(name: str, prefix: str, settings: Mapping[str, object] | None = None) -> tuple[str, str]:
@@ -44,12 +46,20 @@ def renamed_device(name: str, prefix: str, settings: Mapping[str, object] | None
     text = _without(_sections(text), ("storage",)).strip("\n") + "\n"
     for key, value in (settings or {}).items():
         text = _set(text, str(key).rpartition(".")[2], str(value))
-    text = re.sub(r"(?m)^\[devices\.", f"[devices.{prefix}_", text)
+    text = re.sub(r"(?m)^(\[+)devices\.", rf"\1devices.{prefix}_", text)
     links = re.compile(rf'"({"|".join(map(re.escape, parts))})(?=["./])')
     lines = [
         links.sub(rf'"{prefix}_\1', line) if re.match(r"(over|channel)\b", line) else line for line in text.splitlines()
     ]
     return f"{prefix}_{data}", "\n".join(lines) + "\n"
+
+
+def _without_factor(machine: str) -> str:
+    """Return a machine's text without the factor that was fitted to measured reads, which a modelled device has not.
+
+    Where the device was a modelled one already, the factor is that of the time beyond it, and stays.
+    """
+    return machine if "\ndata_late = " in machine else re.sub(r"(?m)^data_factor = .*\n", "", machine)
 
 
 def _set(text: str, key: str, value: str) -> str:

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::parameters::PostgresParameters;
 use super::process::{Process, Wait};
 use crate::device::{Device, Request, start};
-use crate::kernel::sample::whole_ns;
+use crate::kernel::sample::{Times, whole_ns};
 use crate::kernel::{Sim, Stream};
 
 /// Size of a block [bytes] (`BLCKSZ`).
@@ -56,6 +56,8 @@ pub(super) struct Files {
     read_ns: u64,
     write_ns: u64,
     temp_ns: u64,
+    late: Times,
+    late_factor: f64,
 }
 
 impl Files {
@@ -69,6 +71,8 @@ impl Files {
             read_ns: ns(parameters.read_us),
             write_ns: ns(parameters.write_us),
             temp_ns: ns(parameters.temp_us),
+            late: parameters.data_late.clone(),
+            late_factor: parameters.data_factor,
         }
     }
 
@@ -76,7 +80,7 @@ impl Files {
     pub async fn read(&self, process: &Process, blocks: u64, dice: &mut Stream) {
         for _ in 0..blocks {
             let request = Request::read(self.place(dice), BLOCK_BYTES);
-            self.wait(process, &*self.devices.data, (Wait::DataRead, self.read_ns), request).await;
+            self.wait(process, &*self.devices.data, (Wait::DataRead, self.read_ns), request, dice).await;
         }
     }
 
@@ -84,24 +88,24 @@ impl Files {
     pub async fn write(&self, process: &Process, blocks: u64, dice: &mut Stream) {
         for _ in 0..blocks {
             let request = Request::write(self.place(dice), BLOCK_BYTES);
-            self.wait(process, &*self.devices.data, (Wait::DataWrite, self.write_ns), request).await;
+            self.wait(process, &*self.devices.data, (Wait::DataWrite, self.write_ns), request, dice).await;
         }
     }
 
     /// Writes temporary blocks, then reads temporary blocks, in the file of a session.
-    pub async fn spill(&self, process: &Process, session: u32, (writes, reads): (u64, u64)) {
+    pub async fn spill(&self, process: &Process, session: u32, (writes, reads): (u64, u64), dice: &mut Stream) {
         let data_bytes = self.blocks * BLOCK_BYTES;
         let begin = DATA_FROM + data_bytes + u64::from(session) * TEMP_BYTES;
         let place = Cell::new(0);
         let next = || begin + place.replace(place.get() + BLOCK_BYTES) % TEMP_BYTES;
         for _ in 0..writes {
             let request = Request::write(next(), BLOCK_BYTES);
-            self.wait(process, &*self.devices.temp, (Wait::TempWrite, self.temp_ns), request).await;
+            self.wait(process, &*self.devices.temp, (Wait::TempWrite, self.temp_ns), request, dice).await;
         }
         place.set(0);
         for _ in 0..reads {
             let request = Request::read(next(), BLOCK_BYTES);
-            self.wait(process, &*self.devices.temp, (Wait::TempRead, self.temp_ns), request).await;
+            self.wait(process, &*self.devices.temp, (Wait::TempRead, self.temp_ns), request, dice).await;
         }
     }
 
@@ -109,10 +113,21 @@ impl Files {
         DATA_FROM + dice.below(self.blocks) * BLOCK_BYTES
     }
 
-    async fn wait(&self, process: &Process, device: &dyn Device, (what, cpu_ns): (Wait, u64), request: Request) {
+    async fn wait(
+        &self,
+        process: &Process,
+        device: &dyn Device,
+        (what, cpu_ns): (Wait, u64),
+        request: Request,
+        dice: &mut Stream,
+    ) {
         process.run(cpu_ns).await;
         let begin_ns = process.leave();
         start(&self.sim, device, request).await;
+        let late_ns = whole_ns(self.late.sample_ns(dice) as f64 * self.late_factor);
+        if late_ns > 0 {
+            self.sim.hold(late_ns).await;
+        }
         process.back(what, begin_ns).await;
     }
 }

@@ -127,7 +127,9 @@ parameters! {
         write_us: f64 = 10.0, from ASSUMED;
         /// CPU time of a read or write of a temporary block, inside its wait
         temp_us: f64 = 10.0, from ASSUMED;
-        /// factor of the data device's read times, if the device is empirical
+        /// time that a read or write of a file takes beyond its device
+        data_late: Times = Times::Constant { us: 0.0 }, from "none";
+        /// factor of that time, and of the data device's read times if the device is empirical
         data_factor: f64 = 1.0, from "none", in 0.001..=1_000.0;
         /// size of the buffer cache; 0: unknown, and statements read as often as was counted
         shared_buffers_mb: f64 = 0.0, from "calibrated from a run";

@@ -291,7 +291,7 @@ impl Session {
             (io.temp_writes.draw(io.temp_writes.mean(), 0, dice), io.temp_reads.draw(io.temp_reads.mean(), 0, dice));
         shared.files.write(&self.server, writes, dice).await;
         shared.files.read(&self.server, reads, dice).await;
-        shared.files.spill(&self.server, self.number, spilled).await;
+        shared.files.spill(&self.server, self.number, spilled, dice).await;
     }
 
     async fn lock(&mut self, lock: &Lock, open: &mut Open) {

@@ -145,6 +145,7 @@ def predict(
     plan = plan_from_dict(run.manifest.plan)
     arms: list[Predicted] = []
     waits = _live_waits(run)
+    places = _places(run, given)
     for number, arm in enumerate(plan.arms):
         if only and arm.name not in only:
             continue
@@ -158,7 +159,7 @@ def predict(
         about = run.manifest.arms[number]
         steps = steps_of(plan, arm)
         scripts, notes = scripts_for(given, steps)
-        changes = {name: str(value) for name, value in about["changes"].items()}
+        changes = {name: str(value) for name, value in about["changes"].items() if places.get(name) != value}
         synced, lacks = with_method(given.machine, method) if (method := changes.pop(SETTING, "")) else ({}, [])
         memory, unknown = with_memory(given.machine, changes) if given.engine == POSTGRES else ({}, [])
         changes = {name: value for name, value in changes.items() if name not in (BUFFERS, WORK_MEM)}
@@ -182,6 +183,12 @@ def predict(
         "arms": arms,
         "sentences": sentences(arms, given),
     }
+
+
+def _places(run: Run, given: Calibrated) -> dict[str, Any]:
+    """Return where the calibrated arm ran, if it is one of this run: no change for other arms at the same place."""
+    own = (arm for arm in run.manifest.arms if given.machine.title == f"calibrated from {arm['name']} of {run.id}")
+    return {name: value for arm in own for name, value in arm["changes"].items() if name in ("server", "device")}
 
 
 def _threads(measures: Measures) -> dict[str, int]:

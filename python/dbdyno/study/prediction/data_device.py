@@ -45,21 +45,59 @@ class DataDevice:
     notes: list[str] = field(default_factory=list)
 
 
-def data_device(seen: Observed, reads_us: Floats, writes_us: Floats) -> DataDevice | None:
-    """Return the device of the data files by the times of reads and writes without their CPU [us]."""
-    own = measured_device(NAME, seen, reads_us, writes_us)
+def mounted_device(seen: Observed) -> DataDevice | None:
+    """Return the device that the run had mounted below data files and temporary files; None if it is not known."""
     volume = seen.data_volume
-    if own is None or volume is None:
-        return own
+    if volume is None:
+        return None
     try:
         name, toml = renamed_device(str(volume["device"]), MOUNTED, volume["settings"])
     except ModelError:
-        return own
+        return None
     note = (
         f"Data device: the run had mounted {volume['device']} with direct I/O, and the machine has its model, with its"
-        " queue; the measured reads are shown beside it."
+        " queue; the measured times are shown beside it."
     )
-    return DataDevice(name, f"{own.toml}\n{toml}", own.parameters, False, [note])
+    return DataDevice(name, toml, [], False, [note])
+
+
+def lateness(device: DataDevice, times_us: Floats, data_mb: float) -> Parameter | None:
+    """Return what waits of an arm take beyond the model of their device, quantile by quantile; None without any.
+
+    It is the way through the kernel and to a core, whose mean is then fitted.
+    """
+    import numpy as np
+
+    from dbdyno.model.postgres import simulate
+
+    if len(times_us) < LEAST:
+        return None
+    alone_us = (
+        simulate(_ALONE.format(device=device.toml, name=device.name, data_mb=data_mb), sessions=1).latencies_ns / 1e3
+    )
+    places = np.linspace(0.0, 1.0, 2_001)
+    beyond = np.maximum(np.quantile(times_us, places) - np.quantile(alone_us, places), 0.0)
+    how = f"quantiles of {len(times_us)} waits less those of the device's model"
+    return Parameter("data_late", table(beyond), MEASURED, how)
+
+
+_ALONE = """
+title = "a read alone"
+[postgres]
+cores = 64
+cpu_sigma = 0.0
+client_us = 0.0
+read_us = 0.0
+data_mb = {data_mb}
+delay = {{ kind = "constant", us = 0.0 }}
+statements = [{{ user_us = 0.001, reads = {{ count = [1], share = [1.0] }} }}]
+scripts = [{{ weight = 1, steps = [{{ statement = 0, commits = true }}] }}]
+{device}
+[storage]
+redo = "{name}"
+data = "{name}"
+"""
+"""A machine whose transactions are one read, without any other time."""
 
 
 def measured_device(name: str, seen: Observed, reads_us: Floats, writes_us: Floats) -> DataDevice | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.study.prediction.data_device import DataDevice, data_device, measured_device
+from dbdyno.study.prediction.data_device import NAME, DataDevice, lateness, measured_device, mounted_device
 from dbdyno.study.prediction.file_io import DATA_READ, DATA_WRITE, EVENTS, TEMP_READ, TEMP_WRITE, rows_of
 from dbdyno.study.prediction.memory import BUFFERS, WORK_MEM, megabytes
 from dbdyno.study.prediction.observed import SYNC, Observed
@@ -42,7 +42,8 @@ class FileCosts:
         statements: For each statement its counts of reads and writes, and the relations that it touches.
         parameters: Parameters of the section [postgres].
         data: Device of the data files; None if the arm reads and writes none.
-        temp: Device of temporary files; None if the arm spills nothing.
+        temp: Device of temporary files, if it is another one; None if the arm spills nothing.
+        rows: Quantiles of their measured times.
         read_us: Mean time of a read at the data device without its CPU, to which the model is fitted; 0 for none.
         notes: Sentences about them.
         undetermined: Keys that the arm does not determine.
@@ -52,14 +53,10 @@ class FileCosts:
     parameters: list[Parameter] = field(default_factory=list)
     data: DataDevice | None = None
     temp: DataDevice | None = None
+    rows: list[Parameter] = field(default_factory=list)
     read_us: float = 0.0
     notes: list[str] = field(default_factory=list)
     undetermined: list[str] = field(default_factory=list)
-
-    @property
-    def rows(self) -> list[Parameter]:
-        """Return the parameters of the devices."""
-        return [row for device in (self.data, self.temp) if device for row in device.parameters]
 
     @property
     def toml(self) -> str:
@@ -81,19 +78,30 @@ def file_costs(seen: Observed) -> FileCosts:
     inside = {key: _cpu(seen, key, events) for key, events in CPU.items() if _number(seen, events)}
     times = {event: _times_us(seen, event, inside) for event in EVENTS.values()}
     where = keyed(seen)
-    for own, touches in zip(statements, where.touches, strict=True):
-        if touches:
-            own["touches"] = touches
     cached, notes, undetermined = _buffers(seen, statements, where)
+    if any(parameter.key == "relations" for parameter in cached):
+        statements = [
+            {**own, "touches": touches} if touches else own
+            for own, touches in zip(statements, where.touches, strict=True)
+        ]
     reads = times[DATA_READ]
-    data = data_device(seen, reads, times[DATA_WRITE])
-    temp = measured_device("temp", seen, times[TEMP_READ], times[TEMP_WRITE])
+    measured = [
+        measured_device(NAME, seen, reads, times[DATA_WRITE]),
+        measured_device("temp", seen, times[TEMP_READ], times[TEMP_WRITE]),
+    ]
+    rows = [row for device in measured if device for row in device.parameters]
+    mounted = mounted_device(seen)
+    data, temp = (mounted, None) if mounted else measured
+    size = _data_mb(seen, where)
+    waited = reads if len(reads) else times[TEMP_READ]
+    late = lateness(mounted, waited, size[0].value if size else 1_000.0) if mounted else None
     return FileCosts(
         statements,
-        [*inside.values(), *cached, *_data_mb(seen, where)],
+        [*inside.values(), *cached, *size, *([late] if late else [])],
         data,
         temp,
-        float(reads.mean()) if data and data.empirical and len(reads) else 0.0,
+        rows,
+        float(reads.mean()) if (late or measured[0]) and len(reads) else 0.0,
         [*_per_transaction(seen), *notes, *(note for device in (data, temp) if device for note in device.notes)],
         [*undetermined, *(["data device"] if not len(reads) else [])],
     )

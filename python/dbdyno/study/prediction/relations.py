@@ -36,6 +36,7 @@ LEAST = 200
 """Minimum number of drawn keys of pages that are halved again."""
 UNEVEN = 4.0
 """Difference of two halves, in standard deviations, from which on they are not equally popular."""
+_ENDS = re.compile(r"\s*($|;|\)|and\b|for\b|order\b|limit\b|returning\b)", re.IGNORECASE)
 _TABLE = re.compile(r"\b(?:from|update|into)\s+([\w.\"]+)", re.IGNORECASE)
 
 
@@ -79,12 +80,18 @@ def _keys(seen: Observed) -> Iterator[tuple[str, str, Ints]]:
             if number is None:
                 continue
             table = _TABLE.search(sent[number]["name"])
-            at = next((at for at, piece in enumerate(sent[number]["pieces"][:-1]) if ROW.search(piece)), None)
+            pieces = sent[number]["pieces"]
+            at = next((at for at, piece in enumerate(pieces[:-1]) if _is_key(piece, pieces[at + 1])), None)
             if table is None or at is None:
                 continue
             values = [one["steps"][place][1][at] for one in drawn if len(one["steps"]) > place]
             if values and all(isinstance(value, int) for value in values):
                 yield sent[number]["name"], table[1].replace('"', ""), np.asarray(values, dtype=np.int64)
+
+
+def _is_key(before: str, after: str) -> bool:
+    """Return True if the value between two pieces of a statement is a key, and not a part of an expression."""
+    return bool(ROW.search(before)) and bool(_ENDS.match(after))
 
 
 def _sizes(seen: Observed, table: str) -> list[tuple[str, Size]]:

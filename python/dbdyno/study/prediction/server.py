@@ -15,6 +15,8 @@ from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter
 MODELLED = ("synchronous_commit", "commit_delay", "commit_siblings", "wal_writer_delay")
 """Server settings that change the model."""
 _NO_EFFECT = ("application_name", "track_io_timing", "track_wal_io_timing")
+_IN_COSTS = ("server ", "device ", f"{BUFFERS} ", f"{WORK_MEM} ")
+"""Changes of a calibrated arm that are in its costs: where it runs, and memory."""
 _MS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "": 1.0}
 _MICROSECONDS = {"us": 1.0, "ms": 1_000.0, "s": 1e6, "": 1.0}
 
@@ -35,7 +37,7 @@ def server_settings(seen: Observed) -> tuple[list[Parameter], list[Parameter], l
     return (
         found,
         scheduler_parameters(cores or 2),
-        [note for note in notes if note.partition(" ")[0] in about["changes"]],
+        [note for note in notes if note.partition(" ")[0] in about["changes"] and not note.startswith(_IN_COSTS)],
     )
 
 
@@ -57,7 +59,7 @@ def as_parameters(settings: Mapping[str, str]) -> tuple[dict[str, bool | int | f
             found[name] = int(_number(text, {"": 1.0}))
         elif name == "wal_writer_delay":
             found["wal_writer_delay_ms"] = _number(text, _MS)
-        elif name not in (*_NO_EFFECT, BUFFERS, WORK_MEM):
+        elif name not in _NO_EFFECT:
             notes.append(f"{name} is not in the model: what it changes is not predicted.")
     return found, notes
 
