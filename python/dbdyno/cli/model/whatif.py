@@ -20,7 +20,7 @@ from dbdyno.cli.parameters import EXISTING_FILE, option_with_default
     multiple=True,
     required=True,
     metavar="NAME=V1,V2|FROM..TO",
-    help="Levels of device, sessions, cores, or a parameter of the machine; may be repeated.",
+    help="Levels of device, data_device, shared_buffers, sessions, cores, or a parameter; may be repeated.",
 )
 @click.option(
     "--cost",
@@ -44,6 +44,7 @@ def command(
     \b
     dbdyno model whatif mine.toml --set sessions=1..64
     dbdyno model whatif mine.toml --set device=gp3,io2,nvme-2024 --set sessions=1..256 -o whatif.html
+    dbdyno model whatif mine.toml --set data_device=gp3,nvme-2024 --set shared_buffers=1GB,8GB
     dbdyno model whatif mine.toml --set cores=2..64 --cost prices.toml
     """
     from dbdyno.cli.model.progress import progress
