@@ -64,6 +64,29 @@ def test_what_was_done_between_two_looks_is_their_difference(own: Postgres) -> N
         conn.execute("drop table counted")
 
 
+def test_tables_and_indexes_that_were_read_have_a_size_although_they_are_locked(own: Postgres) -> None:
+    with contextlib.closing(own.connect()) as conn, contextlib.closing(own.connect()) as other:
+        conn.execute("create table sized (n int primary key, pad text)")
+        conn.execute("insert into sized select n, repeat('x', 500) from generate_series(1, 1000) n")
+        conn.execute("vacuum analyze sized")
+        conn.execute("set enable_seqscan = off")
+        conn.execute("select pad from sized where n = 7").fetchall()
+        conn.execute("select pg_stat_force_next_flush()" if conn.info.server_version >= 150000 else "select 1")
+
+        def sizes() -> dict[str, int | float]:
+            other.execute("select pg_stat_clear_snapshot()")
+            return {one.object: one.value for one in counters(other) if one.metric == "size_bytes"}
+
+        assert until(lambda: "public/sized/sized_pkey" in sizes())
+        conn.execute("begin")
+        conn.execute("lock table sized in access exclusive mode")
+        other.execute("set statement_timeout = '5s'")
+        assert sizes()["public/sized"] > 500_000
+        assert 0 < sizes()["public/sized/sized_pkey"] < 100_000
+        conn.execute("rollback")
+        conn.execute("drop table sized")
+
+
 def test_a_plain_role_gets_counters_too(plain: Postgres) -> None:
     with contextlib.closing(plain.connect()) as conn:
         found = counters(conn)

@@ -11,7 +11,7 @@ import pytest
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.bench.postgres.exact_waits import COST, CPU_IN_WAITS, NOTES, ExactWatcher
+from dbdyno.bench.postgres.exact_waits import COST, CPU_IN_WAIT, CPU_IN_WAITS, NOTES, ExactWatcher
 from dbdyno.study.plan.plan import Watch
 from kernel_probes import require_probes
 
@@ -56,8 +56,12 @@ def test_a_wait_is_that_of_its_sessions_arm_and_block(engine: EmbeddedPostgres, 
         assert sleepers == {on.info.backend_pid, off.info.backend_pid}, "another's session is not the load's"
         assert {row[1] for row in rows} == {3}
         assert {row[4] for row in rows} == {"exact"}
-        told = {metric.metric: metric.value for _, block, metric in watcher.take_metrics() if block == 3}
+        taken = [metric for _, block, metric in watcher.take_metrics() if block == 3]
+        told = {metric.metric: metric.value for metric in taken}
         assert told[CPU_IN_WAITS] > 0
+        events = {metric.object: metric.value for metric in taken if metric.metric == CPU_IN_WAIT}
+        assert sum(events.values()) == sum(metric.value for metric in taken if metric.metric == CPU_IN_WAITS)
+        assert events["on/Timeout:PgSleep"] > 0
         assert 0 < told[NOTES] * 100 < told[COST]
         on.execute("select pg_sleep(.01)")
         watcher.mark("off", 4)

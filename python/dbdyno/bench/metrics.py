@@ -106,7 +106,7 @@ VIEWS: tuple[tuple[str, str, tuple[str, ...], LiteralString], ...] = (
         ("schemaname", "relname"),
         "select schemaname, relname, seq_scan, seq_tup_read, coalesce(idx_scan, 0) as idx_scan,"
         " coalesce(idx_tup_fetch, 0) as idx_tup_fetch, n_live_tup, n_tup_ins, n_tup_del,"
-        " pg_relation_size(relid) as size_bytes,"
+        " (select relpages from pg_class where oid = relid) * current_setting('block_size')::bigint as size_bytes,"
         " (select count(*) from pg_index where indrelid = relid and indisvalid) as indexes"
         " from pg_stat_user_tables where seq_scan + coalesce(idx_scan, 0) > 0"
         " order by coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) desc, relid limit 20",
@@ -115,7 +115,9 @@ VIEWS: tuple[tuple[str, str, tuple[str, ...], LiteralString], ...] = (
         "pg_stat_user_indexes",
         "index",
         ("schemaname", "relname", "indexrelname"),
-        "select schemaname, relname, indexrelname, idx_scan, pg_relation_size(indexrelid) as size_bytes"
+        # pg_relation_size would wait for a table that is locked; this size is as of the last VACUUM or ANALYZE.
+        "select schemaname, relname, indexrelname, idx_scan,"
+        " (select relpages from pg_class where oid = indexrelid) * current_setting('block_size')::bigint as size_bytes"
         " from pg_stat_user_indexes where idx_scan > 0"
         " order by idx_scan desc, indexrelid limit 40",
     ),
