@@ -39,6 +39,7 @@ class Reading:
     read_us: float = 800.0
     inside_us: float = 15.0
     misses: float = 0.9
+    cached: float = 0.0
     spilled: int = 0
     keys: str = "random(1, 1000000)"
     sizes: bool = True
@@ -77,7 +78,10 @@ def _block(run: Run, random_: random.Random, truth: Reading, block: int, transac
                 length = round((truth.server_us + truth.client_us + random_.expovariate(1 / 5.0)) * 1_000)
                 at = now + length // 2
                 for event in events:
-                    spent = round((random_.lognormvariate(0, 0.2) * truth.read_us + truth.inside_us) * 1_000)
+                    device_us = random_.lognormvariate(0, 0.2) * truth.read_us
+                    if truth.cached and random_.random() < truth.cached:
+                        device_us = 1.0
+                    spent = round((device_us + truth.inside_us) * 1_000)
                     row = (arm["name"], block, 70 + number * 10 + session, at, spent, event, "IO", "data read")
                     waits.append((*row, "client backend", "exact", None, None, None))
                     at, length = at + spent, length + spent

@@ -149,6 +149,18 @@ def test_a_spill_is_counted_and_has_a_device_of_its_own(made: Made):
     assert one.mean_ns / 1e3 == pytest.approx(75 + 6 * (TRUTH.read_us * 1.02 + TRUTH.inside_us), rel=0.03)
 
 
+def test_what_the_kernels_cache_answers_is_no_time_of_the_device(made: Made):
+    run, machine = made(Reading(cached=0.7))
+    assert value(machine, "cached_ratio") == pytest.approx(0.7, abs=0.03)
+    median = next(own for own in machine.files.rows if own.key == "devices.data read p50")
+    assert median.value == pytest.approx(TRUTH.read_us, rel=0.05)
+    assert abs(error(arms_of(run, machine)["one"], "mean")) < 0.05
+    _, machine = made(Reading(cached=1.0))
+    assert value(machine, "cached_ratio") == 1.0
+    assert "data device" in machine.undetermined
+    assert simulate(machine.toml(), sessions=1, replications=1).read_ns == 0.0
+
+
 def test_a_device_that_the_run_had_mounted_keeps_its_queue(made: Made):
     _, machine = made(Reading(mounted=True))
     text = machine.toml()

@@ -177,6 +177,24 @@ fn a_spill_writes_its_blocks_and_reads_them_again() {
 }
 
 #[test]
+fn what_the_kernels_cache_answers_takes_cpu_time_alone() {
+    let statement = Statement { temp_writes: counts(&[(4, 1.0)]), ..reading(&[(1, 1.0)]) };
+    let (cached_ratio, temp_cached_ratio) = (0.75, 0.5);
+    let parameters =
+        PostgresParameters { read_us: 10.0, temp_us: 10.0, cached_ratio, temp_cached_ratio, ..bare(100.0, statement) };
+    let found = outcome(&parameters, (1, constant(400.0), constant(200.0)), &load(1, 20_000));
+    near(rate(&found), 1e6 / (100.0 + 5.0 * 10.0 + 0.25 * 400.0 + 2.0 * 200.0), 0.01);
+    near(waits(&found, Wait::DataRead) / found.transactions as f64, 0.25, 0.05);
+    // Beside a program that always wants the core, who keeps it does not wait for it.
+    let busy = |cached_ratio| {
+        let own = PostgresParameters { cached_ratio, others: 1.0, ..bare(100.0, reading(&[(1, 1.0)])) };
+        let own = PostgresParameters { cores: 1, ..own };
+        rate(&outcome(&own, (1, constant(1.0), constant(1.0)), &load(1, 2_000)))
+    };
+    assert!(busy(1.0) > 1.5 * busy(0.0), "{} {}", busy(1.0), busy(0.0));
+}
+
+#[test]
 fn what_a_read_takes_beyond_its_device_passes_whoever_else_reads() {
     for (data_factor, expected) in [(1.0, 600.0), (2.0, 700.0)] {
         let parameters =

@@ -1,7 +1,8 @@
 //! Data files and temporary files: reads and writes of blocks, for which the process waits.
 //!
 //! Data blocks are anywhere in the data files. Temporary blocks of a session follow each other in its file, which is
-//! read in the order in which it was written. What the kernel keeps in memory is a short read of the device.
+//! read in the order in which it was written. What the kernel's cache answers takes CPU time, and the process keeps its
+//! core.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -56,6 +57,8 @@ pub(super) struct Files {
     read_ns: u64,
     write_ns: u64,
     temp_ns: u64,
+    cached: f64,
+    temp_cached: f64,
     late: Times,
     late_factor: f64,
 }
@@ -71,6 +74,8 @@ impl Files {
             read_ns: ns(parameters.read_us),
             write_ns: ns(parameters.write_us),
             temp_ns: ns(parameters.temp_us),
+            cached: parameters.cached_ratio,
+            temp_cached: parameters.temp_cached_ratio,
             late: parameters.data_late.clone(),
             late_factor: parameters.data_factor,
         }
@@ -122,6 +127,14 @@ impl Files {
         dice: &mut Stream,
     ) {
         process.run(cpu_ns).await;
+        let cached = match what {
+            Wait::DataRead => self.cached,
+            Wait::TempRead | Wait::TempWrite => self.temp_cached,
+            _ => 0.0,
+        };
+        if cached > 0.0 && dice.chance(cached) {
+            return;
+        }
         let begin_ns = process.leave();
         start(&self.sim, device, request).await;
         let late_ns = whole_ns(self.late.sample_ns(dice) as f64 * self.late_factor);

@@ -127,6 +127,10 @@ parameters! {
         write_us: f64 = 10.0, from ASSUMED;
         /// CPU time of a read or write of a temporary block, inside its wait
         temp_us: f64 = 10.0, from ASSUMED;
+        /// share of the reads of data blocks that the kernel's cache answers: CPU time alone
+        cached_ratio: f64 = 0.0, from "none";
+        /// share of the reads and writes of temporary blocks that stay in the kernel's cache
+        temp_cached_ratio: f64 = 0.0, from "none";
         /// time that a read or write of a file takes beyond its device
         data_late: Times = Times::Constant { us: 0.0 }, from "none";
         /// factor of that time, and of the data device's read times if the device is empirical

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
 NAME, MOUNTED = "data", "mounted"
 SERVERS = 1_024
@@ -100,10 +101,18 @@ data = "{name}"
 """A machine whose transactions are one read, without any other time."""
 
 
-def measured_device(name: str, seen: Observed, reads_us: Floats, writes_us: Floats) -> DataDevice | None:
-    """Return a device with measured times; None if there are none."""
-    import numpy as np
+def measured_device(
+    name: str, seen: Observed, reads_us: Floats, writes_us: Floats, starts_ns: Ints | None = None
+) -> DataDevice | None:
+    """Return a device with measured times; None if there are none.
 
+    Args:
+        name: Its name.
+        seen: The arm.
+        reads_us: Times of reads without their CPU [us].
+        writes_us: Times of writes.
+        starts_ns: When the reads began, for slow states that last.
+    """
     if not len(reads_us) and not len(writes_us):
         return None
     read, write = (table(own if len(own) else other) for own, other in ((reads_us, writes_us), (writes_us, reads_us)))
@@ -117,9 +126,8 @@ def measured_device(name: str, seen: Observed, reads_us: Floats, writes_us: Floa
             f"devices.{name} {what}", times, f"{len(times)} waits, {seen.fidelity}, without their CPU"
         )
     ]
-    if name == NAME and len(reads_us) >= LEAST:
-        starts = seen.of_wait("IO:DataFileRead")["started_ns"]
-        report = fitted(reads_us, np.asarray(starts), Parameter("", 0.0, DEFAULT, ""), how).report
+    if starts_ns is not None and len(reads_us) >= LEAST:
+        report = fitted(reads_us, starts_ns, Parameter("", 0.0, DEFAULT, ""), how).report
         # A slow state that lasts is one of the reads, and whether writes share it is not known.
         regimes = regimes if len(writes_us) else report["toml"]
         rows[: len(report["quantiles"])] = [

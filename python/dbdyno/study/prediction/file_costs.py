@@ -1,6 +1,7 @@
 """Costs of an arm's files: how often a statement reads and writes blocks, the CPU of that, and the devices.
 
-Times at a device are the waits for it without their CPU. Reads from the kernel's cache are its short reads.
+Times at a device are the waits for it without their CPU. What takes hardly longer than its CPU came from the kernel's
+cache: the process did not sleep.
 
 Limits: how many requests a measured device serves at once is not measured by an arm; reads are taken not to disturb
 each other, unless the run had mounted the device itself (`data_device.py`).
@@ -26,11 +27,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
 
 CPU_US = 10.0
 """CPU time of a read or write that is assumed where the arm does not show it [us]."""
 CPU = {"read_us": (DATA_READ,), "write_us": (DATA_WRITE,), "temp_us": (TEMP_READ, TEMP_WRITE)}
 """Events whose CPU time each parameter has."""
+CACHED = {"cached_ratio": (DATA_READ,), "temp_cached_ratio": (TEMP_READ, TEMP_WRITE)}
+CACHED_US = 30.0
+"""Time beyond its CPU from which on a wait is taken to be one for a device: below, the kernel's cache answered [us]."""
 WORDS = {DATA_READ: "data reads", DATA_WRITE: "data writes", TEMP_READ: "temporary reads", TEMP_WRITE: "spilled writes"}
 
 
@@ -77,6 +82,12 @@ def file_costs(seen: Observed) -> FileCosts:
     statements = [_counts(seen, *one) for one in zip(seen.steps.statements, seen.steps.kinds, strict=True)]
     inside = {key: _cpu(seen, key, events) for key, events in CPU.items() if _number(seen, events)}
     times = {event: _times_us(seen, event, inside) for event in EVENTS.values()}
+    mounted = mounted_device(seen)
+    ratios = [] if mounted else [_cached(times, key, events) for key, events in CACHED.items()]
+    slept = times if mounted else {event: own[own >= CACHED_US] for event, own in times.items()}
+    if len(slept[DATA_WRITE]) < len(times[DATA_WRITE]) / 2:
+        # They end in the kernel's cache, and their CPU time is small beside what they follow.
+        statements = [{key: value for key, value in own.items() if key != "writes"} for own in statements]
     where = keyed(seen)
     cached, notes, undetermined = _buffers(seen, statements, where)
     if any(parameter.key == "relations" for parameter in cached):
@@ -84,27 +95,40 @@ def file_costs(seen: Observed) -> FileCosts:
             {**own, "touches": touches} if touches else own
             for own, touches in zip(statements, where.touches, strict=True)
         ]
-    reads = times[DATA_READ]
+    reads = slept[DATA_READ]
     measured = [
-        measured_device(NAME, seen, reads, times[DATA_WRITE]),
-        measured_device("temp", seen, times[TEMP_READ], times[TEMP_WRITE]),
+        measured_device(NAME, seen, reads, slept[DATA_WRITE], _starts(seen, times[DATA_READ], len(reads))),
+        measured_device("temp", seen, slept[TEMP_READ], slept[TEMP_WRITE]),
     ]
-    rows = [row for device in measured if device for row in device.parameters]
-    mounted = mounted_device(seen)
     data, temp = (mounted, None) if mounted else measured
     size = _data_mb(seen, where)
     waited = reads if len(reads) else times[TEMP_READ]
     late = lateness(mounted, waited, size[0].value if size else 1_000.0) if mounted else None
     return FileCosts(
         statements,
-        [*inside.values(), *cached, *size, *([late] if late else [])],
+        [*inside.values(), *cached, *size, *(own for own in ratios if own.value), *([late] if late else [])],
         data,
         temp,
-        rows,
+        [row for device in measured if device for row in device.parameters],
         float(reads.mean()) if (late or measured[0]) and len(reads) else 0.0,
         [*_per_transaction(seen), *notes, *(note for device in (data, temp) if device for note in device.notes)],
         [*undetermined, *(["data device"] if not len(reads) else [])],
     )
+
+
+def _starts(seen: Observed, times_us: Floats, slept: int) -> Ints:
+    """Return when the reads began for which a process slept."""
+    starts: Ints = seen.of_wait(DATA_READ)["started_ns"]
+    return starts if slept == len(starts) else starts[times_us >= CACHED_US]
+
+
+def _cached(times: Mapping[str, Floats], key: str, events: Sequence[str]) -> Parameter:
+    """Return the share of waits that the kernel's cache answers."""
+    import numpy as np
+
+    own = np.concatenate([times[event] for event in events])
+    how = f"waits of less than {CACHED_US:g} us beyond their CPU, of {len(own)}"
+    return Parameter(key, float((own < CACHED_US).mean()) if len(own) else 0.0, MEASURED, how)
 
 
 def _counts(seen: Observed, statement: str, kind: str) -> JsonObject:
@@ -214,8 +238,8 @@ def _expected(seen: Observed, statements: Sequence[JsonObject], where: Keyed, si
     ]
     if seen.data_volume is None:
         said.append(
-            "Buffer cache: reads that the kernel's cache answers are among those counted, as short ones. With other"
-            " shared_buffers their share changes in a way that is not known."
+            "Buffer cache: reads that the kernel's cache answers are among those counted, and take CPU time alone. With"
+            " other shared_buffers their share changes in a way that is not known."
         )
     return said
 

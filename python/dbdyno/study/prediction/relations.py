@@ -70,12 +70,16 @@ def keyed(seen: Observed) -> Keyed:
 
 
 def _keys(seen: Observed) -> Iterator[tuple[str, str, Ints]]:
-    """Yield each statement that names one row: its name, its table, and the keys that were drawn."""
+    """Yield each statement that names one row: its name, its table, and the keys that were drawn.
+
+    A row that an earlier statement of the transaction named is still in the buffers, and is left out.
+    """
     import numpy as np
 
     for script in seen.plan.scripts_of(seen.arm):
         drawer = drawer_of(script, seen.plan, seen.arm)
         drawn, sent = drawer.draw(0, DRAWS), drawer.statements()
+        named: set[tuple[str, bytes]] = set()
         for place, (number, _) in enumerate(drawn[0]["steps"]):
             if number is None:
                 continue
@@ -85,8 +89,12 @@ def _keys(seen: Observed) -> Iterator[tuple[str, str, Ints]]:
             if table is None or at is None:
                 continue
             values = [one["steps"][place][1][at] for one in drawn if len(one["steps"]) > place]
-            if values and all(isinstance(value, int) for value in values):
-                yield sent[number]["name"], table[1].replace('"', ""), np.asarray(values, dtype=np.int64)
+            if not values or not all(isinstance(value, int) for value in values):
+                continue
+            name, keys = table[1].replace('"', ""), np.asarray(values, dtype=np.int64)
+            if (name, keys.tobytes()) not in named:
+                named.add((name, keys.tobytes()))
+                yield sent[number]["name"], name, keys
 
 
 def _is_key(before: str, after: str) -> bool:
