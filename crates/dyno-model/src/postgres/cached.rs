@@ -17,36 +17,9 @@
 //! **Limits.** Pages that statements do not name by a key (upper levels of indexes, catalogs, appended rows) take no
 //! buffers. Rings of large scans and the kernel's cache below are left out.
 
-use serde::{Deserialize, Serialize};
-
 use super::load::Script;
 use super::parameters::PostgresParameters;
-
-/// Pages of a table or an index, in groups of equal popularity.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Relation {
-    /// Name.
-    pub name: String,
-    /// Number of pages of each group.
-    pub pages: Vec<u64>,
-    /// Share of the relation's references that go to each group.
-    pub share: Vec<f64>,
-}
-
-impl Relation {
-    /// Checks that each group has pages and a share.
-    ///
-    /// # Errors
-    /// A sentence that says what is wrong.
-    pub fn check(&self) -> Result<(), String> {
-        let sound = self.share.iter().all(|share| share.is_finite() && *share >= 0.0);
-        if self.pages.is_empty() || self.pages.len() != self.share.len() || self.pages.contains(&0) || !sound {
-            return Err(format!("each group of relation {:?} must have pages and a share from 0", self.name));
-        }
-        Ok(())
-    }
-}
+pub use super::relation::Relation;
 
 /// Replacement policy of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -27,6 +27,7 @@
 //! | [`parameters`] | parameters of a server, and costs of its statements |
 //! | [`cached`] | misses of the buffer cache at another size |
 //! | `cores` | cores, and who gets which core |
+//! | `relation` | pages that statements reference by a key |
 //! | [`counts`] | numbers of I/Os of a statement |
 //! | [`files`] | data files and temporary files |
 //! | `queue` | a core's run queue, and the state of a process in it |
@@ -53,6 +54,7 @@ pub mod load;
 pub mod parameters;
 mod process;
 mod queue;
+mod relation;
 mod rows;
 pub mod run;
 mod session;

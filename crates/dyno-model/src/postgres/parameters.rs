@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cached::Relation;
 use super::cores::CoresParameters;
 use super::counts::Counts;
 use super::load::Script;
+use super::relation::Relation;
 use crate::device::parameters;
 use crate::kernel::sample::Times;
 

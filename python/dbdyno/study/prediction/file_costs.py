@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction.data_device import NAME, DataDevice, lateness, measured_device, mounted_device
+from dbdyno.study.prediction.device import LEAST
 from dbdyno.study.prediction.file_io import DATA_READ, DATA_WRITE, EVENTS, TEMP_READ, TEMP_WRITE, rows_of
 from dbdyno.study.prediction.memory import BUFFERS, WORK_MEM, megabytes
 from dbdyno.study.prediction.observed import SYNC, Observed
@@ -110,7 +111,7 @@ def file_costs(seen: Observed) -> FileCosts:
         data,
         temp,
         [row for device in measured if device for row in device.parameters],
-        float(reads.mean()) if (late or measured[0]) and len(reads) else 0.0,
+        float(reads.mean()) if (late or measured[0]) and len(reads) >= LEAST else 0.0,
         [*_per_transaction(seen), *notes, *(note for device in (data, temp) if device for note in device.notes)],
         [*undetermined, *(["data device"] if not len(reads) else [])],
     )
