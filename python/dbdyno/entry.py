@@ -54,7 +54,7 @@ def end_at_once() -> None:
     Freeing all objects and modules one by one, which disappear with the process anyway, takes a sixth of the CPU of a
     short command. What Python itself reports ends in Python's way.
     """
-    if not _codes:
+    if not _codes or "coverage" in sys.modules:  # which registered before this module was there
         return
     try:
         sys.stdout.flush()
