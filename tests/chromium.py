@@ -164,7 +164,7 @@ class Browser:
         self._profile = tempfile.mkdtemp(prefix="dbdyno-chromium-")
         read_theirs, self._write = _pipe()
         self._read, write_theirs = _pipe()
-        environment = {**os.environ, "HOME": self._profile}
+        environment = {**os.environ, "HOME": self._profile, "TMPDIR": self._profile}
         actions = [
             (os.POSIX_SPAWN_DUP2, read_theirs, 3),
             (os.POSIX_SPAWN_DUP2, write_theirs, 4),

@@ -65,10 +65,10 @@ class MariaServer(Launched):
         return f"mariadb://{login}@127.0.0.1:{self.port}/test{options}"
 
     def connect(self, **more: Any) -> Any:
-        """A connection that commits by itself."""
+        """A connection that commits by itself, without TLS: its set-up costs ten times what the rest does."""
         import pymysql
 
-        given = {"host": "127.0.0.1", "port": self.port, "user": USER, "autocommit": True}
+        given = {"host": "127.0.0.1", "port": self.port, "user": USER, "autocommit": True, "ssl_disabled": True}
         return pymysql.connect(**{**given, **more})
 
     def create(self) -> None:

@@ -42,6 +42,7 @@ overhead_blocks = 0
 [schedule]
 blocks = 8
 warmup_blocks = 1
+turn = "200ms"
 slice = "50ms"
 
 [[arm]]
