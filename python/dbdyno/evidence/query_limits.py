@@ -9,18 +9,17 @@ that is removed when the process ends.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError
+from dbdyno.base.scratch import ScratchFolder
 
 if TYPE_CHECKING:
     import duckdb
@@ -110,12 +109,14 @@ def memory_bytes() -> int:
     return max(min(limits) // 2, LEAST_BYTES)
 
 
-@functools.cache
 def private_folder() -> Path:
     """Return this process's folder for spilled query data; only this user can read it, and it is removed at exit."""
-    folder = Path(tempfile.mkdtemp(prefix="dbdyno-sql-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return _scratch().path
+
+
+@functools.cache
+def _scratch() -> ScratchFolder:
+    return ScratchFolder("sql")
 
 
 def _literal(text: str) -> str:

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno import _core
 from dbdyno.base.errors import TargetError
+from dbdyno.base.scratch import ScratchFolder
 from dbdyno.bench.metrics import Metric
 from dbdyno.bench.postgres.watch import COLUMNS
 
@@ -99,7 +99,7 @@ class ExactWatcher:
         self._arm_of = {name: arm for arm, name in names.items()}
         self._recorder: Any = None
         self._source = PROBES
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: ScratchFolder | None = None
         self._postmaster = 0
         self._stretch: Stretch | None = None
         self._rows: list[tuple[Any, ...]] = []
@@ -122,10 +122,12 @@ class ExactWatcher:
     def stop(self) -> None:
         """Remove the probes."""
         recorder, self._recorder = self._recorder, None
-        if recorder is not None:
-            recorder.finish()
-        if self._folder is not None:
-            self._folder.cleanup()
+        try:
+            if recorder is not None:
+                recorder.finish()
+        finally:
+            if self._folder is not None:
+                self._folder.remove()
 
     def mark(self, arm: str | None, block: int) -> None:
         """Assign the waits from now on to this arm and block; earlier ones are kept for their own stretch.
@@ -163,8 +165,8 @@ class ExactWatcher:
             return
         if self._recorder is not None:
             self._recorder.finish()
-        self._folder = self._folder or tempfile.TemporaryDirectory(prefix="dbdyno-waits-")
-        out = Path(self._folder.name) / str(postmaster)
+        self._folder = self._folder or ScratchFolder("waits")
+        out = self._folder.path / str(postmaster)
         out.mkdir(exist_ok=True)
         request: dict[str, object] = {"pid": postmaster, "out": str(out)}
         # Probes are paid for by all arms alike, so they have no limit; looks have the one that keeps them unnoticed.
@@ -183,7 +185,7 @@ class ExactWatcher:
         is_over = self._recorder.is_over()
         if is_over:
             self._recorder.finish()  # raises the error that ended the recording
-        folder = Path(self._folder.name) / str(self._postmaster) if self._folder else None
+        folder = self._folder.path / str(self._postmaster) if self._folder else None
         parts = sorted(str(part) for part in folder.glob("waits/*.parquet")) if folder else []
         if self._stretch is not None:
             self._keep(self._stretch, sessions, parts)
