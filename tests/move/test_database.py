@@ -6,6 +6,7 @@ import importlib.util
 import json
 import stat
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -22,15 +23,24 @@ from dbdyno.move.database import finishing
 from dbdyno.move.database.programs import find_programs
 
 
-@pytest.fixture
-def moved(databases: Databases) -> Databases:
-    """Return the databases after the full database was moved."""
+def move_everything(databases: Databases, **environment: str) -> Databases:
+    """Make a database with every kind of object, and move it."""
     databases.run(databases.source, *EVERYTHING.split(";\n"))
-    done = databases.move()
+    done = databases.move(**environment)
     assert done.returncode == 0, done.stderr + done.stdout
     assert "Proved: each table took as many rows as were read; the target's tables and large objects" in done.stdout
     assert "Left to you" not in done.stdout
     return databases
+
+
+@pytest.fixture(scope="module")
+def moved(
+    move_engine: EmbeddedPostgres, database_target: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Databases]:
+    """Return the databases after the full database was moved; tests only read in them."""
+    made = Databases(move_engine, database_target, tmp_path_factory.mktemp("moved"))
+    yield move_everything(made, DBDYNO_STATE=str(made.folder / "state"))
+    made.close()
 
 
 def newer() -> Binaries:
@@ -58,7 +68,8 @@ def test_pg_dump_writes_the_same_schema_of_both(moved: Databases) -> None:
     assert moved.schema(moved.source, programs) == moved.schema(moved.target, programs)
 
 
-def test_the_target_is_ready_for_use(moved: Databases) -> None:
+def test_the_target_is_ready_for_use(databases: Databases) -> None:
+    moved = move_everything(databases)
     there = moved.target
     assert moved.rows(there, "select nspname from pg_namespace where nspname ~ 'dbdyno'") == []
     assert moved.rows(there, "select count(*) from app.grand") == [(1,)]
@@ -72,7 +83,8 @@ def test_the_target_is_ready_for_use(moved: Databases) -> None:
         moved.run(there, "create table app.more (i int)")
 
 
-def test_the_job_is_known_to_status_and_report(moved: Databases) -> None:
+def test_the_job_is_known_to_status_and_report(moved: Databases, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DBDYNO_STATE", str(moved.folder / "state"))  # a job of this user, not one from elsewhere
     assert "complete" in dbdyno("move", "status", moved.job).stdout
     found = json.loads(dbdyno("report", moved.job, "--format", "json").stdout)
     assert found["verdict"]["word"] == "Complete"

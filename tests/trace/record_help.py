@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psycopg
 
 from dbdyno.base.errors import TargetError
@@ -119,7 +120,9 @@ def changed_code(engine: EmbeddedPostgres) -> int:
                 memory.seek(begin)
                 program.seek(int(words[2], 16))
                 has, should = memory.read(end - begin), program.read(end - begin)
-            differing += sum(a != b for a, b in zip(has, should, strict=False)) if has[: len(should)] != should else 0
+            length = min(len(has), len(should))
+            code, original = (np.frombuffer(part, np.uint8, length) for part in (has, should))
+            differing += int(np.count_nonzero(code != original))
         return differing
 
 
