@@ -255,6 +255,7 @@ def test_a_recorder_that_is_killed_leaves_no_probe_and_no_error(engine: Embedded
         with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as recorder:
             while changed_code(engine) < 100:
                 assert recorder.poll() is None, recorder.communicate()
+                time.sleep(0.1)
             recorder.send_signal(signal.SIGKILL)
         while changed_code(engine) > 0:
             time.sleep(0.1)

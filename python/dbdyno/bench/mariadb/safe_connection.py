@@ -45,16 +45,7 @@ def guard() -> Any:
     """
     pymysql = driver()
     failure = pymysql.OperationalError
-
-    @contextlib.contextmanager
-    def in_words(what: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError:  # errors of TLS are also instances of ValueError
-            raise
-        except _UNEXPECTED as error:
-            raise failure(MALFORMED, f"{what}: {str(error) or type(error).__name__}") from error
-
+    in_words = functools.partial(_in_words, failure)
     base: Any = pymysql.connections.Connection
 
     class Guarded(base):  # type: ignore[misc]
@@ -113,6 +104,17 @@ def guard() -> Any:
                 return super().query(*given, **more)
 
     return Guarded
+
+
+@contextlib.contextmanager
+def _in_words(failure: Any, what: str) -> Iterator[None]:
+    """Turn what a malformed answer raises in the driver into an error of the driver."""
+    try:
+        yield
+    except OSError:  # errors of TLS are also instances of ValueError
+        raise
+    except _UNEXPECTED as error:
+        raise failure(MALFORMED, f"{what}: {str(error) or type(error).__name__}") from error
 
 
 @functools.cache
