@@ -19,7 +19,7 @@ import time
 import weakref
 from pathlib import Path
 
-_NEW_S = 60.0
+_NEW_S = 10.0
 """A folder whose content changed less than this time ago is kept: its process may be about to lock it."""
 
 
