@@ -28,8 +28,9 @@ use crate::engine::{Engine, Rest};
 use crate::filesystem::{DeviceFiles, Shared, locked};
 use crate::requests::LARGEST_WRITE;
 
-/// Entries of a queue: requests of one processor that are under way at once.
-const DEPTH: u16 = 128;
+/// Entries of all queues, if there are few, and of a queue: requests of one processor that are under way at once.
+const ENTRIES: u16 = 2_048;
+const DEPTH: std::ops::RangeInclusive<u16> = 16..=128;
 /// Numbers of requests (`enum fuse_opcode`).
 const READ: u32 = 15;
 const WRITE: u32 = 16;
@@ -106,7 +107,10 @@ impl RingThread {
         let (start, started) = mpsc::channel::<Start>();
         let (sender, receiver) = mpsc::channel();
         let run = move || {
-            let made = dyno_ring::queue_count().and_then(|queues| Ring::new(queues, DEPTH, LARGEST_WRITE as usize));
+            let made = dyno_ring::queue_count().and_then(|queues| {
+                let depth = (ENTRIES / queues).clamp(*DEPTH.start(), *DEPTH.end());
+                Ring::new(queues, depth, LARGEST_WRITE as usize)
+            });
             let Ok(ring) = made else { return };
             let sent = sender.send(ring.waker());
             if let (Ok(()), Ok(start)) = (sent, started.recv()) {

@@ -1,6 +1,8 @@
 //! Memory that the kernel shares with this process: for each entry a header and a payload.
 
 use std::cell::UnsafeCell;
+use std::io;
+use std::ptr::NonNull;
 
 /// Size of a request's header (`fuse_in_header`) [bytes].
 const REQUEST_HEADER: usize = 40;
@@ -79,7 +81,7 @@ fn u32_of(bytes: &[u8], at: usize) -> u32 {
 /// Headers and payloads of all entries. Addresses stay the same until it is dropped.
 pub struct Entries {
     headers: Box<[UnsafeCell<Header>]>,
-    payloads: Box<[UnsafeCell<u8>]>,
+    payloads: Pages,
     payload_bytes: usize,
     /// Two segments of each entry, as the kernel gets them.
     segments: Box<[[libc::iovec; 2]]>,
@@ -87,18 +89,21 @@ pub struct Entries {
 
 impl Entries {
     /// Allocates memory for `count` entries; pages that are never used take none.
-    pub fn new(count: usize, payload_bytes: usize) -> Self {
+    ///
+    /// # Errors
+    /// The system has no such addresses.
+    pub fn new(count: usize, payload_bytes: usize) -> io::Result<Self> {
         let headers: Box<[_]> = (0..count).map(|_| UnsafeCell::new(Header::EMPTY)).collect();
-        let payloads = zeroed(count * payload_bytes);
+        let payloads = Pages::new(count * payload_bytes)?;
         let segments = (0..count)
             .map(|entry| {
                 [
                     libc::iovec { iov_base: headers[entry].get().cast(), iov_len: size_of::<Header>() },
-                    libc::iovec { iov_base: payloads[entry * payload_bytes].get().cast(), iov_len: payload_bytes },
+                    libc::iovec { iov_base: payloads.at(entry * payload_bytes).cast(), iov_len: payload_bytes },
                 ]
             })
             .collect();
-        Self { headers, payloads, payload_bytes, segments }
+        Ok(Self { headers, payloads, payload_bytes, segments })
     }
 
     /// Returns the number of entries.
@@ -136,7 +141,7 @@ impl Entries {
         let bytes = content.len().min(self.payload_bytes);
         // SAFETY: as in `request`; `&mut self` excludes other borrows of it.
         unsafe {
-            let place = self.payloads[start].get();
+            let place = self.payloads.at(start);
             std::ptr::copy_nonoverlapping(content.as_ptr(), place, bytes);
         }
         let header = self.headers[entry].get_mut();
@@ -150,21 +155,59 @@ impl Entries {
 
     #[allow(unsafe_code)]
     unsafe fn payload(&self, entry: usize) -> &[u8] {
-        let place = self.payloads[entry * self.payload_bytes].get();
+        let place = self.payloads.at(entry * self.payload_bytes);
         // SAFETY: the range is inside `payloads`; the caller makes sure that nobody writes to it.
         unsafe { std::slice::from_raw_parts(place, self.payload_bytes) }
     }
 }
 
-/// Returns zeros that the system allocates when they are first touched.
+/// Pages of this process that the system allocates when they are first touched.
+struct Pages {
+    begin: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: they belong to no thread.
 #[allow(unsafe_code)]
-fn zeroed(bytes: usize) -> Box<[UnsafeCell<u8>]> {
-    let zeros = vec![0_u8; bytes].into_boxed_slice();
-    // SAFETY: a cell has the layout of its content.
-    unsafe { Box::from_raw(Box::into_raw(zeros) as *mut [UnsafeCell<u8>]) }
+unsafe impl Send for Pages {}
+
+impl Pages {
+    #[allow(unsafe_code)]
+    fn new(bytes: usize) -> io::Result<Self> {
+        let (rights, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
+        // SAFETY: new addresses, of no file.
+        let begin = unsafe { libc::mmap(std::ptr::null_mut(), bytes, rights, kind, -1, 0) };
+        if begin == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let begin =
+            NonNull::new(begin.cast()).ok_or_else(|| io::Error::other("the system mapped pages at address 0"))?;
+        Ok(Self { begin, bytes })
+    }
+
+    /// Returns the address at an offset.
+    ///
+    /// # Panics
+    /// It is not inside the pages.
+    #[allow(unsafe_code)]
+    fn at(&self, offset: usize) -> *mut u8 {
+        assert!(offset < self.bytes, "{offset} of {}", self.bytes);
+        // SAFETY: it is inside the pages.
+        unsafe { self.begin.as_ptr().add(offset) }
+    }
+}
+
+impl Drop for Pages {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: nothing borrows them any longer.
+        unsafe { libc::munmap(self.begin.as_ptr().cast(), self.bytes) };
+    }
 }
 
 #[cfg(test)]
+#[allow(unsafe_code, clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -178,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_request_is_the_message_that_would_be_read() {
-        let mut entries = Entries::new(2, 4_096);
+        let mut entries = Entries::new(2, 4_096).unwrap();
         let header = entries.headers[1].get_mut();
         header.in_out[..4].copy_from_slice(&(40_u32 + 24 + 3).to_ne_bytes());
         header.in_out[4..8].copy_from_slice(&16_u32.to_ne_bytes());
@@ -186,7 +229,9 @@ mod tests {
         header.in_out[16..24].copy_from_slice(&5_u64.to_ne_bytes());
         header.argument[8..16].copy_from_slice(&8_192_u64.to_ne_bytes());
         header.payload_bytes = 3;
-        entries.payloads[4_096..4_099].iter_mut().zip(b"abc").for_each(|(cell, byte)| *cell.get_mut() = *byte);
+        let place = entries.payloads.at(4_096);
+        // SAFETY: three bytes of the second payload.
+        unsafe { std::ptr::copy_nonoverlapping(b"abc".as_ptr(), place, 3) };
         let request = entries.request(1);
         assert_eq!((request.opcode, request.unique, request.node), (16, 77, 5));
         assert_eq!((request.number(8), request.short_number(8), request.number(200)), (8_192, 8_192, 0));
@@ -197,8 +242,13 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_no_system_has_is_an_error() {
+        assert!(Entries::new(1 << 20, 1 << 40).is_err());
+    }
+
+    #[test]
     fn a_reply_keeps_the_requests_number() {
-        let mut entries = Entries::new(1, 4_096);
+        let mut entries = Entries::new(1, 4_096).unwrap();
         entries.headers[0].get_mut().in_out[8..16].copy_from_slice(&77_u64.to_ne_bytes());
         entries.headers[0].get_mut().commit_id = 9;
         assert_eq!(entries.reply(0, 0, b"content"), 9);

@@ -69,7 +69,7 @@ impl Ring {
             IoUring::<Entry128, cqueue::Entry>::builder().setup_single_issuer().setup_defer_taskrun().build(size)?;
         Ok(Self {
             uring,
-            entries: Entries::new(count, payload_bytes),
+            entries: Entries::new(count, payload_bytes)?,
             queues,
             fuse: None,
             alive: 0,
