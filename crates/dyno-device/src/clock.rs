@@ -21,74 +21,14 @@ use std::time::{Duration, Instant};
 
 use dyno_model::device::{Request, Wear};
 use dyno_model::kernel::Simulation;
-use dyno_stats::histogram::LogHistogram;
 
 use crate::DeviceError;
 use crate::devices::Model;
 use crate::engine::Engine;
-
-/// Function that sends the reply of a request.
-pub type Reply = Box<dyn FnOnce() + Send>;
+use crate::orders::{Order, Range, Reply, Shared, Timing};
 
 /// Longest wait for the wear of a device.
 const WEAR_WAIT: Duration = Duration::from_secs(1);
-
-/// What the device is to do.
-pub(crate) enum Order {
-    Io { arrived_ns: u64, pieces: Vec<Request>, reply: Reply },
-    Flush { arrived_ns: u64, reply: Reply },
-    Discard { arrived_ns: u64, ranges: Vec<Range>, reply: Reply },
-    Wear { arrived_ns: u64, answer: mpsc::Sender<Vec<Wear>> },
-    Pause { arrived_ns: u64, pause_ns: u64, reply: Reply },
-}
-
-/// Offset and length on the device [bytes].
-pub type Range = (u64, u64);
-
-impl Order {
-    /// Returns when it arrived [ns].
-    pub(crate) fn arrived_ns(&self) -> u64 {
-        match self {
-            Self::Io { arrived_ns, .. }
-            | Self::Flush { arrived_ns, .. }
-            | Self::Discard { arrived_ns, .. }
-            | Self::Wear { arrived_ns, .. }
-            | Self::Pause { arrived_ns, .. } => *arrived_ns,
-        }
-    }
-}
-
-/// Times of completed requests.
-#[derive(Clone, Default)]
-pub struct Timing {
-    /// Modelled times of reads [ns].
-    pub read_ns: LogHistogram,
-    /// Modelled times of writes [ns].
-    pub write_ns: LogHistogram,
-    /// Modelled times of flushes [ns].
-    pub flush_ns: LogHistogram,
-    /// Modelled times of discards [ns].
-    pub discard_ns: LogHistogram,
-    /// Delay of replies after their modelled time [ns].
-    pub late_ns: LogHistogram,
-}
-
-/// State of a device that its thread shares with others.
-pub(crate) struct Shared {
-    begin: Instant,
-    pub inbox: Mutex<Vec<Order>>,
-    pub stopping: AtomicBool,
-    pub half_floor_ns: AtomicU64,
-    pub wake_ns: AtomicU64,
-    pub timing: Mutex<Timing>,
-}
-
-impl Shared {
-    /// Returns the time since the beginning [ns].
-    pub fn now_ns(&self) -> u64 {
-        self.begin.elapsed().as_nanos() as u64
-    }
-}
 
 /// Function that ends the rest of the thread that drives a device.
 pub type Wake = Box<dyn Fn() + Send + Sync>;

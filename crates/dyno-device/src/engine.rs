@@ -10,7 +10,7 @@ use std::time::Duration;
 use dyno_model::device::{Device, Done, Kind, Observer, Request};
 use dyno_model::kernel::{Sim, Simulation};
 
-use crate::clock::{Order, Range, Reply, Shared};
+use crate::orders::{Order, Range, Reply, Shared};
 
 /// The thread spins for this long before an event [ns]: longer than the system takes to wake it.
 const SPIN_NS: u64 = 60_000;

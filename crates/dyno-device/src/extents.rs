@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use dyno_model::device::{Kind, Request};
 
-use crate::clock::Range;
+use crate::orders::Range;
 
 /// Allocation unit [bytes].
 pub const EXTENT_BYTES: u64 = 1 << 20;

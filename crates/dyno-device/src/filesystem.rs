@@ -13,11 +13,12 @@ use std::time::Duration;
 use dyno_model::device::Kind;
 use fuser::{Errno, FileHandle, FopenFlags, ReplyEmpty};
 
-use crate::clock::{Clock, Range, Reply, Timing};
+use crate::clock::Clock;
 use crate::extents::Extents;
 use crate::faults::{FaultKind, Faults, Operation};
 use crate::journal::Journal;
 use crate::nodes::Nodes;
+use crate::orders::{Range, Reply, Timing};
 use crate::status::{Status, Times, Transport};
 use crate::undo::Changes;
 use crate::write_hole::Hole;

@@ -12,6 +12,7 @@
 //! | [`mount`] | a mounted folder: its start, status, power cut and end |
 //! | [`clock`] | the simulation of `dyno-model`, driven by arrivals in wall-clock time |
 //! | [`engine`] | that simulation, in the thread that drives it |
+//! | [`orders`] | what a device is to do |
 //! | [`devices`] | the devices that come with dbdyno, and their descriptions |
 //! | `over_ring` | requests through `io_uring`, where the kernel offers it |
 //! | [`status`] | the state of a mount, as JSON |
@@ -45,6 +46,8 @@ pub mod mount;
 mod names;
 #[cfg(target_os = "linux")]
 mod nodes;
+#[cfg(target_os = "linux")]
+pub mod orders;
 #[cfg(target_os = "linux")]
 mod over_ring;
 #[cfg(target_os = "linux")]

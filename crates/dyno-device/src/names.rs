@@ -10,9 +10,9 @@ use std::time::SystemTime;
 use fuser::{Errno, FileHandle, FileType, RenameFlags, Request, TimeOrNow};
 use nix::fcntl::FallocateFlags;
 
-use crate::clock::Range;
 use crate::filesystem::{Opened, Shared, locked};
 use crate::nodes::{ROOT, STATUS_NUMBER, attributes};
+use crate::orders::Range;
 use crate::status::STATUS;
 use crate::undo::{Change, is_hidden};
 

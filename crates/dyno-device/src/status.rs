@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Timing;
 use crate::faults::FaultRow;
+use crate::orders::Timing;
 use dyno_model::device::Wear;
 use dyno_stats::histogram::LogHistogram;
 
