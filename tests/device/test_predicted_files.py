@@ -86,6 +86,7 @@ def error(arm: dict[str, Any], metric: str) -> float:
 
 
 @pytest.mark.long
+@pytest.mark.soak
 def test_reads_of_one_session_predict_those_of_sixteen(tmp_path: Path):
     plan = HEAD.format(device="disk-15000", waits="exact") + READS + arms([1, 2, 4, 8, 16], SERVER)
     machine, found = predicted(tmp_path, plan)
