@@ -34,7 +34,7 @@ BENCHES = {
     "proxy": "The proxy",
     "rehearse": "Rehearsing a large load",
     "snapshot": "Snapshots",
-    "bounds": "What no report of snapshots can avoid",
+    "bounds": "What a report of snapshots and an import cannot avoid",
     "top": "The live screen",
     "ui": "Pages in a browser",
     "fleet": "Many targets in one watch",
