@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 NARROWEST = 40
+HEIGHT = 25
+"""Lines of the console, on which nothing depends; without them, rich asks the terminal at every step."""
 
 
 def render_text(draw: Callable[[Console], None], *, width: int, color: bool) -> str:
@@ -25,6 +27,7 @@ def render_text(draw: Callable[[Console], None], *, width: int, color: bool) -> 
     console = _console_type()(
         file=out,
         width=max(width, NARROWEST),
+        height=HEIGHT,
         color_system="standard" if color else None,
         force_terminal=color,
         no_color=not color,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.files import read_json
-from dbdyno.snapshot.store.parquet import file_sum
+from dbdyno.snapshot.store.parquet import sum_of
 
 SUMS = "sums.json"
 """File with the checksums of the other files in its folder."""
@@ -35,18 +35,12 @@ def damage(path: Path, known: str | None = None) -> str | None:
     try:
         stamp = (*_stamp(path), known)
     except OSError:
-        return torn(path)
+        return _wrong(path, None)
     if stamp not in _known:
         if len(_known) >= _KNOWN_MOST:
             _known.clear()
-        _known[stamp] = torn(path) or _changed(path, known)
+        _known[stamp] = _wrong(path, known)
     return _known[stamp]
-
-
-def _changed(path: Path, known: str | None) -> str | None:
-    if known is None or file_sum(path) == known:
-        return None
-    return f"its file {path.parent.name}/{path.name} {CHANGED}"
 
 
 def beside(path: Path) -> str | None:
@@ -70,20 +64,24 @@ def _stamp(path: Path) -> tuple[str, int, int]:
     return str(path), found.st_size, found.st_mtime_ns
 
 
-def torn(path: Path) -> str | None:
-    """Return what is visibly wrong with a Parquet file (missing, cut off, not Parquet), or None."""
+def _wrong(path: Path, known: str | None) -> str | None:
+    """Return what is wrong with a Parquet file (missing, cut off, not Parquet, not of this checksum), or None.
+
+    It is opened once and read once, because a report checks hundreds of small files.
+    """
+    name = f"{path.parent.name}/{path.name}"
     try:
         # Opening a pipe in its place would block forever.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return f"its file {path.parent.name}/{path.name} is not a file"
-            head = file.read(4)
-            size = file.seek(0, 2)
-            file.seek(max(0, size - 8))
-            tail = file.read(8)
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                return f"its file {name} is not a file"
+            head = os.pread(file.fileno(), 4, 0)
+            tail = os.pread(file.fileno(), 8, max(0, found.st_size - 8))
+            given = None if known is None else sum_of(file, found.st_size)
     except OSError as error:
-        return f"its file {path.parent.name}/{path.name} cannot be read: {error.strerror}"
+        return f"its file {name} cannot be read: {error.strerror}"
     footer = int.from_bytes(tail[:4], "little")
-    if head != b"PAR1" or tail[4:] != b"PAR1" or footer + 12 > size:
-        return f"its file {path.parent.name}/{path.name} is torn"
-    return None
+    if head != b"PAR1" or tail[4:] != b"PAR1" or footer + 12 > found.st_size:
+        return f"its file {name} is torn"
+    return None if given == known else f"its file {name} {CHANGED}"
