@@ -12,12 +12,12 @@ are shown, but nothing is decided unless the user says that the two servers are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
 from dbdyno.base.errors import SnapshotError
-from dbdyno.base.json_types import JsonObject, TableRow
+from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.memory import for_files
 from dbdyno.judge.blocked_time import failed_transactions
 from dbdyno.judge.metric_tests import compare_metric, decision
@@ -214,7 +214,8 @@ def _find_changes(
         return _Found([], [], [], Facts(counts, failed=broken, unread=unread, closed=closed))
     with (
         Interval(store, one.chain[0], one.chain[-1], one.chain, sums=sums[0]) as before,
-        Interval(store, other.chain[0], other.chain[-1], other.chain, sums=sums[1]) as after,
+        before.inner() as connection,
+        Interval(store, other.chain[0], other.chain[-1], other.chain, connection=connection, sums=sums[1]) as after,
     ):
         about = f"{other.name} against {one.name}, summed over each: {_times(one)}, then {_times(other)}."
         looked = tuple(active_rates(side, hourly=asked.by_hour) for side in (before, after))
@@ -328,5 +329,5 @@ def differences(one: Period, other: Period) -> list[Differs]:
     return [*found, *[Differs(what=name, first=old, second=new) for name, old, new in settings]]
 
 
-def _facts(part: Period) -> Iterator[TableRow]:
-    return (end.facts for end in part.chain)
+def _facts(part: Period) -> Iterator[Mapping[str, object]]:
+    return (end.steady_facts for end in part.chain)

@@ -146,11 +146,11 @@ class Interval(Ends, Closing):
         """Return the intervals before and after a snapshot of the chain, which are freed with this one."""
         if at not in self._halves:
             chains = self.chain[: at + 1], self.chain[at:]
-            made = (Interval(self.store, one[0], one[-1], one, connection=self._inner()) for one in chains)
+            made = (Interval(self.store, one[0], one[-1], one, connection=self.inner()) for one in chains)
             self._halves[at] = (next(made), next(made))
         return self._halves[at]
 
-    def _inner(self) -> duckdb.DuckDBPyConnection:
+    def inner(self) -> duckdb.DuckDBPyConnection:
         """Return a connection to an empty schema of this interval's database: a database of its own takes 20 ms."""
         schema = f"inner_{next(_SCHEMAS)}"
         inner = interruptible(self.connection.cursor())
