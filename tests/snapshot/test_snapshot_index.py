@@ -54,8 +54,6 @@ def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So few snapshots take several blocks, and the file is written again and again."""
     for module in (manifests, index_module):
         monkeypatch.setattr(module, "BLOCK", 4)
-    whole = index_module._PER_BLOCK
-    monkeypatch.setattr(index_module, "_PER_BLOCK", whole.replace(f"// {2048}", "// 4"))
     monkeypatch.setattr(index_module, "MANY", 3)
 
 
@@ -114,3 +112,23 @@ def test_an_index_that_is_deleted_while_it_is_used_costs_nothing_but_time(tmp_pa
     known = known_of(store, None)
     shutil.rmtree(store.folder / "sums")
     assert [one.looks for one in known] == [(1_800_000_000 + at) % 60 for at in range(9)]
+
+
+def test_far_from_what_is_asked_for_only_folders_are_looked_at(tmp_path: Path) -> None:
+    """A damaged manifest there is not noted before it is asked for; a deleted snapshot is seen at once."""
+    store = Store(tmp_path)
+    for at_s in range(1, 41):
+        add(store, at_s, "a" if at_s % 2 else "b")
+    known_of(Store(tmp_path), None)
+    for number in (2, 35):
+        (tmp_path / f"{number:06d}" / "manifest.json").write_text("{")
+    shutil.rmtree(tmp_path / "000007")
+    fresh = Store(tmp_path)
+    assert find(fresh, "last-2", "a").number == 33
+    assert set(fresh.damaged) == {35}
+    assert find(fresh, "last", "b").number == 40
+    assert 7 not in known_of(fresh, "a", 1).numbers
+    assert 2 in known_of(fresh, "b", 1).numbers
+    assert 2 not in known_of(fresh, "b").numbers
+    assert set(fresh.damaged) == {2, 35}
+    assert [one.number for one in light(Store(tmp_path), "a", 3, 12)] == [3, 5, 9, 11]

@@ -1,10 +1,14 @@
 //! Size and time of one file in each numbered folder, as of the manifests of a store of snapshots.
 //!
-//! A store of a month has 43,000 of them. They are looked at in one go, and added up by blocks of numbers, so that
-//! whoever knows the sums of a block need not look at its files one by one.
+//! A store of a month has 43,000 of them. They are added up by blocks of numbers, so that whoever knows the sums of a
+//! block need not look at its files one by one. Listing the folders is cheap, looking at a file in each of them is not:
+//! of blocks that nobody asks for, only the folders are compared with those that the caller knows.
 
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -36,11 +40,36 @@ pub struct BlockTotals {
     pub nanoseconds: i64,
 }
 
+/// Which files are looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// Length of a block of numbers.
+    pub length: i64,
+    /// Blocks whose files are looked at.
+    pub blocks: &'a RangeInclusive<i64>,
+    /// For each of the other blocks that is known, the number of its folders and the sum of their numbers. Its files
+    /// are looked at only if its folders differ.
+    pub known: &'a HashMap<i64, (i64, i64)>,
+}
+
+impl Wanted<'_> {
+    /// Returns true if the files of a block with these folders are to be looked at.
+    fn has(&self, block: i64, folders: &[(i64, OsString)]) -> bool {
+        let found = || {
+            let sum = folders.iter().fold(0_i64, |sum, (number, _)| sum.wrapping_add(*number));
+            (i64::try_from(folders.len()).unwrap_or(i64::MAX), sum)
+        };
+        self.blocks.contains(&block) || self.known.get(&block) != Some(&found())
+    }
+}
+
 /// The numbered folders of a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NumberedFiles {
-    /// The files that exist, in order of their numbers.
+    /// The files that were looked at and exist, in order of their numbers.
     pub files: Vec<NumberedFile>,
+    /// The blocks whose files were not looked at, in order.
+    pub unseen: Vec<i64>,
     /// Largest number of a folder, with or without the file.
     pub newest: Option<i64>,
 }
@@ -74,28 +103,45 @@ impl NumberedFiles {
 /// # Errors
 ///
 /// The folder cannot be read.
-pub fn numbered_files(folder: &Path, name: &str) -> io::Result<NumberedFiles> {
-    let mut found = NumberedFiles::default();
+pub fn numbered_files(folder: &Path, name: &str, wanted: Wanted<'_>) -> io::Result<NumberedFiles> {
+    let folders = numbered_folders(folder)?;
+    let mut found = NumberedFiles { newest: folders.last().map(|last| last.0), ..NumberedFiles::default() };
+    let mut path = folder.to_path_buf();
+    for same in folders.chunk_by(|one, next| one.0 / wanted.length == next.0 / wanted.length) {
+        let block = same[0].0 / wanted.length;
+        if !wanted.has(block, same) {
+            found.unseen.push(block);
+            continue;
+        }
+        for (number, entry) in same {
+            path.push(entry);
+            path.push(name);
+            if let Ok(file) = fs::metadata(&path) {
+                let changed_ns = file.mtime().saturating_mul(1_000_000_000).saturating_add(file.mtime_nsec());
+                found.files.push(NumberedFile { number: *number, size: file.size().cast_signed(), changed_ns });
+            }
+            path.pop();
+            path.pop();
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the folders whose names are numbers, in order; a missing folder has none.
+fn numbered_folders(folder: &Path) -> io::Result<Vec<(i64, OsString)>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    let mut path = folder.to_path_buf();
+    let mut found = Vec::new();
     for entry in entries {
-        let entry = entry?.file_name();
-        let Some(number) = entry.to_str().and_then(plain_number) else { continue };
-        found.newest = found.newest.max(Some(number));
-        path.push(&entry);
-        path.push(name);
-        if let Ok(file) = fs::metadata(&path) {
-            let changed_ns = file.mtime().saturating_mul(1_000_000_000).saturating_add(file.mtime_nsec());
-            found.files.push(NumberedFile { number, size: file.size().cast_signed(), changed_ns });
+        let name = entry?.file_name();
+        if let Some(number) = name.to_str().and_then(plain_number) {
+            found.push((number, name));
         }
-        path.pop();
-        path.pop();
     }
-    found.files.sort_unstable();
+    found.sort_unstable();
     Ok(found)
 }
 

@@ -1,7 +1,9 @@
 //! Python interface of the writers for parts of evidence whose rows Python collects.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
+use dyno_evidence::numbered::{self, Wanted};
 use dyno_evidence::{Call, CallKind, CallsWriter, Failure, Metrics, Waits};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -138,16 +140,22 @@ fn words(column: Vec<String>) -> (Vec<String>, Vec<u16>) {
 
 /// Numbers of a block: its number, count, and the sums of numbers, sizes, whole seconds and the rest in ns.
 type Totals = (i64, i64, i64, i64, i64, i64);
+/// Files as bytes, the totals of their blocks, the blocks that were not looked at, and the largest number.
+type Numbered<'py> = (Bound<'py, PyBytes>, Vec<Totals>, Vec<i64>, i64);
 
 /// Return the files called `name` in the numbered folders of a folder; a missing folder has none.
 ///
 /// Args:
 ///     block: Numbers of a block.
+///     low: The first block whose files are looked at in any case.
+///     high: The last block whose files are looked at in any case.
+///     known: Of other blocks, the number of their folders and the sum of their numbers, if known: only if a block's
+///         folders differ, its files are looked at.
 ///
 /// Returns:
 ///     Number, size and time of change in ns of each file, by number, as 64-bit integers; the totals of each block that
-///     has a file: its number, count, and the sums of numbers, sizes, whole seconds and the rest in ns; the largest
-///     number of a folder, or -1.
+///     has a file: its number, count, and the sums of numbers, sizes, whole seconds and the rest in ns; the blocks
+///     whose files were not looked at; the largest number of a folder, or -1.
 ///
 /// Raises:
 ///     OSError: The folder cannot be read.
@@ -157,15 +165,20 @@ pub(crate) fn numbered_files<'py>(
     folder: PathBuf,
     name: &str,
     block: i64,
-) -> PyResult<(Bound<'py, PyBytes>, Vec<Totals>, i64)> {
-    let found = py.detach(|| dyno_evidence::numbered::numbered_files(&folder, name))?;
+    low: i64,
+    high: i64,
+    known: HashMap<i64, (i64, i64)>,
+) -> PyResult<Numbered<'py>> {
+    let length = block.max(1);
+    let found =
+        py.detach(|| numbered::numbered_files(&folder, name, Wanted { length, blocks: &(low..=high), known: &known }))?;
     let files: Vec<u8> = found
         .files
         .iter()
         .flat_map(|file| [file.number, file.size, file.changed_ns])
         .flat_map(i64::to_ne_bytes)
         .collect();
-    let totals = found.totals(block.max(1)).into_iter();
+    let totals = found.totals(length).into_iter();
     let totals = totals.map(|one| (one.block, one.count, one.numbers, one.sizes, one.seconds, one.nanoseconds));
-    Ok((PyBytes::new(py, &files), totals.collect(), found.newest.unwrap_or(-1)))
+    Ok((PyBytes::new(py, &files), totals.collect(), found.unseen, found.newest.unwrap_or(-1)))
 }

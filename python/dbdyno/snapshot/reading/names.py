@@ -23,7 +23,8 @@ def find(store: Store, name: str, target: str | None = None) -> Snapshot:
     """
     if name.isdigit() and len(name) < _DIGITS and manifest.path_of(store.folder, int(name)).is_file():
         return store.open(int(name))
-    known = known_of(store, target)
+    match = re.fullmatch(r"last(?:-(\d{1,9}))?", name)
+    known = known_of(store, target, int(match.group(1) or 0) + 1 if match else None)
     if not known:
         if store.damaged:
             raise next(iter(store.damaged.values()))
@@ -32,7 +33,7 @@ def find(store: Store, name: str, target: str | None = None) -> Snapshot:
             where=str(store.folder),
             next_step="take one with `dbdyno snap take --target DSN`",
         )
-    if match := re.fullmatch(r"last(?:-(\d+))?", name):
+    if match:
         only = _one_target(known, name)
         back = int(match.group(1) or 0)
         found = [only[-1 - back]] if back < len(only) else []

@@ -18,7 +18,7 @@ from dbdyno.snapshot.engines.view import LOSSES, WORDS, Column, Verdict
 from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.sums.chunk import Chunk, folder_of
 from dbdyno.snapshot.reading.sums.day import Day
-from dbdyno.snapshot.reading.sums.index import light, sampled_rows
+from dbdyno.snapshot.reading.sums.index import beside, light, sampled_rows
 from dbdyno.snapshot.reading.sums.lights import Light
 from dbdyno.snapshot.reading.sums.total import OWN, fold_folded, fold_parts, total_sql
 from dbdyno.snapshot.store.folder import Snapshot, Store, rows_at
@@ -59,7 +59,7 @@ class Chain:
     @cached_property
     def chunks(self) -> list[Chunk]:
         """Return the hours that the interval touches, each with all of the store's snapshots in it."""
-        every = light(self.store, self.target, 0, 1 << 62)
+        every = beside(self.store, self.target, self.first, self.last)
         low, high = (bisect_right(every.numbers, end) for end in (self.first, self.last))
         high -= 1
         while low > 1 and _hour(every[low - 1]) == _hour(every[low]):

@@ -2,8 +2,9 @@
 
 `sums/index.parquet` has a row per snapshot, which is valid as long as its manifest's size and time are unchanged. They
 are compared by blocks of numbers: the core adds up those of the manifests, DuckDB those of the rows, and only where the
-two differ is each row looked at. The other columns of a block are read when one of its snapshots is asked for. A
-missing or changed row is read again; the file may be deleted.
+two differ is each row looked at. Far from the numbers that are asked for, a block is taken as it is in the file if it
+has a folder for each row. The other columns of a block are read when one of its snapshots is asked for. A missing or
+changed row is read again; the file may be deleted.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import hashlib
 import json
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -61,10 +63,12 @@ _SUM = f"hash({', '.join(_COLUMNS)})"
 Row = tuple[Any, ...]
 """The columns of `_COLUMNS`, then those of `_DERIVED`."""
 GOOD_S = 20.0
-_PER_BLOCK = f"""number // {BLOCK}, count(*)::bigint, sum(number)::bigint, sum(size)::bigint,
-  sum(changed_ns // 1000000000)::bigint, sum(changed_ns % 1000000000)::bigint, list(number order by number),
+_FOLDERS = "count(*)::bigint, sum(number)::bigint"
+_MANIFESTS = "sum(size)::bigint, sum(changed_ns // 1000000000)::bigint, sum(changed_ns % 1000000000)::bigint"
+"""The rest of a block's `Totals`."""
+_NUMBERS = """list(number order by number),
   min(target), case when min(target) <> max(target) then list(target order by number) end"""
-"""Columns of a block: its number, its `Totals`, its numbers, and their only target or all their targets."""
+"""The numbers of a block, and their only target or all their targets."""
 _ROWS = ", ".join((*_COLUMNS, *_DERIVED))
 
 
@@ -76,6 +80,7 @@ class Index:
         numbers: Numbers of the snapshots of each target, ascending.
         totals: What the manifests of each block of numbers add up to.
         fresh: Rows that the file lacks, by number.
+        blocks: The first and the last block of which the manifests were looked at.
         state: When folders of the store were changed.
         read_s: When it was read, by a clock that does not step.
     """
@@ -85,6 +90,7 @@ class Index:
         self.numbers: dict[str, list[int]] = {}
         self.totals: dict[int, Totals] = {}
         self.fresh: dict[int, Row] = {}
+        self.blocks = 0, 0
         self.state: list[int] = []
         self.read_s = time.monotonic()
         self._blocks: dict[int, dict[int, Row]] = {}
@@ -154,14 +160,16 @@ def targets(store: Store) -> list[str]:
     return sorted(_lately(store, 0, 1 << 62).numbers)
 
 
-def known_of(store: Store, target: str | None) -> Lights:
+def known_of(store: Store, target: str | None, newest: int | None = None) -> Lights:
     """Return all snapshots of a target, or of all targets for None, by number.
 
-    Snapshots that cannot be read are left out, and noted in `Store.damaged`.
+    Snapshots that cannot be read are left out, and noted in `Store.damaged`. With `newest`, only so many of the latest
+    are asked for.
     """
     if not store.folder.is_dir():
         return Index(store.folder).of(store)
-    index = _lately(store, 0, 1 << 62)
+    known = {} if newest is None or store in _LATELY else _known(store.folder)
+    index = _lately(store, 0 if newest is None else _begin(store, known, target, newest), 1 << 62, known)
     return index.of(store, *(index.numbers if target is None else (target,)))
 
 
@@ -171,18 +179,49 @@ def light(store: Store, target: str, low: int, high: int) -> Lights:
     return found[bisect_left(found.numbers, low) : bisect_right(found.numbers, high)]
 
 
-def _lately(store: Store, low: int, high: int) -> Index:
-    """Return the index of `_current`, cached until snapshots or packs are added or deleted, or for `GOOD_S` seconds."""
+def beside(store: Store, target: str, low: int, high: int) -> Lights:
+    """Return all snapshots of a target by number, of which those with numbers from `low` to `high` are asked for."""
+    return _lately(store, low, high).of(store, target)
+
+
+def _begin(store: Store, known: dict[int, Row], target: str | None, newest: int) -> int:
+    """Return the number at which the newest snapshots of a target begin, as far as is known without a look; else 0."""
+    kept = _LATELY.get(store)
+    if kept is not None:
+        lights = kept.of(store, *(kept.numbers if target is None else (target,)))
+        return lights.numbers[-newest] if newest <= len(lights) else 0
+    for block in sorted(known, reverse=True):
+        numbers, only, named = known[block][2:]
+        targets = named or [only] * len(numbers)
+        mine = [number for number, of in zip(numbers, targets, strict=True) if target in (None, of)]
+        if newest <= len(mine):
+            return int(mine[-newest])
+        newest -= len(mine)
+    return 0
+
+
+def _lately(store: Store, low: int, high: int, known: dict[int, Row] | None = None) -> Index:
+    """Return the index, cached until snapshots or packs are added or deleted, or for `GOOD_S` seconds.
+
+    The manifests of numbers from `low` to `high` have been looked at. `known` is what `_known` returns, if that was
+    read already.
+    """
     # Taken first, so that what is changed while the manifests are read is seen the next time.
     state = [path.stat().st_mtime_ns for path in (store.folder, store.folder / PACKS) if path.is_dir()]
     kept = _LATELY.get(store)
+    # A block more on both sides: who reads an interval needs its whole hours, and the snapshots beside them.
+    blocks = max(low // BLOCK - 1, 0), high // BLOCK + 1
     if kept is not None and kept.state == state and time.monotonic() - kept.read_s <= GOOD_S:
-        return kept
-    files = Manifests(store.folder)
-    found = _current(store, files, low, high, kept.fresh if kept else {})
+        if kept.blocks[0] <= blocks[0] and blocks[1] <= kept.blocks[1]:
+            return kept
+        blocks = min(kept.blocks[0], blocks[0]), max(kept.blocks[1], blocks[1])
+    known = known or ({} if low <= 0 and high >= 1 << 62 else _known(store.folder))
+    files = Manifests(store.folder, *blocks, {block: (one[0], one[1]) for block, one in known.items()})
+    found = Index(store.folder)
+    _fill(found, store, files, known, kept.fresh if kept else {}, lambda number: low <= number <= high)
     if kept is not None and (kept.totals, kept.numbers, kept.fresh) == (found.totals, found.numbers, found.fresh):
         found = kept
-    found.state, found.read_s = state, time.monotonic()
+    found.state, found.read_s, found.blocks = state, time.monotonic(), blocks
     if files.is_landing():
         _LATELY.pop(store, None)
     else:
@@ -190,31 +229,47 @@ def _lately(store: Store, low: int, high: int) -> Index:
     return found
 
 
-def _current(store: Store, files: Manifests, low: int, high: int, kept: dict[int, Row]) -> Index:
-    """Return the index updated to the store's manifests; `kept` are rows read earlier that the file lacks.
+def _known(folder: Path) -> dict[int, Row]:
+    """Return what the file has of each block, unchecked: the number of rows, the sum of their numbers, `_NUMBERS`."""
+    rows = _query(folder, f"number // {BLOCK}, {_FOLDERS}, {_NUMBERS}", "true", "group by 1", whole=False)
+    return {row[0]: row[1:] for row in rows}
 
-    Unreadable snapshots with numbers from `low` to `high` are noted in `Store.damaged`.
+
+def _fill(
+    found: Index,
+    store: Store,
+    files: Manifests,
+    known: dict[int, Row],
+    kept: dict[int, Row],
+    is_noted: Callable[[int], bool],
+) -> None:
+    """Fill an index from the store's manifests, or as `known` where they were not looked at.
+
+    `kept` are rows read earlier that the file lacks. Unreadable snapshots whose number `is_noted` are noted in
+    `Store.damaged`.
     """
-    found = Index(store.folder)
     found.totals = files.totals
-    blocks = {row[0]: row[1:] for row in _query(store.folder, _PER_BLOCK, "true", "group by 1")}
+    unseen = set(files.unseen)
+    begin = next(block for block in count() if block not in unseen)  # which spares DuckDB the row groups before it
+    seen = f"number >= {begin * BLOCK} and number // {BLOCK} not in ({', '.join(map(str, unseen)) or -1})"
+    shown = f"number // {BLOCK}, {_FOLDERS}, {_MANIFESTS}, {_NUMBERS}"
+    blocks = {row[0]: row[1:] for row in _query(store.folder, shown, seen, "group by 1")}
     good: dict[int, list[int]] = {block: [] for block in blocks.keys() - files.totals.keys()}
     excess = sum(blocks[block][0] for block in good)
-    for block, totals in files.totals.items():
-        if block in blocks and list(blocks[block][:5]) == totals:
-            numbers, target, named = blocks[block][5:]
+    for block in sorted(files.totals.keys() | unseen):
+        if block in unseen or (block in blocks and list(blocks[block][:5]) == files.totals[block]):
+            numbers, target, named = (known if block in unseen else blocks)[block][-3:]
             found.add(numbers, named or target)
             continue
         rows = {row[0]: row for row in _query(store.folder, _ROWS, _inside(block))} if block in blocks else {}
-        every = {file[0]: _row_at(store, file, rows, kept, noted=low <= file[0] <= high) for file in files.of(block)}
+        every = {file[0]: _row_at(store, file, rows, kept, noted=is_noted(file[0])) for file in files.of(block)}
         whole = {number: row for number, row in every.items() if row is not None}
         found.add(list(whole), [row[3] for row in whole.values()])
         found.fresh |= {number: row for number, row in whole.items() if row is not rows.get(number)}
         good[block] = [number for number, row in whole.items() if row is rows.get(number)]
         excess += len(rows) - len(good[block])
     if excess + len(found.fresh) >= MANY:
-        _keep(found, good, is_new=not blocks)
-    return found
+        _keep(found, good, is_new=not blocks and not unseen)
 
 
 def _row_at(store: Store, file: File, rows: dict[int, Row], kept: dict[int, Row], *, noted: bool) -> Row | None:
@@ -263,8 +318,13 @@ def _inside(block: int) -> str:
     return f"number between {block * BLOCK} and {(block + 1) * BLOCK - 1}"
 
 
-def _query(folder: Path, shown: str, where: str, more: str = "", values: Sequence[object] = ()) -> list[Row]:
-    """Return rows of a query over the whole rows of the file; empty if it is missing, damaged or of another version."""
+def _query(
+    folder: Path, shown: str, where: str, more: str = "", values: Sequence[object] = (), *, whole: bool = True
+) -> list[Row]:
+    """Return rows of a query over the file; empty if it is missing, damaged or of another version.
+
+    `whole` leaves out rows whose checksum is wrong, for which all columns are read.
+    """
     import duckdb
 
     path = _file(folder)
@@ -272,14 +332,20 @@ def _query(folder: Path, shown: str, where: str, more: str = "", values: Sequenc
         return []
     try:
         with for_files() as connection:
-            return connection.execute(f"select {shown} from {_whole(path)} where {where} {more}", values).fetchall()
+            source = _whole(path) if whole else _of_version(path)
+            return connection.execute(f"select {shown} from {source} where {where} {more}", values).fetchall()
     except duckdb.Error:  # it is written again
         return []
 
 
+def _of_version(path: Path) -> str:
+    """Return an SQL relation with the rows of this version."""
+    return f"(from read_parquet({literal(str(path))}) where version = {VERSION})"
+
+
 def _whole(path: Path) -> str:
     """Return an SQL relation with the rows of this version whose checksum is right."""
-    return f"(from read_parquet({literal(str(path))}) where version = {VERSION} and sum = {_SUM})"
+    return f"(from {_of_version(path)} where sum = {_SUM})"
 
 
 def _keep(index: Index, good: dict[int, list[int]], *, is_new: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from itertools import accumulate, pairwise
 from pathlib import Path
 
@@ -18,13 +19,25 @@ Totals = list[int]
 """Number of manifests of a block, and the sums of their numbers, sizes, whole seconds and the rest in nanoseconds."""
 
 
-class Manifests:
-    """The manifests of a store's snapshots; `totals` is what those of each block with any add up to."""
+Folders = tuple[int, int]
+"""Number of folders of a block, and the sum of their numbers."""
 
-    def __init__(self, folder: Path) -> None:
+
+class Manifests:
+    """The manifests of a store's snapshots; `totals` is what those of each block with any add up to.
+
+    Those of the blocks `low` to `high` are looked at. Of other blocks that are `known`, only the folders are listed:
+    `unseen` are the blocks that have just the folders that are known.
+    """
+
+    def __init__(
+        self, folder: Path, low: int = 0, high: int = 1 << 62, known: Mapping[int, Folders] | None = None
+    ) -> None:
         from dbdyno import _core
 
-        files, totals, self._newest = _core.numbered_files(folder, NAME, BLOCK)
+        files, totals, self.unseen, self._newest = _core.numbered_files(
+            folder, NAME, BLOCK, low, high, dict(known or {})
+        )
         self._folder = folder
         self._files = memoryview(files).cast("q") if files else ()
         self.totals: dict[int, Totals] = {block: rest for block, *rest in totals}
