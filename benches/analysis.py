@@ -26,7 +26,7 @@ QUANTILES = [0.5, 0.9, 0.99, 0.999]
 
 def make(rows: int, folder: str) -> list[Path]:
     """Writes the parts with the example `capture`."""
-    capture = [*example("dyno-evidence", "capture"), str(rows), "20", folder]
+    capture = [*example("capture"), str(rows), "20", folder]
     subprocess.run(capture, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return sorted(Path(folder).glob("*.parquet"))
 

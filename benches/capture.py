@@ -17,7 +17,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=50_000_000)
     rows = parse(parser, rows=20_000).rows
-    capture = [*example("dyno-evidence", "capture"), str(rows)]
+    capture = [*example("capture"), str(rows)]
     said = subprocess.run(capture, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     print(said, end="")
     numbers = [float(one) for one in re.findall(r"[\d.]+", said)]

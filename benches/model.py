@@ -63,7 +63,7 @@ def flash_log(commits: int) -> dict[str, float]:
 
 def printed(name: str, *sizes: int) -> dict[str, float]:
     """The figures that an example prints: the kernel in its styles, or the flash card."""
-    command = [*example("dyno-model", name), *map(str, sizes)]
+    command = [*example(name), *map(str, sizes)]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
