@@ -205,11 +205,13 @@ def wait_until_ready(server: Server, process: subprocess.Popen[bytes]) -> None:
 def evaluate() -> Path:
     if shutil.which("cargo") is None:
         pytest.skip("no cargo here: the example evaluate cannot be built")
-    command = ["cargo", "build", "--profile", "bench", "--workspace", "--example", "evaluate"]
+    # With the profile of the other Rust tests, whose crates and dependencies are then compiled once (Makefile, TESTED).
+    profile = os.environ.get("PROFILE", "release").replace("release", "bench")
+    command = ["cargo", "build", "--profile", profile, "--workspace", "--example", "evaluate"]
     build = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert build.returncode == 0, build.stderr
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    return target / "release" / "examples" / "evaluate"
+    return target / profile.replace("bench", "release") / "examples" / "evaluate"
 
 
 def answers(evaluate: Path, script: Path, run: Run) -> str:
