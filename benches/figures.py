@@ -112,7 +112,7 @@ def command() -> str:
 
 
 def example(name: str) -> list[str]:
-    """Return the command of a Rust example; cargo makes it where it is missing or old, in the profile that is asked for.
+    """Return the command of a Rust example, which cargo makes where it is missing or old, in the profile asked for.
 
     As one of the whole workspace: of one package alone, its dependencies would have fewer features, and arrow and
     parquet were compiled once more for that.
