@@ -93,6 +93,7 @@ def loaded(engine: EmbeddedPostgres, sessions: int = 2) -> Iterator[list[str]]:
 
     with session(engine) as connection:
         connection.execute("create table if not exists busy (a int)")
+        connection.execute("truncate busy")  # each session reads all of it again and again
     threads = [threading.Thread(target=work, args=[number]) for number in range(sessions)]
     for thread in threads:
         thread.start()
