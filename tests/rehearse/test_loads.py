@@ -112,7 +112,7 @@ def test_no_value_of_a_private_load_is_in_the_run_its_page_or_on_the_screen(
     captured = private_capture(engine, "people_old", tmp_path / "captured", key)
     kept = texts_in(captured)
     assert not [secret for secret in SECRETS if secret in kept]
-    words = ("--load", captured, "--key-file", key, "--privacy", "--for", "5s", "--out", tmp_path / "runs")
+    words = ("--load", captured, "--key-file", key, "--privacy", "--for", "3s", "--out", tmp_path / "runs")
     done = dbdyno("rehearse", old, new, *words)
     assert done.returncode == 0, done.stdout + done.stderr
     model = model_in(tmp_path / "runs")

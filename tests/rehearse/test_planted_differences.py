@@ -156,7 +156,7 @@ def engine() -> Iterator[EmbeddedPostgres]:
 
 def rehearsed(engine: EmbeddedPostgres, case: Planted, folder: Path) -> JsonObject:
     """The model of a rehearsal of the case's statements and two others; what fails or differs does so at once."""
-    length = "2s" if case.decision in ("fails", "differs") else "8s"
+    length = "2s" if case.decision in ("fails", "differs") else "8s" if case.prepared or case.name in LONG else "4s"
     chosen = (*case.statements, *case.others)
     captured = capture(engine, "shop", folder / "captured", chosen=chosen, prepared=case.prepared)
     sides = {}

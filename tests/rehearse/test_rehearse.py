@@ -83,7 +83,7 @@ def test_an_index_is_tried_in_a_copy_that_is_gone_afterwards(
 ) -> None:
     old = database(engine, "old", "drop index orders_customer", *OWN_SCHEMA, template="shop")
     before = sums(old)
-    words = ("--change", "create index made on orders (customer)", "--load", captured, "--for", "10s", "--seed", "1")
+    words = ("--change", "create index made on orders (customer)", "--load", captured, "--for", "5s", "--seed", "1")
     done = dbdyno("rehearse", old, *words, "--out", tmp_path / "runs")
     model = model_of(done, tmp_path / "runs")
     (faster,) = [row for row in model["statements"] if row["decision"] == "faster"]
@@ -98,7 +98,7 @@ def test_an_index_is_tried_in_a_copy_that_is_gone_afterwards(
 def test_a_setting_is_tried_in_the_same_database(engine: EmbeddedPostgres, captured: Path, tmp_path: Path) -> None:
     old = database(engine, "old", template="shop")
     before = sums(old)
-    words = ("--change", "set work_mem = '64kB'", "--load", captured, "--for", "10s", "--seed", "1")
+    words = ("--change", "set work_mem = '64kB'", "--load", captured, "--for", "5s", "--seed", "1")
     verdict = tmp_path / "verdict.xml"
     done = dbdyno("rehearse", old, *words, "--out", tmp_path / "runs", "--fail-on", "regression", "-o", verdict)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -176,7 +176,7 @@ def test_a_new_server_is_made_of_the_old_one(engine: EmbeddedPostgres, captured:
     old = database(engine, "old", "alter database old set random_page_cost = 2", *OWN_SCHEMA, template="shop")
     before = sums(old)
     newer = find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
-    words = ("--new", f"bindir={newer.bindir}", "--load", captured, "--for", "8s", "--out", tmp_path / "runs")
+    words = ("--new", f"bindir={newer.bindir}", "--load", captured, "--for", "4s", "--out", tmp_path / "runs")
     done = dbdyno("rehearse", old, *words)
     model = model_of(done, tmp_path / "runs")
     assert model["sides"][1]["version"] // 10000 == newer.major
