@@ -26,12 +26,12 @@ def extension() -> None:
 
 @pytest.fixture
 def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the study's turns to a third, because a load costs as much processor time as it lasts."""
+    """Shorten the study's turns to a sixth, because a load costs as much processor time as it lasts."""
     own = Study.plan
 
     def shorter(study: Study, *given: Any, **options: Any) -> Plan:
         plan = own(study, *given, **options)
-        return replace(plan, schedule=replace(plan.schedule, turn_ns=700_000_000))
+        return replace(plan, schedule=replace(plan.schedule, turn_ns=350_000_000))
 
     monkeypatch.setattr(Study, "plan", shorter)
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from command_line import dbdyno
 from dbdyno.evidence.run import find_run
 from dbdyno.study.library import STUDIES
+from dbdyno.study.plan.plan import Plan
+from dbdyno.study.plan.study import Study
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "add-a-study.md"
 (CODE,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
@@ -30,7 +34,16 @@ def test_it_is_listed_with_its_factor():
     assert "synchronous_commit" in shown and "on,off" in shown
 
 
-def test_it_runs_and_answers(tmp_path: Path):
+def test_it_runs_and_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """In few short turns: a load costs as much processor time as it lasts."""
+    own = Study.plan
+
+    def shorter(study: Study, *given: Any, **options: Any) -> Plan:
+        plan = own(study, *given, **options)
+        schedule = replace(plan.schedule, turn_ns=200_000_000, warmup_blocks=1)
+        return replace(plan, schedule=schedule, watch=replace(plan.watch, overhead_blocks=0))
+
+    monkeypatch.setattr(Study, "plan", shorter)
     done = dbdyno("run", "commit-wait", "--quick", "--blocks", "2", "--seed", "1")
     assert done.returncode in (0, 1), done.stderr
     manifest = find_run("last", tmp_path / "runs").manifest
