@@ -162,7 +162,8 @@ def main() -> None:
             names = [*ports, *([RELAY] if relayed else [])]
             arms = found.setdefault(clients, {name: [] for name in names})
             for name in names if chosen.smoke else [*names, *reversed(names)] * chosen.rounds:
-                options = ["-n", "-S", "-M", "prepared", "-c", str(clients), "-T", str(chosen.seconds)]
+                length = ["-t", "50"] if chosen.smoke else ["-T", str(chosen.seconds)]
+                options = ["-n", "-S", "-M", "prepared", "-c", str(clients), *length]
                 # The relay never sleeps, so it is there only while it is measured.
                 with relay(relayed, engine) if name == RELAY else contextlib.nullcontext(ports[name]) as port:
                     arms[name].append(pgbench(engine, port, *options))

@@ -56,7 +56,7 @@ SETTINGS = {
 }
 TEXT_BYTES = 20_000
 KEEP = "minute:2d, hour:60d, day:2y"
-SESSIONS, PERIOD_S, WINDOW_S = 100, 0.1, 0.5
+SESSIONS, PERIOD_S, WINDOW_S = 20 if "--smoke" in sys.argv else 100, 0.1, 0.5
 
 
 def main() -> None:
@@ -291,7 +291,7 @@ def sampling(target: Postgres, pairs: int, seconds: float) -> None:
         print(f"sampling {SESSIONS} sessions at {rate:.1f} Hz, {rows:.0f} rows in {seconds:g} s:")
         print(f"  client {share:.2%} of a core")
         figure(f"sampling {SESSIONS} sessions, the client", 100 * share, "% of a core", aim="< 1 %")
-    pgbench(target, "-i", "-q", "-s", "10")
+    pgbench(target, "-i", "-q", "-s", "10" if pairs >= 10 else "1")
     with crowd(target):
         ratios, server = _paired(target, pairs)
     mean, half = _interval(ratios)
@@ -334,6 +334,7 @@ def _paired(target: Postgres, pairs: int) -> tuple[list[float], float]:
                 "-j",
                 "2",
                 "-n",
+                *(() if pairs >= 10 else ("-R", "400")),  # a smoke needs some transactions, not two cores
                 "-T",
                 str(seconds),
                 "-l",

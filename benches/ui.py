@@ -103,7 +103,8 @@ def main() -> int:
     parser.add_argument("--sessions", type=int, default=25)
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--keep", type=Path, help="make the store in this folder, or measure the one that is there")
-    given = parse(parser, days=0.25, statements=5, sessions=5, runs=2)
+    given = parse(parser, days=0.1, statements=5, sessions=5, runs=2)
+    rounds = 1 if given.smoke else 5
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         lacks("starlette or uvicorn is not here: pip install 'dbdyno[ui]'")
     print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
@@ -112,11 +113,11 @@ def main() -> int:
         ends_s = _laboratory(folder, given)
         site = Site(folder)
         try:
-            _measure(site, ends_s, given.days)
+            _measure(site, ends_s, given.days, rounds)
         finally:
             site.process.terminate()
             site.process.wait()
-        _measure_commands(folder, round(given.days * 1440))
+        _measure_commands(folder, round(given.days * 1440), min(rounds, 3))
     return 0
 
 
@@ -158,7 +159,9 @@ def _runs(folder: Path, count: int) -> None:
         shutil.copytree(first, folder / "runs" / f"{first.name}-{at}")
 
 
-def _measure(site: Site, ends_s: int, days: float) -> None:
+def _measure(site: Site, ends_s: int, days: float, rounds: int) -> None:
+    """Print what each view costs: the median of its first addresses, so many of them."""
+
     def stretch(back_s: float, length_s: float) -> str:
         low, high = (datetime.fromtimestamp(ends_s - s, UTC) for s in (back_s + length_s, back_s))
         return quote(f"{low:%Y-%m-%dT%H:%M:%S}..{high:%Y-%m-%dT%H:%M:%S}")
@@ -190,14 +193,14 @@ def _measure(site: Site, ends_s: int, days: float) -> None:
         "list of runs": ("", 0.0, ["/runs"] * 5),
     }
     for what, (aim, most, addresses) in views.items():
-        cost = site.cost(addresses)
+        cost = site.cost(addresses[:rounds])
         print(f"{what}: {cost:.3f} s of processor time {f'(aim {aim})' if aim else ''}", flush=True)
         against = {"against": "aim", "ratio": cost / most, "aim": "< 1"} if most else {}
         figure(what, cost, "s of CPU", **against)  # type: ignore[arg-type]
     _many(site, [f"/server?window={shown}&stretch={stretch(at * hour / 7, hour)}" for at in range(10)])
 
 
-def _measure_commands(folder: Path, snapshots: int) -> None:
+def _measure_commands(folder: Path, snapshots: int, rounds: int) -> None:
     """The same store by commands, each as a whole process: reports of a day and of all, two days compared."""
     day = min(1440, snapshots // 3)
     commands = {
@@ -214,7 +217,7 @@ def _measure_commands(folder: Path, snapshots: int) -> None:
         # Bytecode is kept between the runs, as that of an installed package is.
         kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
         kept["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
-        for _ in range(3):
+        for _ in range(rounds):
             process = subprocess.Popen(command, env=kept, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             _, status, usage = os.wait4(process.pid, 0)
             assert os.waitstatus_to_exitcode(status) in (0, 1), command
