@@ -96,10 +96,10 @@ def hurt(file: Path, how: Callable[[bytearray, random.Random], bytes], dice: ran
 
 BLAMED = 9
 """A manifest whose sum of a file was hurt: the file was blamed."""
-SOAK = (pytest.param(seed, marks=pytest.mark.soak) for seed in range(6, 120) if seed != BLAMED)
+SOAK = (pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 120) if seed != BLAMED)
 
 
-@pytest.mark.parametrize("seed", [*range(6), BLAMED, *SOAK])
+@pytest.mark.parametrize("seed", [*range(2), BLAMED, *SOAK])
 def test_damage_at_any_place_costs_those_that_name_the_file_and_is_repaired(
     made: Path, before: Mapping[tuple[int, int], Rows], tmp_path: Path, seed: int
 ) -> None:

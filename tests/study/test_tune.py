@@ -76,7 +76,7 @@ def test_the_budget_ends_the_race(tmp_path: Path):
     plan({"1": 1000, "2": 1000}, tmp_path, blocks=10_000)
     with (tmp_path / "p.toml").open("a") as file:
         file.write("[verdict]\nthreshold = 0.0001\n")  # so that the two are never equal
-    done = dbdyno("tune", "p.toml", "--seed", "1", "--budget", "3s", cwd=tmp_path)
+    done = dbdyno("tune", "p.toml", "--seed", "1", "--budget", "1s", cwd=tmp_path)
     assert done.returncode in (0, 1), done.stderr
     assert manifest(tmp_path, "race")["race"]["end"] == "time"
     assert "the time was up" in done.stdout.lower()
