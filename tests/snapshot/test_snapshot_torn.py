@@ -96,10 +96,12 @@ def hurt(file: Path, how: Callable[[bytearray, random.Random], bytes], dice: ran
 
 BLAMED = 9
 """A manifest whose sum of a file was hurt: the file was blamed."""
-SOAK = (pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 120) if seed != BLAMED)
+USUAL = (1, 5, BLAMED)
+"""A pack that ends early, a file of one snapshot with zeros in it, and a manifest with another bit."""
+SOAK = (pytest.param(seed, marks=pytest.mark.soak) for seed in range(120) if seed not in USUAL)
 
 
-@pytest.mark.parametrize("seed", [*range(2), BLAMED, *SOAK])
+@pytest.mark.parametrize("seed", [*USUAL, *SOAK])
 def test_damage_at_any_place_costs_those_that_name_the_file_and_is_repaired(
     made: Path, before: Mapping[tuple[int, int], Rows], tmp_path: Path, seed: int
 ) -> None:
