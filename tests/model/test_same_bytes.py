@@ -44,7 +44,7 @@ regimes = [{ read = { kind = "constant", us = 1.0 }, write = { kind = "lognormal
 redo = "log"
 data = "log"
 """
-KNOWN_POSTGRES = {False: "551e373a65c55a82b0d974b421848d87", True: "f1eaade2ef4e588db903c889c046693e"}
+KNOWN_POSTGRES = {False: "cfb92a7cfcafd5a95dd5c595939c61f7", True: "2386ec529b436d5e0eaead83a9e52957"}
 """By whether the modelled server is a MariaDB with a binary log."""
 
 
