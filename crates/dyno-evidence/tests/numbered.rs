@@ -1,5 +1,7 @@
 //! Files of numbered folders.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::HashMap;
 use std::fs;
 use std::ops::RangeInclusive;
