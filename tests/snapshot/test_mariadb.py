@@ -196,12 +196,12 @@ def test_flush_status_leaves_what_accumulates(server: MariaServer, store: Store)
 
 
 def test_a_role_without_rights_gets_what_it_may_read(server: MariaServer, store: Store) -> None:
-    run(server, "create or replace user poor@'127.0.0.1' identified by 'pw'")
-    run(server, "create or replace user poor@localhost identified by 'pw'")
-    dsn = f"mariadb://poor:pw@127.0.0.1:{server.port}/"
+    run(server, "create or replace user poor@'127.0.0.1' identified by 'a-known-secret'")
+    run(server, "create or replace user poor@localhost identified by 'a-known-secret'")
+    dsn = f"mariadb://poor:a-known-secret@127.0.0.1:{server.port}/"
     with open_collector(dsn, Options()) as collector:
         found = take(collector, store, engine_name="mariadb")
-    assert "pw" not in str(found.manifest)
+    assert "a-known-secret" not in str(found.manifest)
     assert found.views["global_status"]["rows"] > 300
     record = found.views[TABLES]
     assert record["rows"] == 0 or "problem" in record
