@@ -10,9 +10,12 @@ use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 use zstd::bulk::Compressor;
+use zstd::zstd_safe::compress_bound;
 
 /// Rows of a page.
 pub(crate) const PAGE_ROWS: usize = 1 << 16;
+/// Room for the head of a page [bytes].
+const PAGE_HEAD: usize = 64;
 
 /// Bitmap of the rows of a page that have a value.
 #[derive(Debug, Default)]
@@ -96,7 +99,8 @@ impl Pages {
         dictionary: Option<CompressedPage>,
         statistics: Option<Statistics>,
     ) -> Result<(Bytes, ColumnCloseResult)> {
-        let mut sink = TrackedWrite::new(Vec::new());
+        let stored: usize = self.list.iter().map(|(page, _)| page.data().len() + PAGE_HEAD).sum();
+        let mut sink = TrackedWrite::new(Vec::with_capacity(stored));
         let mut index = OffsetIndexBuilder::new();
         let mut out = SerializedPageWriter::new(&mut sink);
         let mut encodings = vec![Encoding::RLE, self.encoding];
@@ -138,9 +142,33 @@ impl Pages {
     }
 }
 
-pub(crate) fn compressed(raw: &[u8], zstd: &mut Compressor<'_>) -> Result<Bytes> {
-    let packed = zstd.compress(raw).map_err(|error| ParquetError::External(Box::new(error)))?;
-    Ok(Bytes::from(packed))
+/// Compressor of the pages of a part, and memory that one page after the other uses: fresh memory costs more than
+/// copying a page that is finished.
+pub(crate) struct Packer {
+    zstd: Compressor<'static>,
+    packed: Vec<u8>,
+    /// Bytes of the page that is being finished, before compression.
+    pub(crate) raw: Vec<u8>,
+}
+
+impl Packer {
+    /// Returns a compressor with this level of zstd.
+    pub(crate) fn new(level: i32) -> Result<Self> {
+        let zstd = Compressor::new(level).map_err(external)?;
+        Ok(Self { zstd, packed: Vec::new(), raw: Vec::new() })
+    }
+
+    /// Returns the bytes compressed.
+    pub(crate) fn compressed(&mut self, raw: &[u8]) -> Result<Bytes> {
+        self.packed.clear();
+        self.packed.reserve(compress_bound(raw.len()));
+        self.zstd.compress_to_buffer(raw, &mut self.packed).map_err(external)?;
+        Ok(Bytes::copy_from_slice(&self.packed))
+    }
+}
+
+fn external(error: std::io::Error) -> ParquetError {
+    ParquetError::External(Box::new(error))
 }
 
 #[inline(always)]

@@ -1,14 +1,12 @@
 //! Columns of flags, stored as one bit each (`PLAIN` in the format's description of encodings); no flag may be missing.
 
+use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::Result;
 use parquet::schema::types::ColumnDescPtr;
-use zstd::bulk::Compressor;
 
-use bytes::Bytes;
-
-use crate::chunk::{PAGE_ROWS, Pages, compressed};
+use crate::chunk::{PAGE_ROWS, Packer, Pages};
 
 /// One column of one row group.
 pub(crate) struct FlagsColumn {
@@ -24,13 +22,13 @@ impl FlagsColumn {
     }
 
     /// Appends flags.
-    pub(crate) fn write(&mut self, flags: &[bool], zstd: &mut Compressor<'_>) -> Result<()> {
+    pub(crate) fn write(&mut self, flags: &[bool], packer: &mut Packer) -> Result<()> {
         let mut rest = flags;
         while !rest.is_empty() {
             let (now, later) = rest.split_at(rest.len().min(PAGE_ROWS - self.page_rows));
             self.put(now);
             if self.page_rows == PAGE_ROWS {
-                self.end_page(zstd)?;
+                self.end_page(packer)?;
             }
             rest = later;
         }
@@ -49,17 +47,17 @@ impl FlagsColumn {
         self.page_rows += flags.len();
     }
 
-    fn end_page(&mut self, zstd: &mut Compressor<'_>) -> Result<()> {
-        self.pages.push(compressed(&self.page, zstd)?, self.page.len(), self.page_rows);
+    fn end_page(&mut self, packer: &mut Packer) -> Result<()> {
+        self.pages.push(packer.compressed(&self.page)?, self.page.len(), self.page_rows);
         self.page.clear();
         self.page_rows = 0;
         Ok(())
     }
 
     /// Returns the bytes of the column and the metadata that the file needs.
-    pub(crate) fn close(mut self, zstd: &mut Compressor<'_>) -> Result<(Bytes, ColumnCloseResult)> {
+    pub(crate) fn close(mut self, packer: &mut Packer) -> Result<(Bytes, ColumnCloseResult)> {
         if self.page_rows > 0 {
-            self.end_page(zstd)?;
+            self.end_page(packer)?;
         }
         self.pages.close(self.compression, None, None)
     }

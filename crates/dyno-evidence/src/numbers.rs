@@ -12,10 +12,9 @@ use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::Result;
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::ColumnDescPtr;
-use zstd::bulk::Compressor;
 
 use crate::NONE;
-use crate::chunk::{PAGE_ROWS, Pages, Presence, compressed};
+use crate::chunk::{PAGE_ROWS, Packer, Pages, Presence};
 use crate::packed::{MINI, Packed};
 use crate::values::Values;
 
@@ -55,7 +54,7 @@ impl NumbersColumn {
     }
 
     /// Appends some of the values, whole numbers of any kind.
-    pub(crate) fn write(&mut self, values: &Values, rows: Range<usize>, zstd: &mut Compressor<'_>) -> Result<()> {
+    pub(crate) fn write(&mut self, values: &Values, rows: Range<usize>, packer: &mut Packer) -> Result<()> {
         let mut at = rows.start;
         while at < rows.end {
             let end = rows.end.min(at + PAGE_ROWS - self.page_rows);
@@ -68,7 +67,7 @@ impl NumbersColumn {
             }
             self.page_rows += end - at;
             if self.page_rows == PAGE_ROWS {
-                self.end_page(zstd)?;
+                self.end_page(packer)?;
             }
             at = end;
         }
@@ -88,8 +87,9 @@ impl NumbersColumn {
         }
     }
 
-    fn end_page(&mut self, zstd: &mut Compressor<'_>) -> Result<()> {
-        let mut raw = Vec::with_capacity(64 + self.packed.bytes());
+    fn end_page(&mut self, packer: &mut Packer) -> Result<()> {
+        let mut raw = std::mem::take(&mut packer.raw);
+        raw.clear();
         if let Some(presence) = &mut self.presence {
             presence.end_page(&mut raw);
         }
@@ -100,22 +100,23 @@ impl NumbersColumn {
         };
         let len = raw.len();
         let stored = if self.compression == Some(Compression::UNCOMPRESSED) {
-            Bytes::from(raw)
+            Bytes::copy_from_slice(&raw)
         } else {
-            let small = compressed(&raw, zstd)?;
+            let small = packer.compressed(&raw)?;
             let is_worth = self.compression.is_some() || small.len() + len / WORTH <= len;
             self.compression = Some(if is_worth { self.zstd } else { Compression::UNCOMPRESSED });
-            if is_worth { small } else { Bytes::from(raw) }
+            if is_worth { small } else { Bytes::copy_from_slice(&raw) }
         };
+        packer.raw = raw;
         self.pages.push(stored, len, self.page_rows);
         self.page_rows = 0;
         Ok(())
     }
 
     /// Returns the bytes of the column and the metadata that the file needs.
-    pub(crate) fn close(mut self, zstd: &mut Compressor<'_>) -> Result<(Bytes, ColumnCloseResult)> {
+    pub(crate) fn close(mut self, packer: &mut Packer) -> Result<(Bytes, ColumnCloseResult)> {
         if self.page_rows > 0 {
-            self.end_page(zstd)?;
+            self.end_page(packer)?;
         }
         let (least, most) = self.extremes.map(|(least, most)| (least ^ self.sign, most ^ self.sign)).unzip();
         let missing = Some(self.missing);
@@ -144,31 +145,36 @@ impl<T: Copy + PartialEq, N: Fn(T) -> i64> Work for Put<'_, T, N> {
     fn run(self) {
         let Self { column, values, none, number } = self;
         for values in values.chunks(MINI) {
-            let is_there = |value: &T| *value != none;
-            let missing =
-                if column.presence.is_some() { values.iter().filter(|value| !is_there(value)).count() } else { 0 };
-            if missing == values.len() {
-                column.note(0, values.len(), missing);
+            let all = u64::MAX >> (MINI - values.len());
+            let bits = if column.presence.is_some() { present(values, none) } else { all };
+            let count = bits.count_ones() as usize;
+            column.note(bits, values.len(), values.len() - count);
+            if bits == 0 {
                 continue;
             }
-            let to = column.packed.room();
-            for (to, value) in to.iter_mut().zip(values) {
-                *to = number(*value);
-            }
-            let mut bits = u64::MAX >> (MINI - values.len());
-            if missing > 0 {
-                bits = 0;
-                let mut count = 0;
-                for (at, value) in values.iter().enumerate() {
-                    to[count] = to[at];
-                    count += usize::from(is_there(value));
-                    bits |= u64::from(is_there(value)) << at;
+            let to = &mut column.packed.room()[..count];
+            if bits == all {
+                to.iter_mut().zip(values).for_each(|(to, value)| *to = number(*value));
+            } else {
+                let mut left = bits;
+                for to in to {
+                    *to = number(values[left.trailing_zeros() as usize]);
+                    left &= left - 1;
                 }
             }
-            column.note(bits, values.len(), missing);
-            column.packed.take(values.len() - missing);
+            column.packed.take(count);
         }
     }
+}
+
+/// Returns a bit for each of up to 64 values, set if it is there.
+#[inline(always)]
+fn present<T: Copy + PartialEq>(values: &[T], none: T) -> u64 {
+    let mut there = [0_u8; MINI];
+    there.iter_mut().zip(values).for_each(|(there, value)| *there = u8::from(*value != none));
+    // The product has the lowest bits of the eight bytes in its highest byte, in their order.
+    let byte = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    there.as_chunks().0.iter().enumerate().fold(0, |bits, (at, eight)| bits | byte(eight) << (8 * at))
 }
 
 #[cfg(test)]

@@ -39,11 +39,6 @@ impl Packed {
         }
     }
 
-    /// Returns the size of the page so far [bytes], without waiting values.
-    pub(crate) fn bytes(&self) -> usize {
-        self.body.len()
-    }
-
     /// Returns the space for the next [`MINI`] values.
     #[inline(always)]
     pub(crate) fn room(&mut self) -> &mut [i64] {
@@ -93,12 +88,17 @@ impl Packed {
         let (before, values) = (self.last, &self.waiting[skipped..len]);
         let Some(&last) = values.last() else { return };
         self.last = last;
-        let (least, most) = match steps(before, values) {
-            Some(steps) => {
-                let (least, most) = steps.pack(&mut self.body);
+        let mut from = [0_i32; BLOCK + 1];
+        let (least, most) = match steps(before, values, &mut from) {
+            Distances::None => {
+                self.body.extend_from_slice(&[0; 1 + BLOCK / MINI]);
+                (before, before)
+            }
+            Distances::Near => {
+                let (least, most) = pack_near(&from[..=values.len()], &mut self.body);
                 (before + i64::from(least), before + i64::from(most))
             }
-            None => pack_wide(before, values, self.is_wide, &mut self.body),
+            Distances::Far => pack_wide(before, values, self.is_wide, &mut self.body),
         };
         self.widen(least, most);
     }
@@ -112,19 +112,19 @@ impl Packed {
 /// Largest distance from the preceding value at which the values of a block are packed as 32 bits each.
 const NEAR: i64 = 1 << 30;
 
-/// Block of values near each other, as most are: half the width, twice as many at once.
-struct Steps {
-    /// Distances of the values from the one before the block, whose own (0) is first.
-    from: [i32; BLOCK + 1],
-    len: usize,
-    /// True if any value differs from the one before the block.
-    any: bool,
+/// How far the values of a block are from the one before it.
+enum Distances {
+    /// All values are the same.
+    None,
+    /// Within [`NEAR`]: half the width, twice as many at once.
+    Near,
+    /// At least one is farther.
+    Far,
 }
 
-/// Returns the block as distances, or `None` if a value is too far from the one before it.
+/// Leaves the distances of the values from the one before the block behind its own (0), which is first.
 #[inline(always)]
-fn steps(before: i64, values: &[i64]) -> Option<Steps> {
-    let mut from = [0_i32; BLOCK + 1];
+fn steps(before: i64, values: &[i64], from: &mut [i32; BLOCK + 1]) -> Distances {
     let (mut far, mut any) = (0_u64, 0);
     for (to, value) in from[1..].iter_mut().zip(values) {
         let step = value.wrapping_sub(before);
@@ -132,52 +132,50 @@ fn steps(before: i64, values: &[i64]) -> Option<Steps> {
         any |= step;
         *to = step as i32;
     }
-    (far < 2 * NEAR as u64).then_some(Steps { from, len: values.len(), any: any != 0 })
+    match any {
+        0 => Distances::None,
+        _ if far < 2 * NEAR as u64 => Distances::Near,
+        _ => Distances::Far,
+    }
 }
 
-impl Steps {
-    /// Packs the block; returns the extremes of its distances from the value before it.
-    #[inline(always)]
-    fn pack(&self, out: &mut Vec<u8>) -> (i32, i32) {
-        if !self.any {
-            out.extend_from_slice(&[0; 1 + BLOCK / MINI]);
-            return (0, 0);
-        }
-        let mut above = [0_u32; BLOCK];
-        let (from, len) = (&self.from[..=self.len], self.len);
-        let first = from[1];
-        let (mut least, mut all) = (first, 0);
-        for ((to, value), before) in above.iter_mut().zip(&from[1..]).zip(from) {
-            let difference = value - before;
-            *to = difference as u32;
-            all |= difference ^ first;
-            least = least.min(difference);
-        }
-        varint(zigzag(i64::from(least)), out);
-        let widths = out.len();
-        out.extend_from_slice(&[0; BLOCK / MINI]);
-        let extremes = if least >= 0 { (first, from[len]) } else { self.extremes() };
-        if all == 0 {
-            return extremes;
-        }
-        above[..len].iter_mut().for_each(|value| *value = value.wrapping_sub(least as u32));
-        for (at, mini) in above.chunks_exact(MINI).take(len.div_ceil(MINI)).enumerate() {
-            let bits = mini.iter().fold(0, |all, value| all | value);
-            let width = u32::BITS - bits.leading_zeros();
-            out[widths + at] = width as u8;
-            let mut pairs = [0_u64; MINI];
-            for (to, pair) in pairs.iter_mut().zip(mini.chunks_exact(2)) {
-                *to = u64::from(pair[0]) | u64::from(pair[1]) << width;
-            }
-            pack_joined(&mut pairs, MINI / 2, 2 * width, out);
-        }
-        extremes
+/// Packs a block by the distances of its values from the one before it, the first of which is its own (0); returns the
+/// extremes of the others.
+#[inline(always)]
+fn pack_near(from: &[i32], out: &mut Vec<u8>) -> (i32, i32) {
+    let mut above = [0_u32; BLOCK];
+    let (first, len) = (from[1], from.len() - 1);
+    let (mut least, mut all) = (first, 0);
+    for ((to, value), before) in above.iter_mut().zip(&from[1..]).zip(from) {
+        let difference = value - before;
+        *to = difference as u32;
+        all |= difference ^ first;
+        least = least.min(difference);
     }
+    varint(zigzag(i64::from(least)), out);
+    let widths = out.len();
+    out.extend_from_slice(&[0; BLOCK / MINI]);
+    let extremes = if least >= 0 { (first, from[len]) } else { extremes_near(&from[1..]) };
+    if all == 0 {
+        return extremes;
+    }
+    above[..len].iter_mut().for_each(|value| *value = value.wrapping_sub(least as u32));
+    for (at, mini) in above.chunks_exact(MINI).take(len.div_ceil(MINI)).enumerate() {
+        let bits = mini.iter().fold(0, |all, value| all | value);
+        let width = u32::BITS - bits.leading_zeros();
+        out[widths + at] = width as u8;
+        let mut pairs = [0_u64; MINI];
+        for (to, pair) in pairs.iter_mut().zip(mini.chunks_exact(2)) {
+            *to = u64::from(pair[0]) | u64::from(pair[1]) << width;
+        }
+        pack_joined(&mut pairs, MINI / 2, 2 * width, out);
+    }
+    extremes
+}
 
-    #[inline(always)]
-    fn extremes(&self) -> (i32, i32) {
-        self.from[1..=self.len].iter().fold((i32::MAX, i32::MIN), |(low, high), &v| (low.min(v), high.max(v)))
-    }
+#[inline(always)]
+fn extremes_near(steps: &[i32]) -> (i32, i32) {
+    steps.iter().fold((i32::MAX, i32::MIN), |(low, high), &step| (low.min(step), high.max(step)))
 }
 
 /// Packs a block of values at any distance; returns their extremes.

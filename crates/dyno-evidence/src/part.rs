@@ -14,9 +14,9 @@ use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnDescPtr, ColumnPath};
-use zstd::bulk::Compressor;
 
 use crate::EvidenceError;
+use crate::chunk::Packer;
 use crate::flags::FlagsColumn;
 use crate::numbers::NumbersColumn;
 use crate::private::{aside_of, create_file, create_folder};
@@ -160,7 +160,7 @@ struct Writer {
     group_rows_most: usize,
     /// True if our own encoders store whole numbers and flags.
     is_own: bool,
-    zstd: Compressor<'static>,
+    packer: Packer,
 }
 
 /// Column of the open row group: of words, whole numbers or flags, or encoded by the library.
@@ -175,7 +175,7 @@ impl Writer {
     fn create(file: File, schema: SchemaRef, shape: &Shape<'_>) -> ParquetResult<Self> {
         let opened = ArrowWriter::try_new(file, SchemaRef::clone(&schema), Some(properties(shape)));
         let (file, factory) = opened?.into_serialized_writer()?;
-        let zstd = Compressor::new(ZSTD_LEVEL).map_err(|e| ParquetError::External(Box::new(e)))?;
+        let packer = Packer::new(ZSTD_LEVEL)?;
         Ok(Self {
             file,
             factory,
@@ -184,7 +184,7 @@ impl Writer {
             group_rows: 0,
             group_rows_most: shape.row_group_rows,
             is_own: !shape.page_statistics,
-            zstd,
+            packer,
         })
     }
 
@@ -210,13 +210,13 @@ impl Writer {
     fn write_column(&mut self, number: usize, cells: &Cells<'_>, rows: Range<usize>) -> ParquetResult<()> {
         match (&mut self.columns[number], cells) {
             (Column::Words(column), Cells::Values(Values::Words(keys, words))) => {
-                column.write(&keys[rows], words, &mut self.zstd)
+                column.write(&keys[rows], words, &mut self.packer)
             }
             (Column::Words(column), Cells::Array(array)) => {
-                column.write_array(&array.slice(rows.start, rows.len()), &mut self.zstd)
+                column.write_array(&array.slice(rows.start, rows.len()), &mut self.packer)
             }
-            (Column::Flags(column), Cells::Values(Values::Bool(flags))) => column.write(&flags[rows], &mut self.zstd),
-            (Column::Numbers(column), Cells::Values(values)) => column.write(values, rows, &mut self.zstd),
+            (Column::Flags(column), Cells::Values(Values::Bool(flags))) => column.write(&flags[rows], &mut self.packer),
+            (Column::Numbers(column), Cells::Values(values)) => column.write(values, rows, &mut self.packer),
             (Column::Other(column), Cells::Array(array)) => {
                 let values = array.slice(rows.start, rows.len());
                 compute_leaves(self.schema.field(number), &values)?.iter().try_for_each(|leaf| column.write(leaf))
@@ -258,15 +258,15 @@ impl Writer {
         for column in self.columns.drain(..) {
             match column {
                 Column::Words(words) => {
-                    let (bytes, close) = words.close(&mut self.zstd)?;
+                    let (bytes, close) = words.close(&mut self.packer)?;
                     group.append_column(&bytes, close)?;
                 }
                 Column::Numbers(numbers) => {
-                    let (bytes, close) = numbers.close(&mut self.zstd)?;
+                    let (bytes, close) = numbers.close(&mut self.packer)?;
                     group.append_column(&bytes, close)?;
                 }
                 Column::Flags(flags) => {
-                    let (bytes, close) = flags.close(&mut self.zstd)?;
+                    let (bytes, close) = flags.close(&mut self.packer)?;
                     group.append_column(&bytes, close)?;
                 }
                 Column::Other(other) => other.close()?.append_to_row_group(&mut group)?,

@@ -17,9 +17,8 @@ use parquet::column::page::{CompressedPage, Page};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescPtr;
-use zstd::bulk::Compressor;
 
-use crate::chunk::{PAGE_ROWS, Pages, Presence, compressed, varint};
+use crate::chunk::{PAGE_ROWS, Packer, Pages, Presence, varint};
 
 /// Number that stands for no text.
 const UNKNOWN: u32 = u32::MAX;
@@ -60,45 +59,67 @@ impl WordsColumn {
     }
 
     /// Appends an array whose type satisfies [`is_words`].
-    pub(crate) fn write_array(&mut self, array: &ArrayRef, zstd: &mut Compressor<'_>) -> Result<()> {
+    pub(crate) fn write_array(&mut self, array: &ArrayRef, packer: &mut Packer) -> Result<()> {
         let (keys, texts) = taken_apart(array)?;
         let texts: Vec<&str> = (0..texts.len()).map(|at| texts.value(at)).collect();
-        self.write(&keys, &texts, zstd)
+        self.write(&keys, &texts, packer)
     }
 
     /// Appends words: numbers into a list, [`u32::MAX`] for a missing one.
-    pub(crate) fn write<T: AsRef<str>>(&mut self, keys: &[u32], texts: &[T], zstd: &mut Compressor<'_>) -> Result<()> {
+    pub(crate) fn write<T: AsRef<str>>(&mut self, keys: &[u32], texts: &[T], packer: &mut Packer) -> Result<()> {
         self.known.clear();
         self.known.resize(texts.len(), UNKNOWN);
+        self.page.reserve(keys.len().min(PAGE_ROWS - self.page_rows));
         let mut at = 0;
         while at < keys.len() {
             let end = keys.len().min(at + PAGE_ROWS - self.page_rows);
             keys[at..end].chunks(64).for_each(|keys| self.take(keys, texts));
             self.page_rows += end - at;
             if self.page_rows == PAGE_ROWS {
-                self.end_page(zstd)?;
+                self.end_page(packer)?;
             }
             at = end;
         }
         Ok(())
     }
 
+    /// Appends up to 64 words.
     fn take<T: AsRef<str>>(&mut self, keys: &[u32], texts: &[T]) {
-        let mut bits = 0;
-        for (at, &key) in keys.iter().enumerate() {
-            match self.known.get(key as usize) {
-                Some(&UNKNOWN) => {
-                    let number = self.number(texts[key as usize].as_ref());
-                    self.known[key as usize] = number;
-                    self.page.push(number);
-                }
-                Some(&number) => self.page.push(number),
-                None => continue,
-            }
-            bits |= 1 << at;
-        }
+        let Some(&first) = keys.first() else { return };
+        let present = if keys.iter().all(|key| *key == first) {
+            let number = self.number_of(first, texts);
+            self.page.extend(number.iter().flat_map(|number| std::iter::repeat_n(*number, keys.len())));
+            number.map_or(0, |_| u64::MAX >> (64 - keys.len()))
+        } else {
+            self.take_each(keys, texts)
+        };
         if let Some(presence) = &mut self.presence {
-            presence.push(bits, keys.len());
+            presence.push(present, keys.len());
+        }
+    }
+
+    /// Appends words; returns a bit for each that is present.
+    fn take_each<T: AsRef<str>>(&mut self, keys: &[u32], texts: &[T]) -> u64 {
+        let mut present = 0;
+        for (at, &key) in keys.iter().enumerate() {
+            if let Some(number) = self.number_of(key, texts) {
+                self.page.push(number);
+                present |= 1 << at;
+            }
+        }
+        present
+    }
+
+    /// Returns the number of a word in the dictionary, or `None` for a missing one.
+    #[inline]
+    fn number_of<T: AsRef<str>>(&mut self, key: u32, texts: &[T]) -> Option<u32> {
+        match self.known.get(key as usize) {
+            Some(&UNKNOWN) => {
+                let number = self.number(texts[key as usize].as_ref());
+                self.known[key as usize] = number;
+                Some(number)
+            }
+            number => number.copied(),
         }
     }
 
@@ -113,30 +134,32 @@ impl WordsColumn {
         number
     }
 
-    fn end_page(&mut self, zstd: &mut Compressor<'_>) -> Result<()> {
-        let mut raw = Vec::with_capacity(64);
+    fn end_page(&mut self, packer: &mut Packer) -> Result<()> {
+        let mut raw = std::mem::take(&mut packer.raw);
+        raw.clear();
         if let Some(presence) = &mut self.presence {
             presence.end_page(&mut raw);
         }
         let width = width_of(self.numbers.len());
         raw.push(width as u8);
         pack(&self.page, width, &mut raw);
-        self.pages.push(compressed(&raw, zstd)?, raw.len(), self.page_rows);
+        self.pages.push(packer.compressed(&raw)?, raw.len(), self.page_rows);
+        packer.raw = raw;
         self.page.clear();
         self.page_rows = 0;
         Ok(())
     }
 
     /// Returns the bytes of the column, dictionary first, and the metadata that the file needs.
-    pub(crate) fn close(mut self, zstd: &mut Compressor<'_>) -> Result<(Bytes, ColumnCloseResult)> {
+    pub(crate) fn close(mut self, packer: &mut Packer) -> Result<(Bytes, ColumnCloseResult)> {
         if self.page_rows > 0 {
-            self.end_page(zstd)?;
+            self.end_page(packer)?;
         }
         if self.numbers.is_empty() {
             self.number(""); // a dictionary without a text takes the readers' slow road
         }
         let dictionary = Page::DictionaryPage {
-            buf: compressed(&self.texts, zstd)?,
+            buf: packer.compressed(&self.texts)?,
             num_values: self.numbers.len() as u32,
             encoding: Encoding::PLAIN,
             is_sorted: false,

@@ -20,6 +20,10 @@ use super::rows::Figures;
 /// Largest number of entries without a parent, per depth, and without an owner.
 pub const CAP: usize = 1 << 15;
 
+/// Number of entries at which a list is first looked through for those that can go; doubled, up to [`CAP`], where too
+/// few can. A short list stays in the processor's cache.
+const FIRST_CAP: usize = 1 << 11;
+
 /// Number of old entries that are merged into one.
 const MERGE: usize = 16;
 
@@ -66,11 +70,13 @@ pub struct Pending<F> {
     entries: Vec<Entry<F>>,
     /// End of the last call that could have contained any of these [ns].
     floor: i64,
+    /// Number of entries at which the list is shortened; at most [`CAP`].
+    most: usize,
 }
 
 impl<F> Default for Pending<F> {
     fn default() -> Self {
-        Self { entries: Vec::new(), floor: i64::MIN }
+        Self { entries: Vec::new(), floor: i64::MIN, most: FIRST_CAP }
     }
 }
 
@@ -85,7 +91,7 @@ impl<F: Sum> Pending<F> {
     /// Returns true if [`Pending::shorten`] should be called.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.entries.len() >= CAP
+        self.entries.len() >= self.most
     }
 
     /// Returns the number of entries.
@@ -143,7 +149,11 @@ impl<F: Sum> Pending<F> {
             }
         }
         self.entries.truncate(kept);
-        if self.entries.len() < CAP - CAP / 4 {
+        if kept < self.most - self.most / 4 {
+            return;
+        }
+        if self.most < CAP {
+            self.most *= 2;
             return;
         }
         let (old, mut kept) = (self.entries.len() / 2 / MERGE * MERGE, 0);

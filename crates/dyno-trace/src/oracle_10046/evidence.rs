@@ -40,7 +40,7 @@ pub use tables::*;
 use wait_rows::Waits;
 
 /// Number of rows buffered for their links before they are written.
-pub const FLUSH_ROWS: usize = 1 << 15;
+pub const FLUSH_ROWS: usize = 1 << 12;
 
 /// Returns the id of a row in the run: the file's number, then the row's.
 #[inline]
