@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::accounting_common::{call, wait};
 use dyno_evidence::table::read_table;
-use dyno_trace::oracle_10046::evidence::FLUSH_ROWS;
+use dyno_trace::oracle_10046::evidence::{EARLY_ROWS, FLUSH_ROWS};
 use dyno_trace::oracle_10046::job::{Job, JobError, JobOptions, request_from_json};
 use dyno_trace::oracle_10046::profile::Request;
 use serde_json::Value;
@@ -87,10 +87,31 @@ fn an_import_is_the_same_by_wide_registers_and_without() {
     }
 }
 
+const STAMP: &str = "*** 2020-06-13T12:20:03.000000+00:00\n";
+/// The same moment [ns since the UNIX epoch].
+const STAMP_NS: i64 = 1_592_050_803_000_000_000;
+
+/// The buffer is larger before the first stamp than after it.
+#[test]
+fn rows_before_the_first_stamp_are_shifted_as_long_as_they_are_buffered() {
+    let scratch = Scratch::new();
+    let before = EARLY_ROWS as i64 - 1;
+    let records =
+        |from: i64| (from..from + before).map(|at| call("EXEC", 1, 0, 0, 0, at) + &wait(1, "latch free", 0, at));
+    let text = records(1).chain([STAMP.to_owned()]).chain(records(before + 1)).collect::<String>();
+    let run = scratch.0.join("run");
+    Job::new(JobOptions::of(&[scratch.file("late.trc", &text)])).import(&run).unwrap();
+    for table in ["calls", "waits"] {
+        let started = column(&part(&run, table), "started_ns");
+        let expected = (1..=2 * before).map(|tim| STAMP_NS + (tim - before - 1) * 1_000);
+        assert!(started.iter().copied().eq(expected), "{table}");
+    }
+}
+
 #[test]
 fn links_found_after_a_row_was_written_are_in_a_table_of_their_own() {
     let scratch = Scratch::new();
-    let (mut text, mut now, children) = (String::new(), 1_000i64, 2 * FLUSH_ROWS as i64 + 100);
+    let (mut text, mut now, children) = (STAMP.to_owned(), 1_000i64, 2 * FLUSH_ROWS as i64 + 100);
     for _ in 0..children {
         now += 10;
         text += &call("EXEC", 9, 1, 5, 1, now);

@@ -99,6 +99,12 @@ impl Clock {
         self.stamp_ns != NONE
     }
 
+    /// Returns true if there was no stamp yet in this segment: the first one may shift all times before it.
+    #[inline]
+    pub fn is_early(&self) -> bool {
+        !self.anchored
+    }
+
     /// Removes the pending stamp, since its record belongs to another session.
     pub fn take_stamp(&mut self) -> i64 {
         std::mem::replace(&mut self.stamp_ns, NONE)

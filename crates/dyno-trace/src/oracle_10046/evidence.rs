@@ -1,7 +1,7 @@
 //! Rows of a trace as Parquet: the tables of an import.
 //!
-//! A call's parent and a wait's owner come later in the file than the row. Rows stay in a buffer of [`FLUSH_ROWS`] and
-//! are completed there; a link that is found after its row was written goes to the table `links`. A row in `calls` is
+//! A call's parent and a wait's owner come later in the file than the row. Rows stay in a buffer of [`FLUSH_ROWS`], or of
+//! [`EARLY_ROWS`] before a session's first stamp, and are completed there; a link that is found after its row was written goes to the table `links`. A row in `calls` is
 //! marked `orphan` if no parent was known when it was written; a link overrides that.
 
 #![allow(clippy::inline_always)] // what fills columns is compiled twice (`dyno_cpu`)
@@ -39,13 +39,21 @@ use spill::Spill;
 pub use tables::*;
 use wait_rows::Waits;
 
-/// Number of rows buffered for their links before they are written.
+/// Number of rows buffered for their links before they are written. More would leave the processor's cache.
 pub const FLUSH_ROWS: usize = 1 << 12;
+
+/// The same while a session's clock has no stamp: the first one shifts the rows that are still here.
+pub const EARLY_ROWS: usize = 1 << 15;
 
 /// Returns the id of a row in the run: the file's number, then the row's.
 #[inline]
 pub fn row_id(file: u32, number: u64) -> i64 {
     (i64::from(file) << 40) | (number as i64 & ((1 << 40) - 1))
+}
+
+#[inline]
+fn most_rows(early: bool) -> usize {
+    if early { EARLY_ROWS } else { FLUSH_ROWS }
 }
 
 /// Options for one file of an import.
@@ -74,6 +82,8 @@ pub struct Evidence {
     /// Running number of the first buffered wait.
     waits_from: u64,
     wait_parts: Parts,
+    /// True if a buffered call, or wait, may still be shifted.
+    early: (bool, bool),
     links: Links,
     spill: Spill,
     events: Vec<(String, u8)>,
@@ -122,6 +132,7 @@ impl Evidence {
             calls_from: 0,
             waits: Waits::new(options.file),
             waits_from: 0,
+            early: (false, false),
             events: Vec::new(),
             parameters: Layouts::default(),
             lob_calls: Vec::new(),
@@ -147,6 +158,7 @@ impl Evidence {
             let put = |values: &mut [Values]| if last { parts.write_last(values) } else { parts.write(values) };
             let result = self.calls.drain(&names, put);
             self.calls_from += rows;
+            self.early.0 = false;
             self.keep(result);
         }
     }
@@ -159,6 +171,7 @@ impl Evidence {
             let put = |values: &mut [Values]| if last { parts.write_last(values) } else { parts.write(values) };
             let result = self.waits.drain(&names, put);
             self.waits_from += rows;
+            self.early.1 = false;
             self.keep(result);
         }
     }
@@ -183,7 +196,8 @@ impl Evidence {
 impl Sink for Evidence {
     fn call(&mut self, _batch: &Batch, row: &CallRow) {
         self.calls.push(row, self.options.base, &call_names!(self));
-        if self.calls.len() >= FLUSH_ROWS {
+        self.early.0 |= row.early;
+        if self.calls.len() >= most_rows(self.early.0) {
             self.flush_calls(false);
         }
     }
@@ -192,7 +206,8 @@ impl Sink for Evidence {
         let (bytes, len) = batch.bytes_from(row.parameters);
         let (number, values) = self.parameters.take_apart(row.event, bytes, len);
         self.waits.push(row, self.options.base, values, number, &wait_names!(self));
-        if self.waits.len() >= FLUSH_ROWS {
+        self.early.1 |= row.early;
+        if self.waits.len() >= most_rows(self.early.1) {
             self.flush_waits(false);
         }
     }

@@ -311,6 +311,7 @@ impl<S: Sink> Reader<S> {
         let (own, own_wait_ns) = session.call(&mut self.sink, owner, call.cursor, span, &inclusive);
         let started_ns = session.clock.wall(end).saturating_sub(elapsed_ns);
         session.started_ns.get_or_insert(started_ns);
+        let early = session.clock.is_early();
         let row = CallRow {
             number,
             place,
@@ -325,6 +326,7 @@ impl<S: Sink> Reader<S> {
             close_type: call.close_type,
             cursor: call.cursor,
             tim: call.tim,
+            early,
             started_ns,
             elapsed_ns,
             cpu_ns: if call.c == NONE { NONE } else { inclusive.cpu_ns },
@@ -367,6 +369,7 @@ impl<S: Sink> Reader<S> {
             think: from_client && elapsed_ns >= self.reading.think_time_ns,
             cursor: wait.cursor,
             tim: wait.tim,
+            early: session.clock.is_early(),
             started_ns,
             elapsed_ns,
             object: wait.obj,

@@ -89,6 +89,8 @@ pub struct CallRow {
     pub cursor: u64,
     /// End on the trace's clock, in the file's unit.
     pub tim: i64,
+    /// True if the session's clock had no stamp yet: [`Sink::shift`] may come.
+    pub early: bool,
     /// Start [ns since the UNIX epoch, wall clock].
     pub started_ns: i64,
     /// Elapsed time, inclusive [ns].
@@ -144,6 +146,8 @@ pub struct WaitRow {
     pub cursor: u64,
     /// End on the trace's clock, in the file's unit; [`NONE`] in 8i and 9i.
     pub tim: i64,
+    /// True if the session's clock had no stamp yet: [`Sink::shift`] may come.
+    pub early: bool,
     /// Start [ns since the UNIX epoch, wall clock].
     pub started_ns: i64,
     /// Elapsed time [ns].

@@ -106,13 +106,13 @@ impl Scan<'_> {
             let found = waits::quick(rest, self.at, &mut self.memo, &mut self.names, self.numbered);
             return found.is_some_and(|(wait, stop)| self.took(Record::Wait(wait), stop));
         }
-        let Some(stop) = memchr::memchr(b'\n', rest) else { return false };
-        let record = if rest[0] == b'S' {
-            heads::stat(rest, stop, self.at, &mut self.memo).map(Record::Stat)
-        } else {
-            calls::quick(rest, stop, &mut self.memo).map(Record::Call)
-        };
-        record.is_some_and(|record| self.took(record, stop))
+        if rest[0] == b'S' {
+            let Some(stop) = memchr::memchr(b'\n', rest) else { return false };
+            let stat = heads::stat(rest, stop, self.at, &mut self.memo);
+            return stat.is_some_and(|stat| self.took(Record::Stat(stat), stop));
+        }
+        let found = calls::quick(rest, &mut self.memo);
+        found.is_some_and(|(call, stop)| self.took(Record::Call(call), stop))
     }
 
     /// Keeps the record of the line that ends `stop` bytes on and moves behind it, unless the line is too long.

@@ -273,6 +273,7 @@ fn blank() -> CallRow {
         close_type: u8::MAX,
         cursor: 0,
         tim: NONE,
+        early: false,
         started_ns: 0,
         elapsed_ns: 0,
         cpu_ns: NONE,
