@@ -103,12 +103,17 @@ impl LogHistogram {
     fn add(&mut self, value: u64, times: u64) {
         let bucket = bucket_of(value);
         if bucket >= self.counts.len() {
-            self.counts.resize(bucket + 1, 0);
+            self.grow(bucket + 1);
         }
         self.counts[bucket] += times;
         self.count += times;
         self.low = self.low.min(value);
         self.high = self.high.max(value);
+    }
+
+    #[cold]
+    fn grow(&mut self, buckets: usize) {
+        self.counts.resize(buckets, 0);
     }
 
     /// Adds the values of another histogram; the order of merging does not matter.

@@ -132,15 +132,26 @@ impl Session {
         account.wait_inside_ns += i128::from(waited);
     }
 
+    #[inline]
     fn push_call<S: Sink>(&mut self, sink: &mut S, depth: usize, span: Span, number: u64, inclusive: Figures) {
         if depth >= self.calls.len() {
-            self.calls.resize_with(depth + 1, Pending::default);
+            self.deepen(depth);
         }
         let pending = &mut self.calls[depth];
         pending.push(span.start, span.end, number, inclusive);
         if pending.is_full() {
-            pending.shorten(|_| {}, |calls| sink.merge_calls(calls));
+            self.shorten_calls(sink, depth);
         }
+    }
+
+    #[cold]
+    fn deepen(&mut self, depth: usize) {
+        self.calls.resize_with(depth + 1, Pending::default);
+    }
+
+    #[cold]
+    fn shorten_calls<S: Sink>(&mut self, sink: &mut S, depth: usize) {
+        self.calls[depth].shorten(|_| {}, |calls| sink.merge_calls(calls));
     }
 
     /// Counts a wait whose owner is still to come.
@@ -151,11 +162,16 @@ impl Session {
         self.segment.extend(span.start, span.end);
         self.waits.push(span.start, span.end, number, elapsed_ns);
         if self.waits.is_full() {
-            let mut settled = Vec::new();
-            self.waits.shorten(|wait| settled.push(wait.item), |waits| sink.merge_waits(waits));
-            for wait in settled {
-                sink.between(wait);
-            }
+            self.shorten_waits(sink);
+        }
+    }
+
+    #[cold]
+    fn shorten_waits<S: Sink>(&mut self, sink: &mut S) {
+        let mut settled = Vec::new();
+        self.waits.shorten(|wait| settled.push(wait.item), |waits| sink.merge_waits(waits));
+        for wait in settled {
+            sink.between(wait);
         }
     }
 

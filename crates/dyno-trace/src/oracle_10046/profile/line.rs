@@ -64,17 +64,21 @@ impl Line {
     /// Adds a duration.
     #[inline]
     pub fn record(&mut self, value_ns: i64) {
-        if value_ns >= 0 {
-            let (count, sum) = &mut self.decades[decade(value_ns as u64).min(DECADES - 1)];
-            *count += 1;
-            *sum += i128::from(value_ns);
-            self.histogram.record(value_ns as u64);
-        } else {
-            self.negative.count += 1;
-            self.negative.total_ns += i128::from(value_ns);
-            self.negative.min_ns = self.negative.min_ns.min(value_ns);
-            self.negative.max_ns = self.negative.max_ns.max(value_ns);
+        if value_ns < 0 {
+            return self.record_negative(value_ns);
         }
+        let (count, sum) = &mut self.decades[decade(value_ns as u64).min(DECADES - 1)];
+        *count += 1;
+        *sum += i128::from(value_ns);
+        self.histogram.record(value_ns as u64);
+    }
+
+    #[cold]
+    fn record_negative(&mut self, value_ns: i64) {
+        self.negative.count += 1;
+        self.negative.total_ns += i128::from(value_ns);
+        self.negative.min_ns = self.negative.min_ns.min(value_ns);
+        self.negative.max_ns = self.negative.max_ns.max(value_ns);
     }
 
     /// Returns the number of durations.
