@@ -30,6 +30,17 @@ impl<E> Default for Calendar<E> {
     }
 }
 
+/// Result of [`Calendar::take_until`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken<E> {
+    /// Time [ns], number, and the event.
+    Event(u64, u64, E),
+    /// The first event is later than the limit.
+    Later,
+    /// No event is pending.
+    Nothing,
+}
+
 const WAYS: usize = 4;
 
 fn key(time_ns: u64, number: u64) -> u128 {
@@ -42,13 +53,13 @@ impl<E: Copy> Calendar<E> {
     pub fn put(&mut self, time_ns: u64, event: E) -> u64 {
         let number = self.number;
         self.number += 1;
-        let entry = Entry { key: key(time_ns, number), event };
+        let key = key(time_ns, number);
         if self.hole {
             self.hole = false;
-            self.sift_down(entry);
+            self.sift_down(key, event);
         } else {
-            self.heap.push(entry);
-            self.sift_up(self.heap.len() - 1, entry);
+            self.heap.push(Entry { key, event });
+            self.sift_up(self.heap.len() - 1, key, event);
         }
         number
     }
@@ -60,14 +71,24 @@ impl<E: Copy> Calendar<E> {
         self.heap.first().map(|entry| (entry.key >> 64) as u64)
     }
 
-    /// Removes the first event; returns it with its time and number.
+    /// Removes the first event if it is not later than `limit_ns`.
     #[inline]
-    pub fn take(&mut self) -> Option<(u64, u64, E)> {
+    pub fn take_until(&mut self, limit_ns: u64) -> Taken<E> {
         self.close();
-        let first = self.heap.first()?;
-        let taken = ((first.key >> 64) as u64, first.key as u64, first.event);
+        let Some(first) = self.heap.first() else { return Taken::Nothing };
+        let time_ns = (first.key >> 64) as u64;
+        if time_ns > limit_ns {
+            return Taken::Later;
+        }
         self.hole = true;
-        Some(taken)
+        Taken::Event(time_ns, first.key as u64, first.event)
+    }
+
+    /// Returns false if no event of that time is pending; no event may be earlier. A cancelled one counts.
+    #[inline]
+    pub fn may_have(&self, time_ns: u64) -> bool {
+        let firsts = if self.hole { self.heap.get(1..self.heap.len().min(1 + WAYS)) } else { self.heap.get(..1) };
+        firsts.unwrap_or_default().iter().any(|entry| (entry.key >> 64) as u64 == time_ns)
     }
 
     /// Cancels a pending event by its number. It leaves no trace: the clock does not stop at its time. The caller must
@@ -89,60 +110,79 @@ impl<E: Copy> Calendar<E> {
     /// Fills the hole and drops cancelled events, until the top is a pending event.
     #[inline]
     fn close(&mut self) {
-        loop {
-            if self.hole {
-                self.hole = false;
-                let Some(last) = self.heap.pop() else { return };
-                if !self.heap.is_empty() {
-                    self.sift_down(last);
-                }
-            }
-            if self.cancelled.is_empty() {
-                return;
-            }
-            let Some(first) = self.heap.first() else { return };
+        self.fill();
+        if !self.cancelled.is_empty() {
+            self.drop_cancelled();
+        }
+    }
+
+    #[cold]
+    fn drop_cancelled(&mut self) {
+        while let Some(first) = self.heap.first() {
             self.hole = self.cancelled.remove(&(first.key as u64));
             if !self.hole {
                 return;
             }
+            self.fill();
         }
     }
 
+    /// Fills the hole with the last entry.
     #[inline]
-    fn sift_up(&mut self, mut at: usize, entry: Entry<E>) {
+    fn fill(&mut self) {
+        if self.hole {
+            self.hole = false;
+            if let Some(last) = self.heap.pop()
+                && !self.heap.is_empty()
+            {
+                self.sift_down(last.key, last.event);
+            }
+        }
+    }
+
+    // The entry that is moved is passed as its parts: in registers, not through memory.
+
+    #[inline]
+    fn sift_up(&mut self, mut at: usize, key: u128, event: E) {
         while at > 0 {
             let parent = (at - 1) / WAYS;
-            if self.heap[parent].key <= entry.key {
+            if self.heap[parent].key <= key {
                 break;
             }
             self.heap[at] = self.heap[parent];
             at = parent;
         }
-        self.heap[at] = entry;
+        self.heap[at] = Entry { key, event };
     }
 
-    /// Inserts `entry` from the top.
+    /// Inserts an entry from the top.
     #[inline]
-    fn sift_down(&mut self, entry: Entry<E>) {
+    fn sift_down(&mut self, key: u128, event: E) {
+        let heap = self.heap.as_mut_slice();
         let mut at = 0;
         loop {
-            let first = at * WAYS + 1;
-            let Some(children) = self.heap.get(first..self.heap.len().min(first + WAYS)) else {
-                break;
-            };
-            let mut least = (u128::MAX, 0);
-            for (i, child) in children.iter().enumerate() {
-                if child.key < least.0 {
-                    least = (child.key, i);
+            let first = at << 2 | 1; // at * WAYS + 1
+            let child = match heap.get(first..) {
+                Some([a, b, c, d, ..]) => {
+                    let left = if b.key < a.key { (b.key, 1) } else { (a.key, 0) };
+                    let right = if d.key < c.key { (d.key, 3) } else { (c.key, 2) };
+                    first + if right.0 < left.0 { right.1 } else { left.1 }
                 }
-            }
-            if least.0 >= entry.key {
+                Some([a, b, c]) => {
+                    let left = if b.key < a.key { (b.key, 1) } else { (a.key, 0) };
+                    first + if c.key < left.0 { 2 } else { left.1 }
+                }
+                Some([a, b]) => first + usize::from(b.key < a.key),
+                Some([_]) => first,
+                Some([]) | None => break,
+            };
+            if heap[child].key >= key {
                 break;
             }
-            self.heap[at] = self.heap[first + least.1];
-            at = first + least.1;
+            heap[at] = heap[child];
+            at = child;
         }
-        self.heap[at] = entry;
+        heap[at] = Entry { key, event };
     }
 }
 
@@ -151,13 +191,20 @@ mod tests {
     use super::*;
     use dyno_stats::rng::Xoshiro256;
 
+    fn take<E: Copy>(calendar: &mut Calendar<E>) -> Option<(u64, u64, E)> {
+        match calendar.take_until(u64::MAX) {
+            Taken::Event(time, number, event) => Some((time, number, event)),
+            Taken::Later | Taken::Nothing => None,
+        }
+    }
+
     #[test]
     fn simultaneous_events_come_in_the_order_they_were_put_in() {
         let mut calendar = Calendar::default();
         for event in 0..100 {
             calendar.put(7, event);
         }
-        let taken: Vec<i32> = std::iter::from_fn(|| calendar.take()).map(|(_, _, event)| event).collect();
+        let taken: Vec<i32> = std::iter::from_fn(|| take(&mut calendar)).map(|(_, _, event)| event).collect();
         assert_eq!(taken, (0..100).collect::<Vec<_>>());
         assert!(calendar.is_empty());
     }
@@ -177,7 +224,7 @@ mod tests {
                     }
                     2 | 3 => {
                         assert_eq!(calendar.first_ns(), list.first().map(|&(time, _)| time));
-                        let taken = calendar.take();
+                        let taken = take(&mut calendar);
                         assert_eq!(taken.map(|(time, number, _)| (time, number)), list.pop_first());
                         assert!(taken.is_none_or(|(time, _, event)| time == event));
                     }

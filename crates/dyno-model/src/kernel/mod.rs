@@ -56,6 +56,7 @@
 //! # Ok::<(), dyno_model::kernel::SimError>(())
 //! ```
 
+mod agenda;
 pub mod calendar;
 pub mod channel;
 pub mod condition;
@@ -77,7 +78,7 @@ pub use channel::Channel;
 pub use condition::{Condition, Latch};
 pub use error::{HORIZON_NS, SimError, Waiting};
 pub use process::ProcessId;
-pub use resource::{Permit, Resource};
+pub use resource::{Acquire, Permit, Resource};
 pub use sample::Stream;
 pub use sim::{Machine, MachineId, Sim, Simulation};
 pub use station::{Station, StationReport};

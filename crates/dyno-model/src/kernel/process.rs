@@ -1,9 +1,14 @@
 //! Processes of a run: a slab of futures. A process is identified by its place and how often the place was used before,
 //! so that a late wake-up never reaches another process.
+//!
+//! A place keeps the memory of the process that ended there. The next one has it if it is of the same kind: a model with
+//! a process for each customer allocates for as many as are there at once.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::future::Future;
 use std::pin::Pin;
+use std::task::{Context, Waker};
 
 /// Identifier of a process, meaningful only within its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,10 +26,56 @@ impl ProcessId {
     pub fn bits(self) -> u64 {
         u64::from(self.used) << 32 | u64::from(self.place)
     }
+
+    /// Returns the process that [`ProcessId::bits`] stands for.
+    #[inline]
+    pub fn from_bits(bits: u64) -> Self {
+        Self { place: bits as u32, used: (bits >> 32) as u32 }
+    }
 }
 
-/// Future that a process executes.
-pub type Work = Pin<Box<dyn Future<Output = ()>>>;
+/// Future that a process executes, or the empty place of one.
+pub trait Task {
+    /// Continues the future up to its next wait; returns true if it has ended, and been dropped.
+    fn proceed(self: Pin<&mut Self>) -> bool;
+
+    /// Takes `work`, an `Option` of a future, into this empty place; returns false if it is of another kind.
+    fn refill(self: Pin<&mut Self>, work: &mut dyn Any) -> bool;
+}
+
+impl<F: Future<Output = ()> + 'static> Task for Option<F> {
+    #[inline]
+    fn proceed(mut self: Pin<&mut Self>) -> bool {
+        let Some(work) = self.as_mut().as_pin_mut() else { return true };
+        let ended = work.poll(&mut Context::from_waker(Waker::noop())).is_ready();
+        if ended {
+            self.set(None);
+        }
+        ended
+    }
+
+    #[inline]
+    fn refill(mut self: Pin<&mut Self>, work: &mut dyn Any) -> bool {
+        let Some(work) = work.downcast_mut::<Self>() else { return false };
+        self.set(work.take());
+        true
+    }
+}
+
+/// Future of a process to be started, in an `Option`.
+pub trait Fresh: Any {
+    /// Moves it into memory of its own.
+    fn boxed(&mut self) -> Work;
+}
+
+impl<F: Future<Output = ()> + 'static> Fresh for Option<F> {
+    fn boxed(&mut self) -> Work {
+        Box::pin(self.take())
+    }
+}
+
+/// Memory of a process.
+pub type Work = Pin<Box<dyn Task>>;
 
 struct Slot {
     work: Option<Work>,
@@ -44,8 +95,6 @@ pub struct Processes {
     slots: Vec<Slot>,
     free: Vec<u32>,
     spawned: u64,
-    /// Number of living processes that a run must wait for.
-    ordinary: usize,
 }
 
 /// A waiting process: name with number, place, start of the wait.
@@ -56,35 +105,34 @@ pub struct Stopped {
 }
 
 impl Processes {
-    pub fn ordinary(&self) -> usize {
-        self.ordinary
-    }
-
-    pub fn add(&mut self, name: Cow<'static, str>, daemon: bool, work: Work) -> ProcessId {
+    #[inline]
+    pub fn add(&mut self, name: Cow<'static, str>, daemon: bool, work: &mut dyn Fresh) -> ProcessId {
         self.spawned += 1;
-        self.ordinary += usize::from(!daemon);
         let number = self.spawned;
         if let Some(place) = self.free.pop() {
             let slot = &mut self.slots[place as usize];
-            let used = slot.used;
-            (slot.work, slot.name, slot.number) = (Some(work), name, number);
+            if !slot.work.as_mut().is_some_and(|kept| kept.as_mut().refill(work)) {
+                slot.work = Some(work.boxed());
+            }
+            (slot.name, slot.number) = (name, number);
             (slot.daemon, slot.live) = (daemon, true);
-            return ProcessId { place, used };
+            return ProcessId { place, used: slot.used };
         }
         let place = self.slots.len() as u32;
-        let work = Some(work);
+        let work = Some(work.boxed());
         let (used, live, waits_for, since_ns) = (0, true, 0, 0);
         self.slots.push(Slot { work, used, daemon, live, name, number, waits_for, since_ns });
         ProcessId { place, used }
     }
 
-    /// Removes the future, to be polled while nothing is borrowed; `None` if the process has ended.
+    /// Removes the memory of a process, to continue it while nothing is borrowed; `None` if the process has ended.
     #[inline]
     pub fn take(&mut self, id: ProcessId) -> Option<Work> {
         let slot = self.slots.get_mut(id.place as usize)?;
         if slot.used == id.used { slot.work.take() } else { None }
     }
 
+    /// Puts back what [`Processes::take`] removed, of a process that waits.
     #[inline]
     pub fn put_back(&mut self, id: ProcessId, work: Work, waits_for: u32, now_ns: u64) {
         let slot = &mut self.slots[id.place as usize];
@@ -92,12 +140,15 @@ impl Processes {
         (slot.waits_for, slot.since_ns) = (waits_for, now_ns);
     }
 
-    pub fn end(&mut self, id: ProcessId) {
+    /// Puts back what [`Processes::take`] removed, of a process that has ended; returns true if it was a daemon.
+    #[inline]
+    pub fn end(&mut self, id: ProcessId, work: Work) -> bool {
         let slot = &mut self.slots[id.place as usize];
+        slot.work = Some(work);
         slot.used = slot.used.wrapping_add(1);
         slot.live = false;
-        self.ordinary -= usize::from(!slot.daemon);
         self.free.push(id.place);
+        slot.daemon
     }
 
     /// Returns the ordinary processes that have not ended, in order of their numbers.
@@ -116,7 +167,42 @@ impl Processes {
     /// Removes all futures, to be dropped while nothing is borrowed.
     pub fn drain(&mut self) -> Vec<Work> {
         self.free.clear();
-        self.ordinary = 0;
         self.slots.drain(..).filter_map(|slot| slot.work).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    /// Runs a process to its end; returns the address of its memory.
+    fn finish(processes: &mut Processes, id: ProcessId) -> *const () {
+        let mut work = processes.take(id).unwrap();
+        let address = std::ptr::from_ref(&*work).cast();
+        assert!(work.as_mut().proceed());
+        processes.end(id, work);
+        address
+    }
+
+    #[test]
+    fn the_next_process_of_a_kind_has_the_memory_of_the_one_that_ended_there() {
+        let sum = Rc::new(Cell::new(0));
+        let of_kind = |value: u64| {
+            let sum = Rc::clone(&sum);
+            async move { sum.set(sum.get() + value) }
+        };
+        let mut processes = Processes::default();
+        let first = processes.add("one".into(), false, &mut Some(of_kind(1)));
+        let memory = finish(&mut processes, first);
+        assert_eq!(Rc::strong_count(&sum), 1);
+        let second = processes.add("two".into(), false, &mut Some(of_kind(10)));
+        assert!(processes.take(first).is_none());
+        assert_eq!(finish(&mut processes, second), memory);
+        let other = Rc::clone(&sum);
+        let third = processes.add("three".into(), true, &mut Some(async move { other.set(other.get() + 100) }));
+        finish(&mut processes, third);
+        assert_eq!((sum.get(), Rc::strong_count(&sum)), (111, 1));
     }
 }

@@ -3,11 +3,14 @@
 //! A permit is one server; dropping it passes the server to the next in the queue at that instant.
 
 use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 
 use super::sim::Sim;
 use super::station::{Station, StationReport};
-use super::waitlist::{Discipline, WaitList};
+use super::waitlist::{Discipline, Wait, WaitList};
 
 struct Inner {
     name: String,
@@ -44,27 +47,15 @@ impl Resource {
 
     /// Waits for a server.
     #[inline]
-    pub async fn acquire(&self) -> Permit {
-        self.acquire_at(0).await
+    pub fn acquire(&self) -> Acquire<'_> {
+        self.acquire_at(0)
     }
 
     /// Waits for a server by priority (smallest first), if the discipline uses it.
     #[inline]
-    pub async fn acquire_at(&self, priority: u32) -> Permit {
+    pub fn acquire_at(&self, priority: u32) -> Acquire<'_> {
         let inner = &self.0;
-        let arrived_ns = inner.queue.sim().now_ns();
-        inner.station.borrow_mut().arrive(arrived_ns);
-        if inner.free.get() > 0 {
-            inner.free.set(inner.free.get() - 1);
-        } else {
-            let leaving = Leaving { inner, arrived_ns };
-            inner.queue.wait(priority).await;
-            std::mem::forget(leaving);
-        }
-        let mut station = inner.station.borrow_mut();
-        let arrived = station.arrived_ns(arrived_ns);
-        station.start(inner.queue.sim().now_ns(), arrived);
-        Permit { inner: Rc::clone(inner), arrived_ns }
+        Acquire { inner, wait: inner.queue.wait(priority), arrived_ns: 0, stage: Stage::Before }
     }
 
     /// Returns a server if one is free now.
@@ -111,17 +102,60 @@ fn pass_on(inner: &Inner) {
     }
 }
 
-/// Wait that may be abandoned, which the statistics must know.
-struct Leaving<'a> {
-    inner: &'a Inner,
-    arrived_ns: u64,
+/// Where a process is on its way to a server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Before,
+    Queued,
+    Served,
 }
 
-impl Drop for Leaving<'_> {
-    fn drop(&mut self) {
-        let mut station = self.inner.station.borrow_mut();
+/// Future of a process that arrives and waits for a server. One future by itself, not several `async fn` inside each
+/// other: a process that waits is polled twice in each of its waits.
+#[must_use = "nobody arrives until it is awaited"]
+pub struct Acquire<'a> {
+    inner: &'a Rc<Inner>,
+    wait: Wait<'a, ()>,
+    arrived_ns: u64,
+    stage: Stage,
+}
+
+impl Future for Acquire<'_> {
+    type Output = Permit;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Permit> {
+        let inner = self.inner;
+        let now_ns = inner.queue.sim().now_ns();
+        if self.stage == Stage::Before {
+            self.arrived_ns = now_ns;
+            inner.station.borrow_mut().arrive(now_ns);
+            if inner.free.get() == 0 {
+                self.stage = Stage::Queued;
+            } else {
+                inner.free.set(inner.free.get() - 1);
+            }
+        }
+        if self.stage == Stage::Queued && Pin::new(&mut self.wait).poll(context).is_pending() {
+            return Poll::Pending;
+        }
+        self.stage = Stage::Served;
+        let mut station = inner.station.borrow_mut();
         let arrived_ns = station.arrived_ns(self.arrived_ns);
-        station.give_up(self.inner.queue.sim().now_ns(), arrived_ns);
+        station.start(now_ns, arrived_ns);
+        Poll::Ready(Permit { inner: Rc::clone(inner), arrived_ns: self.arrived_ns })
+    }
+}
+
+/// A wait may be abandoned, which the statistics must know.
+impl Drop for Acquire<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.stage == Stage::Queued {
+            let mut station = self.inner.station.borrow_mut();
+            let arrived_ns = station.arrived_ns(self.arrived_ns);
+            station.give_up(self.inner.queue.sim().now_ns(), arrived_ns);
+        }
     }
 }
 

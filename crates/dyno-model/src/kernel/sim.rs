@@ -12,15 +12,13 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::future::Future;
 use std::ops::Deref;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 
-use super::calendar::Calendar;
+use super::agenda::{Agenda, Next, What};
 use super::error::{HORIZON_NS, SimError, Waiting};
-use super::process::{ProcessId, Processes};
+use super::process::{Fresh, ProcessId, Processes};
 use super::sample::Stream;
 use super::streams::Streams;
 
@@ -34,13 +32,6 @@ pub trait Machine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineId(u32);
 
-/// Kind of an event.
-#[derive(Clone, Copy, Debug)]
-enum What {
-    Wake(ProcessId),
-    Call(MachineId, u64),
-}
-
 /// Number of events at one instant above which a model is considered faulty.
 const STANDSTILL: u64 = 10_000_000;
 
@@ -49,10 +40,10 @@ const ASK_EVERY: u64 = 4_096;
 
 struct Inner {
     now_ns: Cell<u64>,
-    calendar: RefCell<Calendar<What>>,
-    /// What happens at this instant after everything due at it, in order of request.
-    ready: RefCell<VecDeque<What>>,
+    agenda: RefCell<Agenda>,
     processes: RefCell<Processes>,
+    /// Number of living processes that a run must wait for.
+    ordinary: Cell<usize>,
     machines: RefCell<Vec<Rc<dyn Machine>>>,
     places: RefCell<Vec<String>>,
     running: Cell<ProcessId>,
@@ -100,9 +91,9 @@ impl Simulation {
     pub fn new(seed: u64) -> Self {
         Self(Sim(Rc::new(Inner {
             now_ns: Cell::new(0),
-            calendar: RefCell::default(),
-            ready: RefCell::default(),
+            agenda: RefCell::default(),
             processes: RefCell::default(),
+            ordinary: Cell::new(0),
             machines: RefCell::default(),
             places: RefCell::new(vec!["its first turn".into(), "time to pass".into(), "an I/O".into()]),
             running: Cell::new(ProcessId::NONE),
@@ -134,17 +125,21 @@ impl Simulation {
     /// A deadlock, a standstill, or a clock beyond the end of virtual time.
     pub fn run_while(&self, mut go_on: impl FnMut() -> bool) -> Result<bool, SimError> {
         let mut asked_at = self.events();
-        while self.0.0.processes.borrow().ordinary() > 0 {
-            match self.step(HORIZON_NS) {
-                Step::Done => self.check_standstill()?,
+        let mut look_at = 0;
+        while self.0.0.ordinary.get() > 0 {
+            match self.steps(HORIZON_NS, look_at, 1) {
+                Step::Done => {
+                    self.check_standstill()?;
+                    if self.events() - asked_at >= ASK_EVERY {
+                        asked_at = self.events();
+                        if !go_on() {
+                            return Ok(false);
+                        }
+                    }
+                    look_at = self.standstill_at().min(asked_at + ASK_EVERY);
+                }
                 Step::Limit => return Err(SimError::Endless { now_ns: self.now_ns(), waiting: self.waiting() }),
                 Step::Dry => return Err(self.deadlock()),
-            }
-            if self.events() - asked_at >= ASK_EVERY {
-                asked_at = self.events();
-                if !go_on() {
-                    return Ok(false);
-                }
             }
         }
         Ok(true)
@@ -156,12 +151,14 @@ impl Simulation {
     /// # Errors
     /// A deadlock, a standstill, or a clock beyond the end of virtual time.
     pub fn run_until(&self, limit_ns: u64) -> Result<(), SimError> {
+        let mut look_at = 0;
         loop {
-            match self.step(limit_ns) {
-                Step::Done => self.check_standstill()?,
-                Step::Dry if self.0.0.processes.borrow().ordinary() > 0 => {
-                    return Err(self.deadlock());
+            match self.steps(limit_ns, look_at, 0) {
+                Step::Done => {
+                    self.check_standstill()?;
+                    look_at = self.standstill_at();
                 }
+                Step::Dry if self.0.0.ordinary.get() > 0 => return Err(self.deadlock()),
                 Step::Dry | Step::Limit => {
                     self.0.0.now_ns.set(limit_ns.max(self.now_ns()));
                     return Ok(());
@@ -172,46 +169,49 @@ impl Simulation {
 
     /// Returns the time of the next event [ns]; `None` if nothing is pending.
     pub fn next_ns(&self) -> Option<u64> {
-        let inner = &*self.0.0;
-        if inner.ready.borrow().is_empty() { inner.calendar.borrow_mut().first_ns() } else { Some(self.now_ns()) }
+        self.0.0.agenda.borrow_mut().next_ns(self.now_ns())
     }
 
-    fn step(&self, limit_ns: u64) -> Step {
-        let inner = &*self.0.0;
-        let now = inner.now_ns.get();
-        let what = {
-            let mut calendar = inner.calendar.borrow_mut();
-            let first = calendar.first_ns();
-            if first != Some(now)
-                && let Some(what) = inner.ready.borrow_mut().pop_front()
-            {
-                what
-            } else {
-                match first {
-                    None => return Step::Dry,
-                    Some(time) if time > limit_ns => return Step::Limit,
-                    Some(time) => {
-                        if time != now {
-                            inner.now_ns.set(time);
-                            inner.moved_at.set(inner.events.get());
-                        }
-                        let Some((_, _, what)) = calendar.take() else { return Step::Dry };
-                        what
-                    }
-                }
+    /// Does at least one step, up to the event number `until` or while so many ordinary processes are left.
+    fn steps(&self, limit_ns: u64, until: u64, ordinary: usize) -> Step {
+        loop {
+            let step = self.step(limit_ns);
+            let go_on = self.events() < until && self.0.0.ordinary.get() >= ordinary;
+            if !matches!(step, Step::Done) || !go_on {
+                return step;
             }
-        };
-        self.0.happen(what);
-        Step::Done
+        }
     }
 
     #[inline]
+    fn step(&self, limit_ns: u64) -> Step {
+        let inner = &*self.0.0;
+        let now_ns = inner.now_ns.get();
+        let next = inner.agenda.borrow_mut().take(now_ns, limit_ns);
+        match next {
+            Next::At(time_ns, what) => {
+                if time_ns != now_ns {
+                    inner.now_ns.set(time_ns);
+                    inner.moved_at.set(inner.events.get());
+                }
+                self.0.happen(what);
+                Step::Done
+            }
+            Next::Later => Step::Limit,
+            Next::Nothing => Step::Dry,
+        }
+    }
+
     fn check_standstill(&self) -> Result<(), SimError> {
-        let events = self.0.0.events.get() - self.0.0.moved_at.get();
-        if events <= STANDSTILL {
+        if self.events() < self.standstill_at() {
             return Ok(());
         }
-        Err(SimError::Standstill { now_ns: self.now_ns(), events })
+        Err(SimError::Standstill { now_ns: self.now_ns(), events: self.events() - self.0.0.moved_at.get() })
+    }
+
+    /// Returns the number of events at which virtual time counts as stopped, unless the clock moves before.
+    fn standstill_at(&self) -> u64 {
+        self.0.0.moved_at.get() + STANDSTILL + 1
     }
 
     fn deadlock(&self) -> SimError {
@@ -271,6 +271,7 @@ impl Sim {
     }
 
     /// Starts a process; it first runs when the process running now waits.
+    #[inline]
     pub fn spawn<F>(&self, name: impl Into<Cow<'static, str>>, work: F)
     where
         F: Future<Output = ()> + 'static,
@@ -286,8 +287,14 @@ impl Sim {
         self.start(name.into(), true, work);
     }
 
+    #[inline]
     fn start<F: Future<Output = ()> + 'static>(&self, name: Cow<'static, str>, daemon: bool, work: F) {
-        let id = self.0.processes.borrow_mut().add(name, daemon, Box::pin(work));
+        self.add(name, daemon, &mut Some(work));
+    }
+
+    fn add(&self, name: Cow<'static, str>, daemon: bool, work: &mut dyn Fresh) {
+        let id = self.0.processes.borrow_mut().add(name, daemon, work);
+        self.0.ordinary.set(self.0.ordinary.get() + usize::from(!daemon));
         self.wake(id);
     }
 
@@ -302,11 +309,11 @@ impl Sim {
     /// already due.
     #[inline]
     pub fn call_at(&self, time_ns: u64, machine: MachineId, token: u64) {
-        let what = What::Call(machine, token);
+        let (what, mut agenda) = (What::call(machine.0, token), self.0.agenda.borrow_mut());
         if time_ns <= self.now_ns() {
-            self.0.ready.borrow_mut().push_back(what);
+            agenda.now(what);
         } else {
-            self.0.calendar.borrow_mut().put(time_ns, what);
+            agenda.later(time_ns, what);
         }
     }
 
@@ -319,16 +326,15 @@ impl Sim {
     /// Wakes a process at this instant, after everything already due; has no effect if it has ended.
     #[inline]
     pub fn wake(&self, process: ProcessId) {
-        self.0.ready.borrow_mut().push_back(What::Wake(process));
+        self.0.agenda.borrow_mut().now(What::wake(process));
     }
 
-    #[inline]
     pub(super) fn wake_at(&self, time_ns: u64, process: ProcessId) -> u64 {
-        self.0.calendar.borrow_mut().put(time_ns, What::Wake(process))
+        self.0.agenda.borrow_mut().later(time_ns, What::wake(process))
     }
 
     pub(super) fn cancel(&self, number: u64) {
-        self.0.calendar.borrow_mut().cancel(number);
+        self.0.agenda.borrow_mut().cancel(number);
     }
 
     /// Registers the name of a place where processes wait.
@@ -348,32 +354,28 @@ impl Sim {
     fn happen(&self, what: What) {
         let inner = &*self.0;
         inner.events.set(inner.events.get() + 1);
-        let (a, b) = match what {
-            What::Wake(process) => (process.bits(), 0),
-            What::Call(machine, token) => (token, u64::from(machine.0) + 1),
-        };
-        self.note(self.now_ns() ^ a.rotate_left(20) ^ b.rotate_left(40));
-        match what {
-            What::Wake(process) => self.poll(process),
-            What::Call(machine, token) => {
-                let machine = Rc::clone(&inner.machines.borrow()[machine.0 as usize]);
-                machine.event(token);
-            }
+        self.note(self.now_ns() ^ what.token.rotate_left(20) ^ what.machine.rotate_left(40));
+        if what.machine == 0 {
+            self.proceed(ProcessId::from_bits(what.token));
+        } else {
+            let machine = Rc::clone(&inner.machines.borrow()[what.machine as usize - 1]);
+            machine.event(what.token);
         }
     }
 
     #[inline]
-    fn poll(&self, process: ProcessId) {
+    fn proceed(&self, process: ProcessId) {
         let inner = &*self.0;
         let Some(mut work) = inner.processes.borrow_mut().take(process) else { return };
         inner.running.set(process);
-        let polled = work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let ended = work.as_mut().proceed();
         inner.running.set(ProcessId::NONE);
-        if polled == Poll::Pending {
-            let (place, now) = (inner.stops_at.get(), self.now_ns());
-            inner.processes.borrow_mut().put_back(process, work, place, now);
+        let mut processes = inner.processes.borrow_mut();
+        if ended {
+            let daemon = processes.end(process, work);
+            inner.ordinary.set(inner.ordinary.get() - usize::from(!daemon));
         } else {
-            inner.processes.borrow_mut().end(process);
+            processes.put_back(process, work, inner.stops_at.get(), self.now_ns());
         }
     }
 }

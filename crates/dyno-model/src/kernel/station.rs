@@ -25,8 +25,6 @@ pub struct Station {
     service_area: u128,
     /// Sum of the arrival times of those present.
     present_arrived_ns: u128,
-    /// Sum of the arrival times of those that have not started.
-    queued_arrived_ns: u128,
     sojourn_ns_sum: u128,
     wait_ns_sum: u128,
     wait_ns_max: u64,
@@ -74,6 +72,9 @@ pub struct StationReport {
 impl Station {
     #[inline]
     fn advance(&mut self, now_ns: u64) {
+        if now_ns == self.changed_ns {
+            return;
+        }
         let passed = u128::from(now_ns - self.changed_ns);
         self.present_area += passed * u128::from(self.present);
         self.service_area += passed * u128::from(self.in_service);
@@ -88,7 +89,6 @@ impl Station {
         self.present += 1;
         self.present_max = self.present_max.max(self.present);
         self.present_arrived_ns += u128::from(now_ns);
-        self.queued_arrived_ns += u128::from(now_ns);
     }
 
     /// Records the start of service of a customer that arrived at `arrived_ns`.
@@ -98,7 +98,6 @@ impl Station {
         self.starts += 1;
         self.in_service += 1;
         let wait = now_ns - arrived_ns;
-        self.queued_arrived_ns -= u128::from(arrived_ns);
         self.wait_ns_sum += u128::from(wait);
         self.wait_ns_max = self.wait_ns_max.max(wait);
     }
@@ -129,7 +128,6 @@ impl Station {
     /// Resets everything except who is present, at the end of a warm-up. Times of those present count from now on.
     pub fn reset(&mut self, now_ns: u64) {
         let now = u128::from(now_ns);
-        let queued = u128::from(self.present - self.in_service);
         *self = Self {
             since_ns: now_ns,
             changed_ns: now_ns,
@@ -138,7 +136,6 @@ impl Station {
             present_max: self.present,
             present_at_reset: self.present,
             present_arrived_ns: now * u128::from(self.present),
-            queued_arrived_ns: now * queued,
             ..Self::default()
         };
     }
