@@ -45,7 +45,6 @@ from dbdyno.study.analysis.traces.statement_changes import SAME_WORK, are_transa
 from dbdyno.study.analysis.traces.statement_matching import match
 from dbdyno.study.analysis.traces.strata import What, make_batches, strata
 from dbdyno.study.analysis.traces.tails import compare_tails
-from dbdyno.study.analysis.traces.turns import free_turns
 from dbdyno.study.analysis.traces.why import why_of
 from dbdyno.trace.holders import holders
 from dbdyno.trace.plans import plans_of
@@ -154,7 +153,6 @@ def _read(traces: Traces, unit: Unit, name: str, asked: Question) -> _Side:
         raise TraceError(f"{what} in it", where=name, next_step="see the details with `dbdyno trace check`")
     numbers = _heavy(per_block(traces, blocks), blocks)
     make_batches(traces)
-    free_turns(traces)
     return _Side(found, blocks, numbers, values, {family: lines_of(traces, family, blocks) for family in FAMILIES})
 
 

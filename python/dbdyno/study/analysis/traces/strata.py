@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dbdyno.study.analysis.traces.account import ROUND_TRIP
 from dbdyno.study.analysis.traces.batches import batched, evenly
+from dbdyno.study.analysis.traces.turns import free_turns
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
@@ -35,12 +36,17 @@ select s.grouped::integer as grouped, coalesce(self_elapsed_ns, elapsed_ns) as n
 from owned o join call_strata s on s.owner = o.owner and s.name = o.kind
 """
 _TURNS = """
-select s.grouped::integer as grouped, t.elapsed_ns as ns, 0::bigint as cpu_ns, t.started_ns, t.line
+select s.grouped::integer as grouped, t.elapsed_ns as ns, t.started_ns, t.line
 from turns t join turn_strata s on s.owner = t.owner and s.event is not distinct from t.event
   and s.class is not distinct from t.class
 where not t.is_idle
 """
 """All parts of the response time, each with the number of its stratum."""
+_BATCHES = """
+create or replace temp table batches (
+  owner varchar, name varchar, is_call boolean, is_network boolean,
+  batch integer, ns double, cpu_ns double, size double)
+"""
 _KEY = "owner, name, is_call, is_network"
 _CHOSEN = {"response": "true", "database": "not is_network", "cpu": "is_call"}
 
@@ -65,17 +71,24 @@ def strata(traces: Traces, what: What) -> dict[str, list[Stratum]]:
 
 
 def make_batches(traces: Traces) -> None:
-    """Create the table `batches`, the sums of each batch of each stratum; needs the tables of `account`."""
+    """Create the table `batches`, the sums of each batch of each stratum; needs the tables of `account`.
+
+    What `make_turns` made is freed before the calls are read.
+    """
     traces.connection.execute(_STRATA)
-    put = "create or replace temp table batches as"
-    for query, strata_of in ((_CALLS, "call_strata"), (_TURNS, "turn_strata")):
-        with batched(traces, query, lambda count: evenly(count, BATCHES)) as rows:
-            sums = "sum(ns)::double as ns, sum(cpu_ns)::double as cpu_ns, count(*)::double as size"
-            traces.connection.execute(
-                f"""
-                {put} select {_KEY}, batch, ns, cpu_ns, size
-                from (select grouped, batch, {sums} from {rows} group by all)
-                join (select distinct grouped, {_KEY} from {strata_of}) using (grouped)
-                """  # noqa: S608
-            )
-        put = "insert into batches"
+    traces.connection.execute(_BATCHES)
+    _add_batches(traces, _TURNS, "turn_strata", "0")
+    free_turns(traces)
+    _add_batches(traces, _CALLS, "call_strata", "sum(cpu_ns)")
+
+
+def _add_batches(traces: Traces, query: str, strata_of: str, cpu_ns: str) -> None:
+    with batched(traces, query, lambda count: evenly(count, BATCHES)) as rows:
+        sums = f"sum(ns)::double as ns, {cpu_ns}::double as cpu_ns, count(*)::double as size"
+        traces.connection.execute(
+            f"""
+            insert into batches select {_KEY}, batch, ns, cpu_ns, size
+            from (select grouped, batch, {sums} from {rows} group by all)
+            join (select distinct grouped, {_KEY} from {strata_of}) using (grouped)
+            """  # noqa: S608
+        )

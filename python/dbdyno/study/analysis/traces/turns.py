@@ -78,14 +78,14 @@ def owners_of(owners: dict[str, NDArray[Any]], waits: dict[str, NDArray[Any]]) -
     """Return the owner of each wait, or -1 if no turn of its session up to it has one.
 
     Args:
-        owners: What may own a turn: `session`, `line`, `owner` and `rank`.
+        owners: What may own a turn: `session`, `line`, `owner` and `rank`. The first two are removed.
         waits: The waits between calls: `session`, `line`, and whether a wait `ends` its turn.
     """
     import numpy as np
 
     many = owners["session"].size
-    session = np.concatenate([owners["session"], waits["session"]])
-    order = np.lexsort((np.concatenate([owners["line"], waits["line"]]), session)).astype(np.int32, copy=False)
+    session = np.concatenate([owners.pop("session"), waits["session"]])
+    order = np.lexsort((_lines([owners.pop("line"), waits["line"]]), session)).astype(np.int32, copy=False)
     session = session[order]
     ends = np.concatenate([np.zeros(many, dtype=bool), waits["ends"]])[order]
     begins = np.ones(order.size, dtype=bool)
@@ -103,6 +103,14 @@ def owners_of(owners: dict[str, NDArray[Any]], waits: dict[str, NDArray[Any]]) -
     found = np.empty(waits["session"].size, dtype=np.int32)
     found[order[~is_owner] - many] = owner[turn[~is_owner]]
     return found
+
+
+def _lines(sides: list[Ints]) -> Ints:
+    """Return numbers of lines one after the other, in half of the memory if they are small enough."""
+    import numpy as np
+
+    last = max(int(side.max(initial=0)) for side in sides)
+    return np.concatenate(sides, dtype=np.int32 if last <= np.iinfo(np.int32).max else np.int64, casting="unsafe")
 
 
 def _fill_owners(owner: Ints, session: Ints) -> Ints:
