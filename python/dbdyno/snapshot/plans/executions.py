@@ -57,7 +57,7 @@ class Gathered:
     """A context manager for the temporary database; `connection` has the three tables."""
 
     def __init__(self) -> None:
-        import duckdb
+        from dbdyno.evidence.duck import duckdb
 
         self._folder = tempfile.TemporaryDirectory(prefix="dbdyno-plans-")
         database = str(Path(self._folder.name) / "plans.duckdb")

@@ -175,7 +175,7 @@ def attach(connection: duckdb.DuckDBPyConnection, store: Path, target: str, from
     Raises:
         EvidenceError: A stored log cannot be read.
     """
-    import duckdb
+    from dbdyno.evidence.duck import duckdb
 
     found = [
         one

@@ -192,7 +192,7 @@ class States:
         return self._read[places]
 
     def _of(self, one: Snapshot, kind: Kind) -> Known:
-        import duckdb
+        from dbdyno.evidence.duck import duckdb
 
         joined = f" join {one.relation(kind.also)} b on {kind.on}" if kind.also else ""
         with for_files() as connection:

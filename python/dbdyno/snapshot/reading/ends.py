@@ -149,7 +149,7 @@ class Ends:
                     self._peeked[(path, inside), columns].append(tuple(row))
 
     def _execute(self, sql: str) -> duckdb.DuckDBPyConnection:
-        import duckdb
+        from dbdyno.evidence.duck import duckdb
 
         try:
             return self.connection.execute(sql)

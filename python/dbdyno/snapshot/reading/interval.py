@@ -209,7 +209,7 @@ class Interval(Ends, Closing):
             self.connection.close()
 
     def _make(self, view: str) -> None:
-        import duckdb
+        from dbdyno.evidence.duck import duckdb
 
         missing = self.missing(view)
         if missing is not None:

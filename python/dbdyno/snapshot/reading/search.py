@@ -40,7 +40,7 @@ def _inside(last: Snapshot, kind: str, where: tuple[str, str, str], words: list[
     Raises:
         EvidenceError: A file of the snapshot is no file.
     """
-    import duckdb
+    from dbdyno.evidence.duck import duckdb
 
     view, name, text = where
     source = last.relation(view)

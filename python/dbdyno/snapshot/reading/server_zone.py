@@ -15,7 +15,7 @@ NAMES = ("log_timezone", "system_time_zone")
 
 def server_zone(last: Snapshot) -> str:
     """Return the time zone in a snapshot's settings, or "" if there is none."""
-    import duckdb
+    from dbdyno.evidence.duck import duckdb
 
     for view, value in SETTINGS.items():
         with contextlib.suppress(Error, duckdb.Error):

@@ -65,7 +65,7 @@ def store_tables(interval: Interval) -> dict[str, list[str]]:
 
 def _named(interval: Interval, text: str) -> set[str]:
     """Return the tables that a query names; none if it cannot be parsed, which its execution reports."""
-    import duckdb
+    from dbdyno.evidence.duck import duckdb
 
     try:
         return {str(name).rpartition(".")[2].strip('"') for name in interval.connection.get_table_names(text)}
@@ -79,7 +79,7 @@ def _make(interval: Interval, name: str) -> None:
     Raises:
         EvidenceError: A file cannot be read.
     """
-    import duckdb
+    from dbdyno.evidence.duck import duckdb
 
     makers: dict[str, Callable[[], None]] = {
         SNAPSHOTS: partial(_snapshots, interval),

@@ -161,7 +161,7 @@ def _rows(one: Snapshot, view: str, names: list[str]) -> list[TableRow]:
     here = {c.name for c in one.columns(view)}
     if not names or not set(names) <= here or one.problem(view) is not None:
         return []
-    import duckdb
+    from dbdyno.evidence.duck import duckdb
 
     relation = one.relation(view)
     quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)

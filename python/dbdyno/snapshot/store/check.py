@@ -126,7 +126,7 @@ def _wrong(store: Store, file: str, record: ViewRecord) -> str | None:
     what = damage(path, known)
     if what is not None or known is not None:
         return what and what.removeprefix(f"its file {path.parent.name}/{path.name} ")
-    import duckdb
+    from dbdyno.evidence.duck import duckdb
 
     try:
         with for_files() as connection:

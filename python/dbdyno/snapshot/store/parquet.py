@@ -72,7 +72,7 @@ class Writer(Closing):
         return {**record, "file": file, "rows": rows, "digest": digest, "file_sum": file_sum(path)}
 
     def _put(self, view: View, path: Path) -> int:
-        import duckdb
+        from dbdyno.evidence.duck import duckdb
 
         try:
             if isinstance(view.rows, bytes):

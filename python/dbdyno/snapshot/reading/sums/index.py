@@ -325,7 +325,7 @@ def _query(
 
     `whole` leaves out rows whose checksum is wrong, for which all columns are read.
     """
-    import duckdb
+    from dbdyno.evidence.duck import duckdb
 
     path = _file(folder)
     if not path.is_file():
@@ -353,7 +353,7 @@ def _keep(index: Index, good: dict[int, list[int]], *, is_new: bool) -> None:
 
     Of the file's rows those are kept that are in `good` or in a block that `good` lacks.
     """
-    import duckdb
+    from dbdyno.evidence.duck import duckdb
 
     path = _file(index.folder)
     fresh = list(zip(*(row[: len(_COLUMNS)] for row in index.fresh.values()), strict=True))
