@@ -6,22 +6,27 @@ seen divided by the number of looks; a sub-interval without looks gives no value
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.rates import HOUR_US
+from dbdyno.snapshot.reading.sums.looked import PARTS
 from dbdyno.snapshot.sessions.active import EVENT_ENGINES, STATEMENT_TYPES, active_rows
 from dbdyno.snapshot.sessions.samples import activity
+from dbdyno.snapshot.sessions.summed import files_of, looked_hours
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from dbdyno.snapshot.reading.sums.chunk import Chunk
+
 NONE = "none"
 """Name for sessions without a database or a user."""
+_LISTED = "bits, event_type, event, datname, usename, list(slot), list(seen)"
 
 
 class ActiveRates:
@@ -31,14 +36,14 @@ class ActiveRates:
         self.slots = slots
         self._found: dict[str, dict[str, NDArray[np.float64]]] = {"class": {}, "database": {}, "user": {}}
 
-    def add(self, dimension: str, name: str | None, slot: int, value: float) -> None:
-        """Add a value to a name in a time slot; None means a session without a database or user."""
+    def add(self, dimension: str, name: str | None, slots: list[int], values: list[float]) -> None:
+        """Add values to a name in different time slots; None means a session without a database or user."""
         import numpy as np
 
         known = self._found[dimension]
         if (name or NONE) not in known:
             known[name or NONE] = np.zeros(self.slots)
-        known[name or NONE][slot] += value
+        known[name or NONE][slots] += values
 
     def means(self, dimension: str) -> dict[str, float]:
         """Return the mean of each name in a dimension."""
@@ -59,7 +64,40 @@ def active_rates(one: Interval, *, hourly: bool = False) -> ActiveRates | None:
     if not looks:
         return None
     engine = one.before.engine
-    source, _ = one.samples("activity", activity(STATEMENT_TYPES[engine]))
+    found = ActiveRates(len(looks))
+    # The bit of a column is set if a row is not grouped by it.
+    for bits, kind, event, database, user, at, seen in _seen(one, slots):
+        values = [count / looks[slot] for slot, count in zip(at, seen, strict=True)]
+        if bits == 0b011:
+            found.add("class", wait_class(EVENT_ENGINES[engine], kind, event), at, values)
+        elif bits == 0b101:
+            found.add("database", database, at, values)
+        else:
+            found.add("user", user, at, values)
+    return found
+
+
+def _seen(one: Interval, slots: Mapping[int, int]) -> Iterator[tuple[Any, ...]]:
+    """Yield how often active sessions were seen by event, database and user, each with a list of slots."""
+    hours, others = looked_hours(one)
+    if hours:
+        rows = one.connection.execute(
+            f"""select {_LISTED} from (
+              select bits, slot, event_type, event, datname, usename, sum(seen)::bigint as seen
+              from {files_of(hours, PARTS)}
+                join (select unnest($1::bigint[]) as part, unnest($2::integer[]) as slot) using (part)
+              group by all)
+            group by bits, event_type, event, datname, usename""",
+            [list(slots), list(slots.values())],
+        )
+        yield from rows.fetchall()
+    if others != []:
+        yield from _seen_in_samples(one, slots, others)
+
+
+def _seen_in_samples(one: Interval, slots: Mapping[int, int], hours: list[Chunk] | None) -> list[tuple[Any, ...]]:
+    """Return the same from the samples of these hours, or of all for None."""
+    source, _ = one.samples("activity", activity(STATEMENT_TYPES[one.before.engine]), hours)
     parts = [(part["number"], part["at_us"], part["elapsed_ns"] // 1000) for part in one.sums.parts()]
     kept = [(at, elapsed, slots[number]) for number, at, elapsed in parts if number in slots]
     given = "unnest($1::bigint[]) as until_us, unnest($2::bigint[]) as elapsed_us, unnest($3::integer[]) as slot"
@@ -72,22 +110,13 @@ def active_rates(one: Interval, *, hourly: bool = False) -> ActiveRates | None:
         where s.at_us > p.until_us - p.elapsed_us""",
         [[at for at, _, _ in kept], [elapsed for _, elapsed, _ in kept], [slot for _, _, slot in kept]],
     )
-    cursor = one.connection.execute(
-        f"""select grouping(event, datname, usename) as by, slot, event_type, event, datname, usename, count(*) as seen
-        from (from {source} where {active_rows(one)}) join looked using (at_us)
-        group by grouping sets ((slot, event_type, event), (slot, datname), (slot, usename))"""
-    )
-    found = ActiveRates(len(looks))
-    # The bit of a column is set if a row is not grouped by it.
-    for by, slot, kind, event, database, user, seen in cursor.fetchall():
-        value = seen / looks[slot]
-        if by == 0b011:
-            found.add("class", wait_class(EVENT_ENGINES[engine], kind, event), slot, value)
-        elif by == 0b101:
-            found.add("database", database, slot, value)
-        else:
-            found.add("user", user, slot, value)
-    return found
+    return one.connection.execute(
+        f"""select {_LISTED} from (
+          select grouping(event, datname, usename) as bits, slot, event_type, event, datname, usename, count(*) as seen
+          from (from {source} where {active_rows(one)}) join looked using (at_us)
+          group by grouping sets ((slot, event_type, event), (slot, datname), (slot, usename)))
+        group by bits, event_type, event, datname, usename"""
+    ).fetchall()
 
 
 def _slots(one: Interval, *, hourly: bool) -> tuple[dict[int, int], list[int]]:

@@ -22,6 +22,7 @@ from dbdyno.snapshot.reading.sums.day import LOOKED, LOOKS, MINUTES, NAME, SESSI
 from dbdyno.snapshot.sessions.active import (
     MINUTE_US,
     STATEMENT_TYPES,
+    TRANSACTIONS_KEPT,
     active_rows,
     idle_rows,
     longest_transactions,
@@ -31,8 +32,6 @@ from dbdyno.snapshot.sessions.samples import activity
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.snapshot.store.parquet import file_sum, literal
 
-TRANSACTIONS_KEPT = 40
-"""Number of a day's longest transactions that are cached, twice as many as are ever listed."""
 RARE = ("blocked",)
 """Sampled views that have no row in most hours."""
 FEW = 4

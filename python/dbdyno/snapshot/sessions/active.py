@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from dbdyno.snapshot.reading.interval import Interval
+from collections.abc import Sequence
+from typing import Protocol
 
 EVENT_ENGINES: dict[str, object] = {"postgres": "postgresql", "mariadb": "mariadb", "oracle": "oracle"}
 STATEMENT_TYPES = {"postgres": "BIGINT", "mariadb": "VARCHAR", "oracle": "VARCHAR"}
@@ -13,37 +11,54 @@ BEGUN_US = 2_000_000
 """Resolution of a transaction's begin in microseconds."""
 MINUTE_US = 60_000_000
 ACTIVE = "state in ('active', 'fastpath function call')"
+TRANSACTIONS_KEPT = 40
+"""Number of the longest transactions that are cached of a day and of an hour, twice as many as are ever listed."""
 _CLIENT = "kind in ('client', 'client backend', 'parallel worker')"
+IDLE = f"{_CLIENT} and state like 'idle in transaction%'"
 
 
-def active_rows(interval: Interval) -> str:
+class Sampled(Protocol):
+    """Time whose samples are selected, such as an `Interval`."""
+
+    @property
+    def inside(self) -> str:
+        """Return the SQL condition on `at_us` for rows within it."""
+        ...
+
+    @property
+    def own_sessions(self) -> Sequence[int]:
+        """Return the sessions that took its snapshots."""
+        ...
+
+
+def active_rows(interval: Sampled) -> str:
     """Return the SQL condition for rows of active sessions within the interval, without dbdyno's own."""
     return f"{_CLIENT} and {ACTIVE} and {not_ours(interval)}"
 
 
-def idle_rows(interval: Interval) -> str:
+def idle_rows(interval: Sampled) -> str:
     """Return the SQL condition for rows of sessions idle in a transaction, without dbdyno's own."""
-    return f"{_CLIENT} and state like 'idle in transaction%' and {not_ours(interval)}"
+    return f"{IDLE} and {not_ours(interval)}"
 
 
-def not_ours(interval: Interval) -> str:
+def not_ours(interval: Sampled) -> str:
     """Return the SQL condition for rows of sessions within the interval, without dbdyno's own."""
     return f"{interval.inside} and {not_own_sessions(interval)} and application is distinct from 'dbdyno snap'"
 
 
-def not_own_sessions(interval: Interval) -> str:
+def not_own_sessions(interval: Sampled) -> str:
     """Return the SQL condition for rows of other sessions than those that took the interval's snapshots."""
     return f"session not in ({', '.join(map(str, interval.own_sessions)) or '-1'})"
 
 
-def transaction_rows(interval: Interval, source: str, least_us: int, kept: str = "") -> str:
+def transaction_rows(interval: Sampled, source: str, least_us: int, kept: str = "") -> str:
     """Return the query of rows within open transactions of a duration, with their begin; `kept` are more conditions."""
     return f"""select *, (at_us - transaction_us) // {BEGUN_US} as begun from {source}
         where kind = 'client backend' and transaction_us >= {int(least_us)} and {interval.inside}
           and application is distinct from 'dbdyno snap'{kept}"""
 
 
-def longest_transactions(interval: Interval, source: str, least_us: int, most: int, kept: str = "") -> str:
+def longest_transactions(interval: Sampled, source: str, least_us: int, most: int, kept: str = "") -> str:
     """Return the query of the longest transactions: session, begin, and the duration seen."""
     return f"""select session, begun, max(transaction_us) as longest
         from ({transaction_rows(interval, source, least_us, kept)}) group by session, begun

@@ -9,8 +9,8 @@ not active. Average active sessions are the sessions seen divided by the looks t
 snapshot, not per time bucket: a bucket gets its share of them by time, so buckets shorter than a few looks are never
 made.
 
-Of cached days (`reading/sums/day.py`) the sums are read, and samples only of the hours outside of them. Both give the
-same figures.
+Of cached days (`reading/sums/day.py`) and hours (`looked.py`) the sums are read, and samples only of the rest. Both
+give the same figures.
 """
 
 from __future__ import annotations
@@ -25,26 +25,21 @@ from dbdyno.evidence.events import CLASSES, ON_CPU, wait_class
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.clock import elapsed_ns
 from dbdyno.snapshot.reading.statement_names import statements_naming
-from dbdyno.snapshot.reading.sums.day import MINUTES, SESSIONS, TRANSACTIONS
+from dbdyno.snapshot.reading.sums.looked import NAMED
 from dbdyno.snapshot.sessions.active import (
     ACTIVE,
-    BEGUN_US,
     EVENT_ENGINES,
     MINUTE_US,
     STATEMENT_TYPES,
     active_rows,
-    idle_rows,
-    longest_transactions,
-    not_own_sessions,
     transaction_rows,
 )
 from dbdyno.snapshot.sessions.samples import activity
+from dbdyno.snapshot.sessions.summed import Summed
 from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
-    from dbdyno.snapshot.reading.sums.chunk import Chunk
-    from dbdyno.snapshot.reading.sums.day import Day
 
 DIMENSIONS = {
     "statement": "statement::varchar",
@@ -68,8 +63,6 @@ LOOKS_LEAST = 4
 WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 
 _TEXTS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
-_SUMMED = "session, datname, usename, application, client, statement, event_type, event"
-"""The columns that cached days have of active sessions, beside how often they were seen."""
 _NONE = {
     "statement": "none",
     "user": "none",
@@ -94,8 +87,7 @@ class History:
         self.engine = interval.before.engine
         self._columns = activity(STATEMENT_TYPES[self.engine])
         self.looks = interval.looks
-        self._days = summed_days(interval)
-        self._hours = hours_outside(interval, self._days)
+        self._summed = Summed(interval, self._columns)
         self.where = dict(where or {})
         self._known: dict[str, list[Row]] = {}
         self._grouped: dict[str, str] = {}
@@ -134,13 +126,29 @@ class History:
             f"when {mask} then coalesce({name}::varchar, '{_NONE.get(one, 'none')}')"
             for mask, name, one in zip(masks, names, wanted, strict=True)
         )
+        by_hour = bool(self._summed.hours) and not self.where and set(wanted) <= NAMED.keys()
+        seen = self._summed.seen_outside() if by_hour else self._summed.seen()
+        self._view("session_seen", seen, self._kept())
         self.interval.connection.execute(
             f"""create or replace temp table {table} as
             select case g {said} end as dimension, case g {named} end as name, class, session, seen from (
               select grouping({", ".join(names)}) as g, {", ".join(names)}, class, session, sum(seen)::bigint as seen
               from (select {values}, class, session, seen from session_seen) group by grouping sets ({sets}))"""
         )
+        if by_hour:
+            self._add_hours(table, wanted)
         self._grouped |= dict.fromkeys(wanted, table)
+
+    def _add_hours(self, table: str, dimensions: Sequence[str]) -> None:
+        """Add the sums of hours to a table of `group`: rows with a class and no session, and with a session only."""
+        none = " ".join(f"when '{one}' then '{_NONE.get(one, 'none')}'" for one in dimensions)
+        self.interval.connection.execute(
+            f"""insert into {table}
+            select dimension, coalesce(name, case dimension {none} end), class, s.session, sum(seen)::bigint
+            from {self._summed.names()} s left join session_classes c on s.session is null
+              and s.event_type is not distinct from c.type and s.event is not distinct from c.named
+            where dimension in ({", ".join(map(literal, dimensions))}) group by all"""
+        )
 
     def _values(self, dimension: str) -> list[Row]:
         """Return all values of a dimension, queried only once."""
@@ -150,13 +158,15 @@ class History:
         none = _NONE.get(dimension, "none")
         grouped = f"(select name, class, session, seen from {self._grouped[dimension]} where dimension = '{dimension}')"
         rows = self.interval.query(
-            f"""with each as (select name, class, sum(seen)::bigint as seen from {grouped} group by 1, 2)
+            f"""with each as (
+              select name, class, sum(seen)::bigint as seen from {grouped} where class is not null group by 1, 2)
             select name, sum(seen) / {self.looks} as aas, sum(seen)::bigint as seen,
               sum(seen) / nullif(sum(sum(seen)) over (), 0) as share,
               list({{'class': class, 'seen': seen}} order by seen desc, class) as classes
             from each group by name order by aas desc, name"""
         )
-        sql = f"select name, count(*) as n from (select distinct name, session from {grouped}) group by 1"
+        pairs = f"select distinct name, session from {grouped} where session is not null"
+        sql = f"select name, count(*) as n from ({pairs}) group by 1"
         counts = {row["name"]: row["n"] for row in self.interval.query(sql)}
         without = WITHOUT_SHOWN if self.engine == "mariadb" else WITHOUT
         for row in rows:
@@ -214,9 +224,7 @@ class History:
         """Return the average number of sessions idle in a transaction, or None if there were no looks."""
         if not self.looks:
             return None
-        source, _ = self.interval.samples("activity", self._columns, self._hours)
-        seen = self.interval.query(f"select count(*) as n from {source} where {idle_rows(self.interval)}")[0]["n"]
-        return float(seen + sum(int((day.model or {})["idle"]) for day in self._days)) / self.looks
+        return float(self._summed.idle()) / self.looks
 
     def transactions(self, top: int, least_us: int = LONG_US) -> list[Row]:
         """Return the longest open transactions seen in the selected sessions, one row each.
@@ -230,7 +238,9 @@ class History:
             f"arg_max({name}, at_us) as {name}" for name in ("usename", "datname", "application", "client")
         )
         # Grouped by begin, rounded to two seconds: those divided by the rounding are joined below.
-        seen = self._longest(2 * top, least_us)
+        kept = self._kept(("class", "event"))
+        source = self._summed.longest(least_us, 2 * top, kept)
+        seen = transaction_rows(self.interval, source, least_us, kept)
         rows = self.interval.query(
             f"""select session::varchar as session, begun, {last}, max(transaction_us) * 1000 as "open",
               max(at_us) as seen, max(statement_us) filter (where {ACTIVE}) * 1000 as ran,
@@ -246,37 +256,9 @@ class History:
                 found[at] = row | {"text": self.text_of.get(row["statement"] or "")}
         return list(found.values())[:top]
 
-    def _longest(self, most: int, least_us: int) -> str:
-        """Create the table `longest_transactions`, and return the query of the rows that may be of them."""
-        interval, kept = self.interval, self._kept(("class", "event"))
-        days = [] if kept else self._days
-        source, _ = interval.samples("activity", self._columns, self._hours if days else None)
-        sql = longest_transactions(interval, source, least_us, most, kept)
-        if days:
-            files = ", ".join(literal(str(day.path(TRANSACTIONS))) for day in days)
-            sql = f"""select session, begun, max(longest) as longest from
-                (from ({sql}) union all by name from read_parquet([{files}]) where longest >= {int(least_us)})
-                group by all order by longest desc, session, begun limit {int(most)}"""
-        interval.connection.execute(f"create or replace temp table longest_transactions as {sql}")
-        if days:
-            source, _ = interval.samples("activity", self._columns, self._hours_of_longest())
-        return transaction_rows(interval, source, least_us, kept)
-
-    def _hours_of_longest(self) -> list[Chunk]:
-        """Return the hours in which the transactions of `longest_transactions` were open."""
-        spans = [
-            (row["begun"] * BEGUN_US, (row["begun"] + 1) * BEGUN_US + row["longest"])
-            for row in self.interval.query("from longest_transactions")
-        ]
-        return [
-            one
-            for one in self.interval.sums.chunks
-            if any(low <= one.chain[-1].at_ns // 1000 and high > one.chain[0].at_ns // 1000 for low, high in spans)
-        ]
-
     def _by_time(self, width_us: int) -> str:
         """Return an SQL relation with how often each wait class was seen by time, for buckets of a width."""
-        if self._days and not self.where and width_us % MINUTE_US == 0:
+        if self._summed.is_by_minute and not self.where and width_us % MINUTE_US == 0:
             return "session_minutes"
         return f"(select at_us, class, 1 as seen from {self.samples()})"
 
@@ -305,31 +287,22 @@ class History:
     def _classify(self) -> None:
         """Create the views of active sessions, each row with its wait class.
 
-        They are `session_seen` with a row per sample or sum, and for cached days `session_minutes`. Rows are not
-        copied, because a day has millions of them.
+        They are `session_seen` with a row per sample or sum, and `session_minutes` if there are sums by minute. Rows
+        are not copied, because a day has millions of them.
         """
         connection, engine = self.interval.connection, EVENT_ENGINES[self.engine]
         connection.execute("create or replace temp table session_classes (type varchar, named varchar, class varchar)")
-        if not self._days:
-            events = self._sampled()
-            connection.execute(f"create or replace temp view session_seen as select *, 1 as seen from {self.samples()}")
-        else:
-            events = self._summed("at_us, event_type, event", MINUTES, "true")
+        if self._summed.is_by_minute:
+            events = self._summed.minutes()
             self._view("session_minutes", events)
-            self._view("session_seen", self._summed(_SUMMED, SESSIONS, not_own_sessions(self.interval)), self._kept())
+        else:
+            events = self._sampled()
         seen = connection.execute(f"select distinct event_type, event from {events}").fetchall()
         if seen:
             connection.executemany(
                 "insert into session_classes values (?, ?, ?)",
                 [(kind, event, wait_class(engine, kind, event)) for kind, event in seen],
             )
-
-    def _summed(self, columns: str, name: str, condition: str) -> str:
-        """Return an SQL relation with the rows of a file of the cached days, and the samples outside of them."""
-        source, _ = self.interval.samples("activity", self._columns, self._hours)
-        files = ", ".join(literal(str(day.path(name))) for day in self._days)
-        return f"""(select {columns}, seen from read_parquet([{files}]) where {condition}
-          union all by name select {columns}, 1 as seen from {source} where {active_rows(self.interval)})"""
 
     def _view(self, name: str, rows: str, kept: str = "") -> None:
         """Create a view of rows with their wait class, those that are kept."""
@@ -354,23 +327,6 @@ class History:
     def _width(self, seconds: float) -> int:
         least = max(seconds / BUCKETS_MOST, LOOKS_LEAST * seconds / self.looks)
         return int(next((one for one in WIDTHS_S if one >= least), WIDTHS_S[-1]) * 1_000_000)
-
-
-def summed_days(interval: Interval) -> list[Day]:
-    """Return the days whose sums replace the samples; those that are not cached yet are made."""
-    from dbdyno.snapshot.reading.days import keep_days
-
-    if len(interval.chain) <= 2 or interval.inside == "true":
-        return []
-    for _ in keep_days(interval.sums):
-        pass
-    return [day for day in interval.sums.days if day.is_sampled]
-
-
-def hours_outside(interval: Interval, days: Sequence[Day]) -> list[Chunk] | None:
-    """Return the hours of an interval outside of these days, or None for all if there is no day."""
-    summed = {chunk.home for day in days for chunk in day.chunks}
-    return [one for one in interval.sums.chunks if one.home not in summed] if days else None
 
 
 def texts(interval: Interval) -> dict[str, str]:

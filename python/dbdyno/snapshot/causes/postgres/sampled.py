@@ -6,6 +6,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.reading.sums.looked import LOOKS
+from dbdyno.snapshot.sessions.summed import files_of, looked_hours
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -18,14 +20,17 @@ def sampled(one: Interval) -> tuple[str, int]:
 
     It has `kind`, `state`, `statement`, `event_type` and `event`, and in `n` how often a session was seen so.
     """
-    source, looks = one.samples("activity", ACTIVITY)
-    return one.once("sampled sessions", lambda: _added_up(one, source)), looks
+    return one.once("sampled sessions", lambda: _added_up(one)), one.looks
 
 
-def _added_up(one: Interval, source: str) -> str:
+def _added_up(one: Interval) -> str:
     name = f"sampled_sessions_{next(_TABLES)}"
+    hours, others = looked_hours(one)
+    columns = "kind, state, statement, event_type, event"
+    rows = f"select {columns}, 1 as seen from {one.samples('activity', ACTIVITY, others)[0]} where {one.inside}"
+    if hours:
+        rows = f"select {columns}, seen from {files_of(hours, LOOKS)} union all by name {rows}"
     one.connection.execute(
-        f"create temp table {name} as select kind, state, statement, event_type, event, count(*) as n"
-        f" from {source} where {one.inside} group by all"
+        f"create temp table {name} as select {columns}, sum(seen)::bigint as n from ({rows}) group by all"
     )
     return name

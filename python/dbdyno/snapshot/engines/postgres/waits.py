@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 from dbdyno.evidence.events import ON_CPU, wait_class
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
-from dbdyno.snapshot.reading.sums.day import LOOKED, LOOKS
-from dbdyno.snapshot.sessions.active import not_ours, not_own_sessions
-from dbdyno.snapshot.sessions.history import WITHOUT, hours_outside, summed_days
-from dbdyno.snapshot.store.parquet import literal
+from dbdyno.snapshot.sessions.history import WITHOUT
+from dbdyno.snapshot.sessions.summed import Summed
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -32,7 +30,7 @@ def activity(interval: Interval) -> int:
 
     The rows of a day are millions, so they are added up while they are read.
     """
-    source, looks = _sampled(interval)
+    source, looks = Summed(interval, ACTIVITY).states(), interval.looks
     connection = interval.connection
     connection.execute(
         f"""create or replace temp table active as select kind, statement,
@@ -50,21 +48,6 @@ def activity(interval: Interval) -> int:
             [(t, n, c, wait_class("postgresql", t, n, background=not c)) for t, n, c in seen],
         )
     return looks
-
-
-def _sampled(interval: Interval) -> tuple[str, int]:
-    """Return an SQL relation of what sessions did, each row with how often it was seen, and the number of looks.
-
-    Of days that are summed up the sums are read.
-    """
-    days = summed_days(interval)
-    source, looks = interval.samples("activity", ACTIVITY, hours_outside(interval, days))
-    rows = f"select {LOOKED}, 1 as seen from {source} where {not_ours(interval)}"
-    if days:
-        files = ", ".join(literal(str(day.path(LOOKS))) for day in days)
-        summed = f"select {LOOKED}, seen from read_parquet([{files}]) where {not_own_sessions(interval)}"
-        rows = f"{summed} union all by name {rows}"
-    return f"({rows})", looks
 
 
 def waits(interval: Interval, top: int) -> Part:

@@ -119,14 +119,18 @@ class Chain:
         """Return the hours outside of cached days."""
         return [one for one in self.pieces if isinstance(one, Chunk)]
 
-    def parts(self) -> Iterator[JsonObject]:
-        """Yield what is known of each sub-interval, in order."""
-        for chunk in self.chunks:
-            yield from self.parts_of(chunk)
+    def parts(self) -> Sequence[JsonObject]:
+        """Return what is known of each sub-interval, in order."""
+        return self._parts
 
-    def parts_of(self, chunk: Chunk) -> Iterator[JsonObject]:
-        """Return an iterator over the sub-intervals of one hour that are within the interval."""
-        return (one for one in chunk.model["parts"] if self.first < one["number"] <= self.last)
+    @cached_property
+    def _parts(self) -> list[JsonObject]:
+        return [part for chunk in self.chunks for part in self.parts_of(chunk)]
+
+    def parts_of(self, chunk: Chunk) -> Sequence[JsonObject]:
+        """Return the sub-intervals of one hour that are within the interval."""
+        every: list[JsonObject] = chunk.model["parts"]
+        return every if self._covers(chunk) else [one for one in every if self.first < one["number"] <= self.last]
 
     @cached_property
     def count(self) -> int:
@@ -136,7 +140,7 @@ class Chain:
     def _counted(self, piece: Day | Chunk) -> int:
         if isinstance(piece, Day):
             return int((piece.model or {})["parts"])
-        return sum(1 for _ in self.parts_of(piece))
+        return len(self.parts_of(piece))
 
     def verdicts(self) -> dict[tuple[str, str | None], Verdict]:
         """Return the gravest verdict of each scope, with how much of the time is not affected."""
@@ -232,6 +236,10 @@ class Chain:
         nothing = {chunk.home for day in self.days for chunk in day.without(view)}
         known = (chunk for chunk in read if chunk.home not in nothing)
         return rows_at((str(chunk.file(view)), 0) for chunk in known if view in chunk.model["samples"])
+
+    def looked(self, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """Return those hours of which sums over the looks may be read instead of the samples (`looked.py`)."""
+        return [one for one in chunks if self._covers(one) and one.model.get("looked")]
 
     def close(self) -> None:
         """Delete the sums that could not be cached in the store."""

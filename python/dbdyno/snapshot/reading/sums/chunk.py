@@ -4,7 +4,7 @@
         chunk.json              the sub-intervals: times, verdicts, metrics, changed settings
         <view>.parquet          a row per key and sub-interval in which something was counted
         <view>.sum.parquet      the same, folded to a row per key
-        activity.parquet ...    what was sampled
+        activity.parquet ...    what was sampled, and its sums (`looked.py`)
 
 The digest is computed from the snapshots' digests: a snapshot that was changed, added or deleted gives another folder,
 so a stale one is never read. A folder is written under a temporary name and renamed. An hour that grows reuses what it
@@ -34,6 +34,7 @@ from dbdyno.snapshot.engines.view import Column, Verdict
 from dbdyno.snapshot.reading.changed_settings import changed
 from dbdyno.snapshot.reading.clock import elapsed_ns
 from dbdyno.snapshot.reading.difference import quoted
+from dbdyno.snapshot.reading.sums import looked
 from dbdyno.snapshot.reading.sums.batch import Batch
 from dbdyno.snapshot.reading.sums.index import VERSION, sampled_rows
 from dbdyno.snapshot.reading.sums.lights import Light
@@ -129,11 +130,11 @@ class Chunk:
     def values(self, metric: str) -> dict[int, float]:
         """Return the known values of a metric by the number of the sub-interval."""
         found = self.model["values"].get(metric, ())
-        return {
-            one["number"]: value
-            for one, value in zip(self.model["parts"], found, strict=False)
-            if not math.isnan(value)
-        }
+        return {number: value for number, value in zip(self._numbers, found, strict=False) if not math.isnan(value)}
+
+    @cached_property
+    def _numbers(self) -> list[int]:
+        return [one["number"] for one in self.model["parts"]]
 
     @property
     def is_kept(self) -> bool:
@@ -211,6 +212,7 @@ class Chunk:
         }
         known = {one[0]: one for one in old["metrics"]} | names
         parts = [*old["parts"], *(_part(batch, at, metrics[at]) for at in range(len(batch.pairs)))]
+        is_looked = bool(parts) and looked.write(batch.connection, self.chain, parts, aside)
         return {
             "version": VERSION,
             "ids": [one.digest for one in self.chain],
@@ -218,6 +220,7 @@ class Chunk:
             "metrics": list(known.values()),
             "views": views,
             "samples": samples,
+            "looked": is_looked,
             "sums": {path.name: file_sum(path) for path in sorted(aside.glob("*.parquet"))},
         }
 
