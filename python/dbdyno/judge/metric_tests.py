@@ -21,11 +21,22 @@ AT_ONCE = 400_000
 """Number of values of both periods that are processed at once, so that memory does not grow with the periods."""
 
 
-def compare_metric(metric: Metric, a: list[float], b: list[float]) -> TableRow:
-    """Return the comparison row of a metric from its values in the sub-intervals of both periods."""
+def compare_metrics(metrics: Sequence[tuple[Metric, list[float], list[float]]]) -> list[TableRow]:
+    """Return the comparison row of each metric from its values in the sub-intervals of both periods.
+
+    Metrics with the same numbers of values are compared at once.
+    """
     import numpy as np
 
-    return compared_rows([metric], np.array([a], dtype=float), np.array([b], dtype=float))[0]
+    alike: dict[tuple[int, int], list[int]] = {}
+    for at, (_, before, after) in enumerate(metrics):
+        alike.setdefault((len(before), len(after)), []).append(at)
+    found: dict[int, TableRow] = {}
+    for places in alike.values():
+        some = [metrics[at] for at in places]
+        a, b = (np.array([one[side] for one in some], dtype=float) for side in (1, 2))
+        found |= zip(places, compared_rows([metric for metric, *_ in some], a, b), strict=True)
+    return [found[at] for at in range(len(metrics))]
 
 
 def compared_rows(metrics: Sequence[Metric], a: Floats, b: Floats) -> list[dict[str, object]]:

@@ -20,7 +20,7 @@ from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.memory import for_files
 from dbdyno.judge.blocked_time import failed_transactions
-from dbdyno.judge.metric_tests import compare_metric, decision
+from dbdyno.judge.metric_tests import compare_metrics, decision
 from dbdyno.judge.object_tests import by_object
 from dbdyno.judge.period_facts import facts_of
 from dbdyno.judge.verdict import LEAST, Facts, Verdict, judge
@@ -271,11 +271,9 @@ def _rows(a: Series, b: Series, asked: _Asked) -> list[Row]:
     from dbdyno.stats.decide import benjamini_hochberg
 
     known = {metric.name: metric for metric in b.metrics}
-    rows = [
-        compare_metric(metric, _values(a, metric.name), _values(b, metric.name))
-        for metric in a.metrics
-        if metric.name in known
-    ]
+    rows = compare_metrics(
+        [(metric, _values(a, metric.name), _values(b, metric.name)) for metric in a.metrics if metric.name in known]
+    )
     judged = [row for row in rows if row["p"] is not None]
     for row, q in zip(judged, benjamini_hochberg([row["p"] for row in judged]), strict=True):
         row["q"] = q

@@ -150,7 +150,7 @@ class Rates:
         return name
 
     def _execute(self, sql: str, given: list[Any] | None = None) -> duckdb.DuckDBPyConnection:
-        import duckdb
+        from dbdyno.evidence.duck import duckdb
 
         try:
             return self._one.connection.execute(sql, given)
@@ -189,8 +189,10 @@ def spans_of(one: Interval, view: str, *, hourly: bool) -> list[Span]:
     Sub-intervals in which the view's counters were lost are left out; `hourly` combines the sub-intervals of an hour.
     """
     scopes = (one.after.views[view].get("scope"), f"view:{view}")
-    good = [part for part in one.sums.parts() if not _lost(part, scopes)]
-    groups = groupby(good, key=lambda part: part["at_us"] // HOUR_US if hourly else part["number"])
+    good = [part for part in one.sums.parts() if not (part["verdicts"] and _lost(part, scopes))]
+    if not hourly:
+        return [[(part["number"], part["elapsed_ns"] / 1e9)] for part in good]
+    groups = groupby(good, key=lambda part: part["at_us"] // HOUR_US)
     return [[(part["number"], part["elapsed_ns"] / 1e9) for part in group] for _, group in groups]
 
 

@@ -123,17 +123,25 @@ def hourly(found: Series) -> Series:
 def _merged(found: Series, cuts: list[int]) -> Series:
     """Return a series with one point from each index in `cuts` to the next."""
     spans = list(zip(cuts, [*cuts[1:], len(found.at_us)], strict=True))
+    seconds = [found.seconds[at:end] for at, end in spans]
+    lengths = [sum(some) for some in seconds]
     return Series(
         found.metrics,
         [found.at_us[end - 1] for _, end in spans],
-        [sum(found.seconds[at:end]) for at, end in spans],
+        lengths,
         {
-            name: [_mean(values[at:end], found.seconds[at:end]) for at, end in spans]
+            name: [
+                _mean(values[at:end], some, length)
+                for (at, end), some, length in zip(spans, seconds, lengths, strict=True)
+            ]
             for name, values in found.values.items()
         },
     )
 
 
-def _mean(values: Sequence[float | None], seconds: Sequence[float]) -> float | None:
+def _mean(values: Sequence[float | None], seconds: Sequence[float], length: float) -> float | None:
+    """Return the mean of values over time, of which those that are None are left out; `length` is the whole time."""
     known = [(value, s) for value, s in zip(values, seconds, strict=True) if value is not None]
+    if len(known) == len(seconds):
+        return sum(value * s for value, s in known) / length
     return sum(value * s for value, s in known) / sum(s for _, s in known) if known else None
