@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.files import read_json
-from dbdyno.snapshot.store.parquet import sum_of
+from dbdyno.snapshot.store.parquet import PIECE, sum_of, sum_of_bytes
 
 SUMS = "sums.json"
 """File with the checksums of the other files in its folder."""
@@ -76,9 +76,15 @@ def _wrong(path: Path, known: str | None) -> str | None:
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 return f"its file {name} is not a file"
-            head = os.pread(file.fileno(), 4, 0)
-            tail = os.pread(file.fileno(), 8, max(0, found.st_size - 8))
-            given = None if known is None else sum_of(file, found.st_size)
+            whole = file.read(found.st_size + 1) if found.st_size <= PIECE else None
+            if whole is not None and len(whole) == found.st_size:
+                head, tail = whole[:4], whole[-8:]
+                given = None if known is None else sum_of_bytes(whole)
+            else:
+                head = os.pread(file.fileno(), 4, 0)
+                tail = os.pread(file.fileno(), 8, max(0, found.st_size - 8))
+                file.seek(0)
+                given = None if known is None else sum_of(file, found.st_size)
     except OSError as error:
         return f"its file {name} cannot be read: {error.strerror}"
     footer = int.from_bytes(tail[:4], "little")

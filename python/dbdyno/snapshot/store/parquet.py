@@ -144,6 +144,11 @@ def sum_of(file: FileIO, size: int) -> str:
     return digest.hexdigest()
 
 
+def sum_of_bytes(whole: bytes) -> str:
+    """Return the checksum of a file's bytes."""
+    return hashlib.blake2b(whole, digest_size=12).hexdigest()
+
+
 def literal(text: str) -> str:
     """Return a text as an SQL string literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -263,8 +263,10 @@ def _union(relations: Sequence[str]) -> str:
 def _alike(view: str, pieces: Sequence[Day | Chunk], where: str | None = None) -> list[str]:
     """Return one relation per set of columns, because files with the same columns are read together.
 
-    With `where`, the relations have rows per sub-interval.
+    With `where`, the relations have rows per sub-interval. Hours without rows are left out, unless all are.
     """
+    filled = [piece for piece in pieces if isinstance(piece, Day) or not piece.is_empty(view)]
+    pieces = filled or [piece for piece in pieces if piece.shape(view)][:1]
     found: dict[str, list[str]] = {}
     known: dict[int, list[str]] = {}
     for piece in pieces:

@@ -110,8 +110,6 @@ class Chunk:
             model |= _shared({name: found[name] for name in ("views", "metrics")})
             model["values"] = _columns_of(found["parts"], [one[0] for one in found["metrics"]])
             model["parts"] = [_small(part) for part in found["parts"]]
-            for columns in found["views"].values():
-                [Column(*one) for one in columns]
         except (TypeError, KeyError, AttributeError, IndexError, ValueError) as error:
             raise EvidenceError(
                 "is damaged", where=str(path), next_step="delete the folder; dbdyno makes it again"
@@ -149,6 +147,10 @@ class Chunk:
     def columns(self, view: str) -> list[Column]:
         """Return the columns of a view's rows; empty if nothing was counted."""
         return [Column(*one) for one in self.shape(view)]
+
+    def is_empty(self, view: str) -> bool:
+        """Return True if it is known that nothing was counted of a view, so that its files have no rows."""
+        return self.model.get("counts", {}).get(view) == 0
 
     def file(self, view: str, *, folded: bool = False) -> Path:
         """Return the file with the rows of a view; if a file was changed, the hour is computed again."""
@@ -201,8 +203,10 @@ class Chunk:
     def _write(self, batch: Batch, aside: Path) -> JsonObject:
         old = self._earlier[1] if self._earlier else {"views": {}, "parts": [], "metrics": []}
         views = {}
+        counts = {}
         for view in sorted({*batch.views(), *old["views"]}):
-            columns = self._write_view(batch, view, aside, [Column(*one) for one in old["views"].get(view, ())])
+            before = [Column(*one) for one in old["views"].get(view, ())]
+            columns, counts[view] = self._write_view(batch, view, aside, before)
             if columns:
                 views[view] = [[c.name, c.kind, c.unit, c.type] for c in columns]
         samples = [name for name in ("activity", "blocked", "ash") if self._write_samples(batch, name, aside)]
@@ -219,13 +223,14 @@ class Chunk:
             "parts": parts,
             "metrics": list(known.values()),
             "views": views,
+            "counts": counts,
             "samples": samples,
             "looked": is_looked,
             "sums": {path.name: file_sum(path) for path in sorted(aside.glob("*.parquet"))},
         }
 
-    def _write_view(self, batch: Batch, view: str, aside: Path, before: list[Column]) -> list[Column]:
-        """Write the rows of a view and their sums, and return their columns."""
+    def _write_view(self, batch: Batch, view: str, aside: Path, before: list[Column]) -> tuple[list[Column], int]:
+        """Write the rows of a view and their sums, and return their columns and the number of sums."""
         sources, columns = [], {c.name: c for c in before}
         if before and self._earlier:
             sources.append(f"(from read_parquet({literal(str(self._earlier[0] / f'{view}.parquet'))}))")
@@ -236,12 +241,12 @@ class Chunk:
             names = ", ".join(quoted(name) for name in [*dict.fromkeys(["part", *(c.name for c in new)])])
             sources.append(f"(select {names}, life, verdict, why from {quoted(view)})")
         if not sources:
-            return []
+            return [], 0
         path = aside / f"{view}.parquet"
         _copy(batch, " union all by name ".join(sources), path)
         kept = list(columns.values())
-        _copy(batch, fold_parts(f"read_parquet({literal(str(path))})", kept), aside / f"{view}.sum.parquet")
-        return kept
+        count = _copy(batch, fold_parts(f"read_parquet({literal(str(path))})", kept), aside / f"{view}.sum.parquet")
+        return kept, count
 
     def _write_samples(self, batch: Batch, view: str, aside: Path) -> bool:
         """Write what was sampled in the hour to one file, and return True if there was anything."""
@@ -262,6 +267,8 @@ def _shared(shape: Mapping[str, Any]) -> JsonObject:
     said = str(shape)
     kept = _SHAPES.get(said)
     if kept is None:
+        for columns in shape["views"].values():
+            [Column(*one) for one in columns]  # which fails if they are damaged
         kept = _SHAPES[said] = Shape(shape)
     return {**kept, "shape": kept}
 
@@ -271,9 +278,13 @@ def _small(part: Mapping[str, Any]) -> JsonObject:
     return {name: value if value != [] else () for name, value in part.items()}
 
 
-def _copy(batch: Batch, query: str, path: Path) -> None:
-    batch.connection.execute(f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)")
+def _copy(batch: Batch, query: str, path: Path) -> int:
+    """Write the rows of a query to a file, and return their number."""
+    row = batch.connection.execute(
+        f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)"
+    ).fetchone()
     narrow(path)
+    return int(row[0]) if row else 0
 
 
 def _part(batch: Batch, at: int, metrics: Sequence[tuple[Any, float | None]]) -> JsonObject:
