@@ -12,7 +12,7 @@ are shown, but nothing is decided unless the user says that the two servers are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
@@ -311,7 +311,8 @@ def _incomparable(one: Period, other: Period) -> Verdict:
 def differences(one: Period, other: Period) -> list[Differs]:
     """Return the version, databases, role and settings that differ between two periods."""
     found: list[Differs] = []
-    seen = [{tuple(str(facts.get(n)) for n in _OF_SERVER.values()) for facts in _facts(part)} for part in (one, other)]
+    every = [_facts(part) for part in (one, other)]
+    seen = [{tuple(str(facts.get(n)) for n in _OF_SERVER.values()) for facts in part_facts} for part_facts in every]
     for at, label in enumerate(_OF_SERVER):
         values = [sorted({said[at] for said in side}) for side in seen]
         if values[0] != values[1]:
@@ -327,5 +328,6 @@ def differences(one: Period, other: Period) -> list[Differs]:
     return [*found, *[Differs(what=name, first=old, second=new) for name, old, new in settings]]
 
 
-def _facts(part: Period) -> Iterator[Mapping[str, object]]:
-    return (end.steady_facts for end in part.chain)
+def _facts(part: Period) -> Iterable[Mapping[str, object]]:
+    """Return the facts of a period's snapshots, which most of them share, each once."""
+    return {id(facts): facts for facts in (end.steady_facts for end in part.chain)}.values()

@@ -65,11 +65,7 @@ class Rates:
         self._kept: Counts | None = None
         self.seconds = [sum(elapsed for _, elapsed in span) for span in spans]
         self.measured = tuple(having)
-        good = [(number, at) for at, span in enumerate(spans) for number, _ in span]
-        self._slots = self._table(
-            "select unnest($1::bigint[]) as part, unnest($2::integer[]) as slot, unnest($3::double[]) as seconds",
-            [[number for number, _ in good], [at for _, at in good], [self.seconds[at] for _, at in good]],
-        )
+        self._slots = one.once(f"slots of {id(spans)}", lambda: self._table_of(spans))
         self._objects, self.means = self._means()
 
     def rename(self, names: Mapping[str, str]) -> None:
@@ -101,8 +97,15 @@ class Rates:
     def close(self) -> None:
         """Free what `values` reads."""
         self._kept = None
-        for name in (self._slots, self._objects):
-            self._one.connection.execute(f"drop table {name}")
+        self._one.connection.execute(f"drop table {self._objects}")
+
+    def _table_of(self, spans: Sequence[Span]) -> str:
+        """Create a table with the slot of each sub-interval and the seconds of that slot."""
+        good = [(number, at) for at, span in enumerate(spans) for number, _ in span]
+        return self._table(
+            "select unnest($1::bigint[]) as part, unnest($2::integer[]) as slot, unnest($3::double[]) as seconds",
+            [[number for number, _ in good], [at for _, at in good], [self.seconds[at] for _, at in good]],
+        )
 
     def _standing_for(self, one: str) -> list[str]:
         return [one, *self._others.get(one, ())]
@@ -187,8 +190,15 @@ def spans_of(one: Interval, view: str, *, hourly: bool) -> list[Span]:
     """Return the numbers and seconds of the sub-intervals that make each value of a view.
 
     Sub-intervals in which the view's counters were lost are left out; `hourly` combines the sub-intervals of an hour.
+    Views of which the same sub-intervals are left out share the list, which must not be changed.
     """
+    judged = [part for part in one.sums.parts() if part["verdicts"]]
     scopes = (one.after.views[view].get("scope"), f"view:{view}")
+    lost = [part["number"] for part in judged if _lost(part, scopes)]
+    return one.once(f"spans {hourly} without {lost}", lambda: _spans(one, scopes, hourly=hourly))
+
+
+def _spans(one: Interval, scopes: tuple[Any, ...], *, hourly: bool) -> list[Span]:
     good = [part for part in one.sums.parts() if not (part["verdicts"] and _lost(part, scopes))]
     if not hourly:
         return [[(part["number"], part["elapsed_ns"] / 1e9)] for part in good]
