@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,10 @@ from made_store import MadeServer
 from test_sessions import START_US, look, stored, view
 
 from dbdyno.base.json_types import TableRow
+from dbdyno.snapshot.causes.postgres.sampled import sampled
 from dbdyno.snapshot.engines.postgres import waits
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.reading.active_rates import active_rates
 from dbdyno.snapshot.reading.days import keep_days
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.long_timeline import happenings
@@ -101,7 +105,44 @@ def test_figures_from_sums_of_days_are_those_of_the_samples(store: Store, where:
         mock.patch.object(Chain, "whole_days", []),
         Interval(store, known[low], known[high]) as interval,
     ):
+        assert interval.sums.looked(interval.sums.chunks)
         assert figures(interval, where) == summed
+    with read_from_samples(), Interval(store, known[low], known[high]) as interval:
+        assert figures(interval, where) == summed
+
+
+@contextmanager
+def read_from_samples() -> Iterator[None]:
+    """Neither the sums of days nor those of hours are read."""
+    with mock.patch.object(Chain, "whole_days", []), mock.patch.object(Chain, "looked", return_value=[]):
+        yield
+
+
+def rates(interval: Interval, *, hourly: bool) -> dict[str, Any]:
+    """What a comparison of periods reads of the sampled sessions."""
+    active = active_rates(interval, hourly=hourly)
+    assert active is not None
+    table, looks = sampled(interval)
+    means = {by: active.means(by) for by in ("class", "database", "user")}
+    return {
+        **means,
+        "values": {by: active.values(by, sorted(names)).tolist() for by, names in means.items()},
+        "states": interval.query(f"from {table} order by all"),
+        "looks": looks,
+    }
+
+
+@pytest.mark.parametrize("hourly", [False, True])
+def test_rates_from_sums_of_hours_are_those_of_the_samples(store: Store, hourly: bool) -> None:
+    dice = random.Random(SEED)
+    known = list(store)
+    low, high = dice.randrange(6), dice.randrange(len(known) - 6, len(known))
+    print(f"seed {SEED}, snapshots {known[low].number} to {known[high].number}")
+    with Interval(store, known[low], known[high]) as interval:
+        assert interval.sums.looked(interval.sums.chunks)
+        summed = rates(interval, hourly=hourly)
+    with read_from_samples(), Interval(store, known[low], known[high]) as interval:
+        assert rates(interval, hourly=hourly) == summed
 
 
 VIEWS = ("pg_stat_statements", "pg_stat_user_tables", "pg_stat_database")

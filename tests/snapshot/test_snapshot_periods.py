@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.base.errors import SnapshotError
-from dbdyno.judge.metric_tests import compare_metric, decision
+from dbdyno.judge.metric_tests import compare_metrics, decision
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.engines.view import Column, View
@@ -129,7 +129,8 @@ def test_what_is_usually_0_in_both_is_neither_better_nor_worse(made: Made):
     """The first minutes read blocks into an empty cache: "blocks read better", from a median of 0 to one of 0."""
     a, b = made.grow(100, 20), made.grow(100, 20)
     metric = Metric("reads", "blocks read", "count", False)
-    row = compare_metric(metric, [*(5.0 + at for at in range(9)), *(0.0 for _ in range(11))], [0.0] * 20)
+    before = [*(5.0 + at for at in range(9)), *(0.0 for _ in range(11))]
+    (row,) = compare_metrics([(metric, before, [0.0] * 20)])
     assert (row["a"], row["b"]) == (0, 0)
     assert row["p"] < 0.01
     assert decision(row, row["p"], 0.02) == "cannot tell"

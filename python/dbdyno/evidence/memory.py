@@ -24,16 +24,12 @@ def in_memory(*, in_order: bool = False) -> duckdb.DuckDBPyConnection:
     """Return a connection to a new private database, in which a name can only refer to a table.
 
     With `in_order` it uses one thread, so that sums of floats do not depend on which thread was faster. For queries
-    over small files that also takes less processor time. It serves queries that read the same many small files again
-    and again: it caches what the ends of Parquet files say of them, but not their bytes, which the system caches.
+    over small files that also takes less processor time; the system caches their bytes, so DuckDB does not.
     """
     from dbdyno.evidence.duck import duckdb
 
     small_files = {"threads": 1, "enable_external_file_cache": False, **_read_at_once()} if in_order else {}
-    connection = duckdb.connect(config={**_OWN_NAMES, **small_files, **_FRUGAL})
-    if in_order:
-        connection.execute("set parquet_metadata_cache = true")
-    return interruptible(connection)
+    return interruptible(duckdb.connect(config={**_OWN_NAMES, **small_files, **_FRUGAL}))
 
 
 def _read_at_once() -> dict[str, int]:
