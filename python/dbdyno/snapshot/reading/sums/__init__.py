@@ -6,6 +6,7 @@ lights.py   the snapshots of the index
 batch.py    the differences of many neighbouring pairs at once, each with its verdicts
 pairwise.py the same, pair by pair, for engines whose rules look at two snapshots at a time
 chunk.py    an hour of them on disk: computed once, again if it is deleted, and never used when stale
+looked.py   the sums of what was sampled in an hour
 total.py    the sum over the sub-intervals of an interval, as SQL, with what is not covered
 chain.py    the interval between two snapshots, made of chunks
 """

@@ -150,7 +150,7 @@ class Chunk:
 
     def is_empty(self, view: str) -> bool:
         """Return True if it is known that nothing was counted of a view, so that its files have no rows."""
-        return self.model.get("counts", {}).get(view) == 0
+        return bool(self.model.get("counts", {}).get(view) == 0)
 
     def file(self, view: str, *, folded: bool = False) -> Path:
         """Return the file with the rows of a view; if a file was changed, the hour is computed again."""
