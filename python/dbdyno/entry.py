@@ -13,7 +13,7 @@ import gc
 import os
 import sys
 
-YOUNG_OBJECTS = 50_000
+YOUNG_OBJECTS = 100_000
 _codes: list[int] = []
 """The code with which the command ended."""
 TYPE_CHECKING = False
