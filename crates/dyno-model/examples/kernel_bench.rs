@@ -101,7 +101,7 @@ impl Machine for Station {
             return;
         }
         self.sojourn_ns.set(self.sojourn_ns.get() + now - queue.pop_front().unwrap_or(now));
-        self.left.set(self.left.get() - 1);
+        self.left.set(self.left.get().saturating_sub(1)); // the last stretch may serve a few more
         if !queue.is_empty() {
             self.at(now + service_ns(&mut dice.1), 1);
         }

@@ -1,7 +1,7 @@
 //! Parameters of a wait, parsed on demand.
 
 use super::events::Names;
-use super::lexer::{bits, forward};
+use super::lexer::{bits, short};
 use super::record::{Batch, NONE, Wait};
 use super::statements::hash64;
 
@@ -105,7 +105,7 @@ impl Layout {
                 return None;
             }
             let start = end + name.len;
-            let (value, after) = forward(bytes, start)?;
+            let (value, after) = short(bytes, start)?;
             if after - start > 18 || after > len {
                 return None;
             }

@@ -1,6 +1,7 @@
 //! Lexer of calls: PARSE, EXEC, FETCH, UNMAP, SORT UNMAP, CLOSE, the LOB calls and RPC EXEC.
 
 use super::fields::{Faults, Fields, digits_end};
+use super::find::find;
 use super::numbers::{Memo, forward, short};
 use crate::oracle_10046::record::{Call, CallKind, NONE, Reason, Text};
 
@@ -27,8 +28,8 @@ pub(super) const EMPTY: Call = Call {
 
 /// Longest line for the fast path [bytes]; longer ones are unusual enough for the careful path.
 const WINDOW: usize = 288;
-/// Bytes that are searched for a line's end at once.
-const BLOCK: usize = 32;
+/// Shortest call, which needs not be searched for its end.
+const SHORTEST: usize = b"CLOSE #1:c=0,e=0,dep=0,type=0,tim=0".len();
 
 /// Skips `literal` at `at`.
 macro_rules! expect {
@@ -61,29 +62,12 @@ macro_rules! small {
     }};
 }
 
-/// Returns where the first LF is behind the first [`BLOCK`] bytes, which no call leaves unused.
-#[inline(always)]
-fn line_end(line: &[u8; WINDOW]) -> Option<usize> {
-    for (number, block) in line.as_chunks::<BLOCK>().0.iter().enumerate().skip(1) {
-        let mut found = [0_u8; BLOCK];
-        found.iter_mut().zip(block).for_each(|(found, byte)| *found = u8::from(*byte == b'\n'));
-        let eights = found.as_chunks().0;
-        if eights.iter().fold(0, |any, eight| any | u64::from_le_bytes(*eight)) != 0 {
-            let empty = eights.iter().take_while(|eight| **eight == [0; 8]).count();
-            return Some(
-                BLOCK * number + 8 * empty + (u64::from_le_bytes(eights[empty]).trailing_zeros() / 8) as usize,
-            );
-        }
-    }
-    None
-}
-
 /// Reads a call whose fields are in the order in which every known version writes them, and returns where its LF is.
 /// `rest` begins with the line. `None`: use the careful path.
 #[inline(always)]
 pub(super) fn quick(rest: &[u8], memo: &mut Memo) -> Option<(Call, usize)> {
     let line: &[u8; WINDOW] = rest.first_chunk()?;
-    let stop = line_end(line)?;
+    let stop = find(rest, SHORTEST, |byte| byte == b'\n')?;
     let (kind, mut at) = match &line[..7] {
         b"FETCH #" => (CallKind::Fetch, 7),
         b"PARSE #" => (CallKind::Parse, 7),

@@ -29,6 +29,7 @@ mod binds;
 mod calls;
 mod classes;
 mod fields;
+mod find;
 mod heads;
 mod names;
 mod numbers;
@@ -40,7 +41,7 @@ mod texts;
 mod waits;
 
 pub(super) use classes::{is_record_line, record_start};
-pub(super) use numbers::{bits, forward};
+pub(super) use numbers::{bits, short};
 pub(super) use scan::scan;
 pub(super) use state::State;
 

@@ -29,7 +29,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
 /// Reads a number of 1 to 19 digits at `at`; returns it and where it ends. `None` if there is no digit, if there are
 /// more, or if fewer than eight bytes follow: the careful path decides then.
 #[inline(always)]
-pub(in crate::oracle_10046) fn forward(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+pub(super) fn forward(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let mut value = 0_u64;
     let mut end = at;
     loop {
@@ -55,7 +55,7 @@ pub(in crate::oracle_10046) fn forward(bytes: &[u8], at: usize) -> Option<(u64, 
 
 /// Reads a number that usually has one digit: that case is tried first.
 #[inline(always)]
-pub(super) fn short(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+pub(in crate::oracle_10046) fn short(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let first = bytes.get(at)?.wrapping_sub(b'0');
     let second = bytes.get(at + 1)?.wrapping_sub(b'0');
     if first < 10 && second >= 10 {

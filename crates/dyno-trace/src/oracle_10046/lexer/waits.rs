@@ -3,6 +3,7 @@
 
 use super::calls::Careful;
 use super::fields::{Faults, digits_end};
+use super::find::find;
 use super::names::{BEHIND, Name, NameMemo, hash};
 use super::numbers::{self, Memo, backward, forward};
 use crate::oracle_10046::record::{NONE, NameNumber, Reason, Text, Wait};
@@ -32,7 +33,7 @@ pub(super) fn quick(
     let name_end = name_at + name.len;
     let behind = name_end + BEHIND.len();
     // A quote behind the name: another record is glued to this one.
-    let stop = behind + memchr::memchr2(b'\n', b'\'', rest.get(behind..)?)?;
+    let stop = find(rest, behind, |byte| byte == b'\n' || byte == b'\'')?;
     let line = rest.get(..stop)?;
     if rest[stop] != b'\n' || stop < 32 {
         return None;
