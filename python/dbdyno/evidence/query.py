@@ -89,7 +89,7 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
     if is_trace(run):
         # The C library keeps what is freed, and a query over a trace frees megabytes at a time: with this setting they
         # go back to the system, by default only from 512 MB on.
-        connection.execute("set allocator_bulk_deallocation_flush_threshold = '1MB'")
+        connection.execute("set allocator_bulk_deallocation_flush_threshold = '4MB'")
         warnings += create_views(connection, run)
         lock(connection, run.path)
         return connection, warnings
