@@ -65,7 +65,8 @@ class Rates:
         self._kept: Counts | None = None
         self.seconds = [sum(elapsed for _, elapsed in span) for span in spans]
         self.measured = tuple(having)
-        self._slots = one.once(f"slots of {id(spans)}", lambda: self._table_of(spans))
+        # The list is kept with its table, so that no other one can have its identity.
+        _, self._slots = one.once(f"slots of {id(spans)}", lambda: (spans, self._table_of(spans)))
         self._objects, self.means = self._means()
 
     def rename(self, names: Mapping[str, str]) -> None:
