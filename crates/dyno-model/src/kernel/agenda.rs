@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::calendar::{Calendar, Taken};
+use super::calendar::{Calendar, Front};
 use super::process::ProcessId;
 
 /// An event: a process to wake, or a call of a machine. Two numbers, as the hash of a run takes them.
@@ -84,12 +84,12 @@ impl Agenda {
             }
         }
         match self.calendar.take_until(limit_ns) {
-            Taken::Event(time_ns, _, what) => {
+            Front::Event(time_ns, _, what) => {
                 self.quiet = false;
                 Next::At(time_ns, what)
             }
-            Taken::Later => Next::Later,
-            Taken::Nothing => Next::Nothing,
+            Front::Later => Next::Later,
+            Front::Nothing => Next::Nothing,
         }
     }
 }

@@ -32,7 +32,7 @@ impl<E> Default for Calendar<E> {
 
 /// Result of [`Calendar::take_until`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken<E> {
+pub enum Front<E> {
     /// Time [ns], number, and the event.
     Event(u64, u64, E),
     /// The first event is later than the limit.
@@ -73,15 +73,15 @@ impl<E: Copy> Calendar<E> {
 
     /// Removes the first event if it is not later than `limit_ns`.
     #[inline]
-    pub fn take_until(&mut self, limit_ns: u64) -> Taken<E> {
+    pub fn take_until(&mut self, limit_ns: u64) -> Front<E> {
         self.close();
-        let Some(first) = self.heap.first() else { return Taken::Nothing };
+        let Some(first) = self.heap.first() else { return Front::Nothing };
         let time_ns = (first.key >> 64) as u64;
         if time_ns > limit_ns {
-            return Taken::Later;
+            return Front::Later;
         }
         self.hole = true;
-        Taken::Event(time_ns, first.key as u64, first.event)
+        Front::Event(time_ns, first.key as u64, first.event)
     }
 
     /// Returns false if no event of that time is pending; no event may be earlier. A cancelled one counts.
@@ -193,8 +193,8 @@ mod tests {
 
     fn take<E: Copy>(calendar: &mut Calendar<E>) -> Option<(u64, u64, E)> {
         match calendar.take_until(u64::MAX) {
-            Taken::Event(time, number, event) => Some((time, number, event)),
-            Taken::Later | Taken::Nothing => None,
+            Front::Event(time, number, event) => Some((time, number, event)),
+            Front::Later | Front::Nothing => None,
         }
     }
 
