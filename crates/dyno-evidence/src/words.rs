@@ -86,12 +86,13 @@ impl WordsColumn {
     /// Appends up to 64 words.
     fn take<T: AsRef<str>>(&mut self, keys: &[u32], texts: &[T]) {
         let Some(&first) = keys.first() else { return };
-        let present = if keys.iter().all(|key| *key == first) {
-            let number = self.number_of(first, texts);
-            self.page.extend(number.iter().flat_map(|number| std::iter::repeat_n(*number, keys.len())));
-            number.map_or(0, |_| u64::MAX >> (64 - keys.len()))
-        } else {
+        let present = if keys.iter().any(|key| *key != first) {
             self.take_each(keys, texts)
+        } else if let Some(number) = self.number_of(first, texts) {
+            self.page.resize(self.page.len() + keys.len(), number);
+            u64::MAX >> (64 - keys.len())
+        } else {
+            0
         };
         if let Some(presence) = &mut self.presence {
             presence.push(present, keys.len());

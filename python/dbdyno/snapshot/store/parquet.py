@@ -17,6 +17,7 @@ from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot.engines.view import View
 from dbdyno.snapshot.store.records import ViewRecord
 
+_SUM_BYTES = 12
 PIECE = 1 << 18
 """Number of bytes that are read at once for a checksum."""
 SAME = ("file", "in", "rows", "digest", "file_sum")
@@ -138,7 +139,7 @@ def file_sum(path: Path) -> str:
 
 def sum_of(file: FileIO, size: int) -> str:
     """Return the checksum of an open file of about this size."""
-    digest = hashlib.blake2b(digest_size=12)
+    digest = hashlib.blake2b(digest_size=_SUM_BYTES)
     while piece := file.read(min(size + 1, PIECE)):
         digest.update(piece)
     return digest.hexdigest()
@@ -146,7 +147,7 @@ def sum_of(file: FileIO, size: int) -> str:
 
 def sum_of_bytes(whole: bytes) -> str:
     """Return the checksum of a file's bytes."""
-    return hashlib.blake2b(whole, digest_size=12).hexdigest()
+    return hashlib.blake2b(whole, digest_size=_SUM_BYTES).hexdigest()
 
 
 def literal(text: str) -> str:
