@@ -7,7 +7,6 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CARGO ?= cargo
 WORKERS ?= 4
-RERUNS ?= 1
 COVERED ?= tests
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -name help.txt) Cargo.toml Cargo.lock
 PYTHON_FILES := python packages tests benches tools/wheel_backend.py tools/docs_hooks.py
@@ -141,11 +140,12 @@ test-rust:
 	$(WAITING) $(CARGO) test --profile $(TESTED) --quiet --workspace --tests --example evaluate
 	$(CARGO) test --profile $(TESTED) --quiet --workspace --doc
 
-# Each worker has servers of its own, and takes from the others when it is done. A test that a busy machine failed is run
-# once more and named at the end: one that is named there often is a test to mend.
-PYTEST = $(BUILT) $(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal --reruns $(RERUNS) -rR tests
+# Each worker has servers of its own, and takes from the others when it is done. Tests that fail beside the other workers
+# run a second time, alone on the machine, and are named at the end: one that is named there often is a test to mend.
+PYTEST = $(BUILT) $(BIN)/python -m pytest -o cache_dir=target/pytest tests
 test-python: setup $(VENV)/dev
-	$(PYTEST)
+	$(PYTEST) --cache-clear -n $(WORKERS) --dist worksteal || \
+		{ [ $$? -eq 1 ] && $(PYTEST) --last-failed --last-failed-no-failures none -rfEp; }
 
 matrix: setup $(VENV)/dev  ## the snapshot tests on PostgreSQL 12 to 18, those of MariaDB on 10.11 and 11.4; binaries through Maven
 	tools/matrix
@@ -161,7 +161,7 @@ soak: setup $(VENV)/dev $(VENV)/extra  ## long tests: memory over 50 million ope
 coverage: setup $(VENV)/dev $(VENV)/extra  ## lines of Python that the default tests cover; twice as long as `make test`
 	@mkdir -p target/coverage
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal --reruns $(RERUNS) -rR $(COVERED) || true
+	$(BIN)/coverage run -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal $(COVERED) || true
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report | tail -1
 

@@ -118,9 +118,9 @@ def test_set_gives_parts_and_parameters_and_several_values_make_arms():
 
 def test_one_set_may_name_both_devices(tmp_path: Path):
     words = ("run", "redo-size", "--target", "postgres+device:gp3", "--quick", "--dry-run", "--set")
-    done = dbdyno(*words, "wal=io2,nvme-2024,data=disk-15000,wal.direct_io=on", cwd=tmp_path)
+    done = dbdyno(*words, "wal=io2,gp3,data=disk-15000,wal.direct_io=on", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for log in ("io2", "nvme-2024"):
+    for log in ("io2", "gp3"):
         assert f"data on disk-15000, log on {log} (direct I/O)" in done.stdout
 
 
