@@ -1,6 +1,9 @@
 """Plans of power cuts: an engine, its settings, its load and its device.
 
-title = "PostgreSQL with a log that is not synced" engine = "postgres" sessions = 4
+title = "PostgreSQL with a log that is not synced"
+engine = "postgres"
+sessions = 4
+
 [settings]
 fsync = "off"
 """

@@ -3,9 +3,10 @@
     cores         mean value analysis of a closed network: cores as a queue and a delay (Seidmann 1987)
     flushes       group commit of a closed loop as a Markov chain on the size of a batch; the pause between two commits
                   contains the cores, found by bisection
-    each alone    what a flush for each commit would take: M/G/1 (Pollaczek and Khinchine)
+    each alone    the time of a commit if each had a flush of its own: M/G/1 (Pollaczek and Khinchine)
 
-No network of these has locks of rows; there the simulation stands alone, with the bound that the rows give.
+None of these models has row locks; for a script that locks rows there is only the simulation, and the bound that the
+rows give.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ CHAIN_MOST = 256
 """Largest number of sessions for which the chain is computed."""
 CLOSE = 0.05
 BUSY = 0.7
-"""Share of the cores from which on they are what a difference comes from."""
+"""Busy share of the cores from which on they explain a difference between the two answers."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class Demands:
         cores: Number of cores.
         locks: True if its script locks rows that sessions share.
         spread: Squared coefficient of variation of a flush.
-        others: Cores that other programs want.
-        starts: Part of `cpu` that starts idle cores, which nobody needs while all are busy.
+        others: Cores that other programs use.
+        starts: Part of `cpu` that starts idle cores; it is not spent while all cores are busy.
     """
 
     cpu: float
@@ -71,8 +72,8 @@ def mva(cpu: float, cores: int, delay: float, sessions: int) -> tuple[float, flo
 def chain(sessions: int, pause: float, flush: float) -> tuple[float, float]:
     """Return commits [1/us] and mean batch size of a closed loop whose commits share flushes.
 
-    During a flush each of the other sessions comes back with probability 1 - exp(-flush / pause); these are the next
-    batch. If none does, the first to come is flushed alone.
+    During a flush, each of the other sessions reaches its next commit with probability 1 - exp(-flush / pause); these
+    sessions are the next batch. If there are none, the next commit is flushed alone.
     """
     back = 1.0 - math.exp(-flush / pause) if pause > 0 else 1.0
     back = min(back, 1 - 1e-12)

@@ -23,7 +23,7 @@ from dbdyno.study.prediction.sync_methods import SETTING, settings_of
 
 DEVICE, DATA_DEVICE, SESSIONS, CORES = "device", "data_device", "sessions", "cores"
 _OWN = (DEVICE, DATA_DEVICE, SESSIONS, SETTING, BUFFERS)
-"""Axes that are no parameters of a machine."""
+"""Axes that are not parameters of a machine."""
 MEASURED = "measured"
 POINTS_MOST = 500
 LEVELS_MOST = 64
@@ -51,7 +51,7 @@ def axes_of(given: Sequence[str]) -> list[Axis]:
     """Return the axes in `NAME=V1,V2` or `NAME=FROM..TO`.
 
     Raises:
-        ModelError: A text is no axis, a range is empty, or an axis is named twice.
+        ModelError: A text is not an axis, a range is empty, or an axis is named twice.
     """
     found: list[Axis] = []
     for text in given:
@@ -96,11 +96,11 @@ def points_of(machine: Machine, axes: Sequence[Axis], sessions: int) -> list[Poi
 
     Args:
         machine: The calibrated machine.
-        axes: What is changed.
-        sessions: Number of sessions where no axis changes it.
+        axes: The axes to combine.
+        sessions: Number of sessions if it is not an axis.
 
     Raises:
-        ModelError: There are too many, or a level is none of its axis.
+        ModelError: There are too many combinations, or a level is not valid for its axis.
     """
     count = 1
     for axis in axes:

@@ -1,7 +1,8 @@
 """Every arm of a live run beside the prediction of a calibrated machine.
 
 A live value has the interval over its blocks; the model's value is one number. The error is model / live - 1. Whether
-it is within the live interval is said apart: a run that is too short to tell is no proof of the model.
+the model's value is within the live interval is reported separately: a wide interval, from a short run, does not prove
+the model right.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Calibrated:
         machine: The machine.
         statements: Texts of the statements that have costs.
         changes: For each, whether it writes log.
-        sessions: Sessions of the arm that it was calibrated from.
+        sessions: Number of sessions of the arm from which it was calibrated.
         engine: `postgresql` or `mariadb`.
     """
 
@@ -103,7 +104,7 @@ class Calibrated:
         """Return a machine that was calibrated from a run.
 
         Raises:
-            ModelError: It has no PostgreSQL with costs.
+            ModelError: The machine has no calibrated PostgreSQL.
         """
         values = {row["path"]: row["value"] for row in machine.parameters}
         statements = values.get("postgres.statements") or []
@@ -131,7 +132,7 @@ def predict(
     """Return every arm of a live run beside its prediction.
 
     Raises:
-        ModelError: The run is none of the machine's engine, or an arm cannot be modelled.
+        ModelError: The run is on another engine than the machine's, or an arm cannot be modelled.
     """
     from dbdyno.study.plan.plan import plan_from_dict
 

@@ -1,10 +1,10 @@
 """CPU, delays and log volume of an arm's statements, derived from its measurements.
 
-The CPU of a server's process outside of its waits is known for a whole transaction. What it costs to start the idle
-core of the client is taken off for each round trip; the rest is shared out to the statements by their times on an
-unhurried occasion (the fifth percentile in five): what makes a statement wait is not in that. A
-round trip takes more than its CPU: what is beyond is its *delay* (wake-ups of server and client, other programs on the
-cores), kept as the measured distribution.
+The CPU time of a server's process outside of its waits is known only for a whole transaction. The CPU time to start the
+client's idle core is subtracted for each round trip. The rest is divided among the statements in proportion to their
+fast executions (the quantile `UNHURRIED` of their times), which contain hardly any waiting. A round trip takes longer
+than its CPU time; the remainder is its *delay* (wake-ups of server and client, other programs on the cores), kept as a
+measured distribution.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ class Costs:
     """Costs of an arm's statements.
 
     Attributes:
-        cpu_us: CPU time of each at the server [us].
-        system: Share of it in the kernel.
-        wal_bytes: Log of each.
+        cpu_us: CPU time of each statement at the server [us].
+        system: Share of that CPU time in the kernel.
+        wal_bytes: Log that each statement writes [bytes].
         insert: CPU time for each KB of log.
-        flush_us: CPU time of a flush, besides that for each KB.
+        flush_us: CPU time of a flush without the part for each KB [us].
         write: CPU time of a flush for each KB.
         whole_flush_us: CPU time of a flush of mean size.
-        wake: CPU time of a server's process to start an idle core when it wakes its client, once a round trip.
-        cold: CPU time of a server's process to fetch its data again where others ran since.
+        wake: CPU time of a server's process to start an idle core when it wakes its client, once per round trip.
+        cold: CPU time of a server's process to load its data into the CPU cache again after other processes ran.
         server: CPU time of a transaction outside of its waits.
         client: CPU time of the client for a round trip.
-        delays_us: Delays of round trips, in order within each session; empty if none can be seen apart.
-        memory: Likeness of neighbouring delays: the correlation of their ranks.
+        delays_us: Delays of round trips, in order within each session; empty if they cannot be separated from CPU time.
+        memory: Rank correlation of consecutive delays.
     """
 
     cpu_us: list[float]
@@ -214,8 +214,9 @@ def _wake(seen: Observed) -> Parameter:
 def _per_kb(seen: Observed) -> tuple[Parameter, float, dict[int, Floats]]:
     """Return the CPU time per KB of log, the mean log of a transaction [KB], and a statement's times without its log's.
 
-    The slope of a statement's time over the log that it makes is known where a script draws the size. The mean log is 0
-    if it is known by statement; times [us] are by the statement's number.
+    The CPU time per KB is the slope of a statement's time over the log that it writes, which is known if the script
+    draws the size at random. The mean log is 0 if the log is known by statement; times [us] are by the statement's
+    number.
     """
     import numpy as np
 
@@ -280,7 +281,7 @@ def _wal(seen: Observed) -> list[float]:
 def _delays(seen: Observed, cpu_us: list[float], client_us: float, modes: list[Modes | None] | None) -> Floats:
     """Return the delays of round trips without lock wait or flush, in order within each session.
 
-    Where modes are known only those over two cores have a delay.
+    If the modes are known, only round trips over two cores have a delay.
     """
     import numpy as np
 

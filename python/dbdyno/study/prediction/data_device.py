@@ -1,7 +1,7 @@
 """Devices of an arm's data files and temporary files: measured times, or the device that the run had mounted.
 
-A run on a modelled device with direct I/O knows its device: its queue is that of the model. Else the times are those
-that were measured, and requests are taken not to wait for each other, because one arm does not show how they do.
+If the run used a modelled device with direct I/O, the device and its queue are known. Otherwise the times are the
+measured ones, and requests are assumed not to wait for each other, because one arm does not show how they do.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NAME, MOUNTED = "data", "mounted"
 SERVERS = 1_024
-"""Requests that a measured device serves at once: more than sessions ask for, so that none waits."""
+"""Number of requests that a measured device serves at once: above any number of sessions, so that none waits."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class DataDevice:
     """A device of data files or temporary files.
 
     Attributes:
-        name: Name of its top part in the machine.
+        name: Name of its topmost part in the machine.
         toml: Its sections in a machine file.
         parameters: Its parameters as rows.
         empirical: True if its times are measured, False if they are a model's.
@@ -63,9 +63,9 @@ def mounted_device(seen: Observed) -> DataDevice | None:
 
 
 def lateness(device: DataDevice, times_us: Floats, data_mb: float) -> Parameter | None:
-    """Return what waits of an arm take beyond the model of their device, quantile by quantile; None without any.
+    """Return by how much an arm's waits are longer than those of their device's model, by quantile; None for few waits.
 
-    It is the way through the kernel and to a core, whose mean is then fitted.
+    The difference is the time in the kernel and until the process gets a core; its mean is fitted later.
     """
     import numpy as np
 
@@ -98,7 +98,7 @@ scripts = [{{ weight = 1, steps = [{{ statement = 0, commits = true }}] }}]
 redo = "{name}"
 data = "{name}"
 """
-"""A machine whose transactions are one read, without any other time."""
+"""Machine whose transactions consist of one read and take no other time."""
 
 
 def measured_device(
@@ -111,7 +111,7 @@ def measured_device(
         seen: The arm.
         reads_us: Times of reads without their CPU [us].
         writes_us: Times of writes.
-        starts_ns: When the reads began, for slow states that last.
+        starts_ns: When the reads began, to find lasting slow states.
     """
     if not len(reads_us) and not len(writes_us):
         return None

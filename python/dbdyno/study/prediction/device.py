@@ -1,7 +1,8 @@
 """The log device of an arm: sync times in regimes over wall-clock time, and the additional time per KB.
 
-Service times are the waits for the sync, without the CPU that is inside them. Where sizes differ and one session makes
-the waits follow its commits, the time that a KB adds is a slope; the table is then of what is left at no size.
+Service times are the waits for the sync without the CPU time inside them. If commits differ in size and there is one
+session, so that each wait belongs to one commit, the time that a KB adds is a slope; the table then has the times
+extrapolated to size zero.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ class LogDevice:
     Attributes:
         toml: Its section in a machine file.
         parameters: Its parameters as rows.
-        inside_us: CPU time that is inside a measured wait, and is not the device's.
+        inside_us: CPU time inside a measured wait, which is not spent by the device [us].
         report: The fit of its times, as `_core.model_calibrate` returns it; empty if it is a default.
         notes: Sentences about it.
-        sync_us: Mean time of a sync without its CPU; 0 if the waits show it.
+        sync_us: Mean time of a sync without its CPU time [us]; 0 if waits were measured.
     """
 
     toml: str
@@ -64,9 +65,9 @@ def device_of(seen: Observed, flush_us: float) -> LogDevice:
 
 
 def fitted(times_us: Floats, starts_ns: NDArray[np.int64], added: Parameter, how: str, servers: int = 1) -> LogDevice:
-    """Return a device by its times [us] without what a KB adds (`added`), and when each began.
+    """Return a device fitted to its sync times [us] less the time that each KB adds (`added`), and to when each began.
 
-    `servers` is the number of syncs that it does at the same time.
+    `servers` is the number of syncs that the device does at the same time.
     """
     import numpy as np
 

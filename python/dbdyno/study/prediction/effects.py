@@ -1,7 +1,7 @@
 """What one change does to a calibrated machine: the ratio of throughput and p99, with a band.
 
-Before and after are simulated with the same dice and the same parameters, several times with parameters drawn from
-their intervals: what is not known of a machine mostly cancels in a ratio, and what does not is the band.
+Both states are simulated with the same random numbers and the same parameters, several times with parameters drawn from
+their intervals. The uncertainty of a machine mostly cancels in the ratio; what remains of it is the band.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TRANSACTIONS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A ratio less 1, and the lowest and highest of the machines that were drawn."""
+    """A relative change (ratio - 1), with the lowest and highest over the drawn machines."""
 
     value: float
     low: float
@@ -29,7 +29,7 @@ class Band:
 
     @property
     def words(self) -> str:
-        """Return it in words: `+35 % (+28 to +41 %)`."""
+        """Return the change as text: `+35 % (+28 to +41 %)`."""
         value, low, high = (f"{round(one * 100) + 0:+} %" for one in (self.value, self.low, self.high))
         return f"{value} ({low} to {high})"
 
@@ -39,10 +39,10 @@ class Effect:
     """Effect of a change.
 
     Attributes:
-        throughput: Its effect on the throughput.
-        p99: Its effect on the 99th percentile of the transactions' times.
-        binds: What limits the throughput before.
-        then_binds: What does after.
+        throughput: Effect on throughput.
+        p99: Effect on the 99th percentile of transaction times.
+        binds: Bottleneck before the change.
+        then_binds: Bottleneck after the change.
     """
 
     throughput: Band
@@ -61,7 +61,7 @@ class State:
 
 
 class Effects:
-    """Effects of changes of one state; what was simulated of the state is kept."""
+    """Effects of changes to one state, which is simulated only once."""
 
     def __init__(
         self, given: Calibrated, state: State, scripts: Sequence[PostgresScript] = (), *, seed: int = 1
@@ -73,11 +73,11 @@ class Effects:
 
     @property
     def now(self) -> Simulated:
-        """Return what the state does."""
+        """Return the simulated result of the state."""
         return self._before[0]
 
     def of(self, after: State) -> Effect:
-        """Return the effect of going from the state to another one."""
+        """Return the effect of changing the state to another one."""
         found = [self._run(after, draw) for draw in self._draws]
         pairs = list(zip(self._before, found, strict=True))
         return Effect(

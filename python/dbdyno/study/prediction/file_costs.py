@@ -1,10 +1,10 @@
 """Costs of an arm's files: how often a statement reads and writes blocks, the CPU of that, and the devices.
 
-Times at a device are the waits for it without their CPU. What takes hardly longer than its CPU came from the kernel's
-cache: the process did not sleep.
+The time at a device is the wait for it without its CPU time. A wait that is hardly longer than its CPU time was
+answered by the kernel's cache: the process did not sleep.
 
-Limits: how many requests a measured device serves at once is not measured by an arm; reads are taken not to disturb
-each other, unless the run had mounted the device itself (`data_device.py`).
+Limits: an arm does not show how many requests a device serves at once; reads are assumed not to delay each other,
+unless the run had mounted a modelled device (`data_device.py`).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 CPU_US = 10.0
-"""CPU time of a read or write that is assumed where the arm does not show it [us]."""
+"""CPU time of a read or write that is assumed if it was not measured [us]."""
 CPU = {"read_us": (DATA_READ,), "write_us": (DATA_WRITE,), "temp_us": (TEMP_READ, TEMP_WRITE)}
-"""Events whose CPU time each parameter has."""
+"""Wait events whose CPU time each parameter states."""
 CACHED = {"cached_ratio": (DATA_READ,), "temp_cached_ratio": (TEMP_READ, TEMP_WRITE)}
 CACHED_US = 30.0
-"""Time beyond its CPU from which on a wait is taken to be one for a device: below, the kernel's cache answered [us]."""
+"""Time without CPU from which on a wait counts as one for a device; the kernel's cache is faster [us]."""
 WORDS = {DATA_READ: "data reads", DATA_WRITE: "data writes", TEMP_READ: "temporary reads", TEMP_WRITE: "spilled writes"}
 
 
@@ -50,7 +50,7 @@ class FileCosts:
         data: Device of the data files; None if the arm reads and writes none.
         temp: Device of temporary files, if it is another one; None if the arm spills nothing.
         rows: Quantiles of their measured times.
-        read_us: Mean time of a read at the data device without its CPU, to which the model is fitted; 0 for none.
+        read_us: Mean time of a read at the data device without CPU time, to which the model is fitted [us]; 0 for none.
         notes: Sentences about them.
         undetermined: Keys that the arm does not determine.
     """

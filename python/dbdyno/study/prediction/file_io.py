@@ -1,8 +1,8 @@
 """Reads and writes of an arm's files, by the statement that waited for them.
 
 A wait belongs to the call of the same session during which it took place. The recorder knows processes and the load
-knows sessions, so a process is that session whose calls contain most of its waits. Times of calls are then taken
-without these waits: what is left are CPU, delays, locks and flushes.
+knows sessions, so a process is assigned to the session whose calls contain most of its waits. These waits are then
+subtracted from the times of the calls, which leaves CPU, delays, locks and flushes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ TEMP_READ, TEMP_WRITE = "IO:BufFileRead", "IO:BufFileWrite"
 EVENTS = {"reads": DATA_READ, "writes": DATA_WRITE, "temp_reads": TEMP_READ, "temp_writes": TEMP_WRITE}
 """Wait events of files, by the key of a statement's counts."""
 SLACK_NS = 20_000
-"""Time by which a wait may end after its call: the clocks of both are read one after the other [ns]."""
+"""Time by which a wait may end after its call, because their clocks are read one after the other [ns]."""
 COUNTS_MOST = 64
-"""Maximum number of different counts of a statement; neighbouring ones are put together beyond that."""
+"""Maximum number of different counts of a statement; with more, neighbouring ones are combined."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,10 @@ class FileIo:
     """Waits for files within the calls of an arm.
 
     Attributes:
-        call: For each of these waits the row of its call.
-        event: Its event.
-        started_ns: When it began.
-        elapsed_ns: Its time.
+        call: Row of the call, for each wait.
+        event: Wait event of each.
+        started_ns: Start of each [ns].
+        elapsed_ns: Length of each [ns].
     """
 
     call: Ints
@@ -75,7 +75,7 @@ class FileIo:
 
 
 def nothing() -> FileIo:
-    """Return no waits."""
+    """Return an arm's waits for files if there are none."""
     import numpy as np
 
     none = np.array([], dtype=np.int64)
@@ -137,7 +137,7 @@ def _within(calls: JsonObject, rows: Ints, started: Ints, elapsed: Ints) -> Ints
 
 
 def without_files(calls: JsonObject, io: FileIo) -> JsonObject:
-    """Return calls whose times are without their waits for files, those of transactions included."""
+    """Return the calls with their waits for files subtracted from their times, also from those of transactions."""
     import numpy as np
 
     if not len(io.call):

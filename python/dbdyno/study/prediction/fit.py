@@ -1,8 +1,8 @@
 """A whole machine from one arm of a run: measured parameters, fitted ones, and those left at their default.
 
-Measured are the CPU of statements, client and flush, the device, the delays of round trips, the pause between
-transactions, and the programs beside it that wanted a core. Fitted are two numbers (`match.py`): clients and waits see
-time in the run queue that the model has of its own, and the fit takes it out again.
+The CPU time of statements, client and flush, the device, the delays of round trips, the pause between transactions, and
+the cores used by other programs are measured. Two numbers are fitted (`match.py`), because measured delays and waits
+include time in the run queue, which the model adds itself.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Machine:
     Attributes:
         title: Its title.
         parameters: Parameters of the section [postgres].
-        scheduler: Those of its scheduler.
+        scheduler: Parameters of its scheduler.
         device: The device of the log.
         statements: Its statements with their costs.
         notes: Sentences about the fit.
@@ -137,7 +137,7 @@ def _others(seen: Observed) -> list[Parameter]:
 def _think(seen: Observed, client_us: float) -> Parameter:
     """Return the pause of a session between transactions, computed from throughput and latency.
 
-    A pause of less than two round trips of the client is work of the client, which is among its CPU.
+    A pause shorter than two round trips is the client's own work, which its CPU time includes.
     """
     values = seen.measures.values
     pauses = seen.sessions * 1e9 / values["throughput"] - values["mean"]

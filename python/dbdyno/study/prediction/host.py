@@ -1,8 +1,8 @@
 """A whole machine from a host without a database: device, wake-ups and delays measured, costs of statements assumed.
 
 The CPU of TPC-B's statements is that of PostgreSQL 15 on one processor (`reference.py`), scaled: user time by the work
-on a small database in memory, time in the kernel by messages through a socket. How far such factors carry is an
-assumption, stated as an interval.
+on a small database in memory, time in the kernel by messages through a socket. How well such factors apply to another
+host is an assumption, stated as an interval.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dbdyno.study.prediction.slopes import slope
 from dbdyno.study.prediction.sync_methods import USUAL
 
 DELAYS_CARRY = 1.5
-"""Factor by which delays of round trips may be off: machines of runs were fitted to 0.9 to 2.1 times theirs."""
+"""Factor by which delays of round trips may be wrong; for machines calibrated from runs, the fit was 0.9 to 2.1."""
 _DEFAULTS = "the CPU of statements and client (PostgreSQL 15 on one processor, scaled to this one)"
 UNDETERMINED = (
     _DEFAULTS,

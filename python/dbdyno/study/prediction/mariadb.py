@@ -1,14 +1,14 @@
 """A MariaDB arm: settings of its commits, and the device of InnoDB's log.
 
-MariaDB does not time what a session waits for. So the device is what commits take longer than the round trip of the
-cheapest statement; and what a KB adds is the slope of the commit's time over the size of what was written before it,
-if the script has statements of several sizes (`repeat('x', 4000)`).
+MariaDB does not time the waits of a session. The time of its log device is therefore the time of a commit beyond the
+round trip of the cheapest statement. The time that a KB adds is the slope of the commit's time over the size of the
+transaction's writes, if the script has statements of several sizes (`repeat('x', 4000)`).
 
 A server that was started with innodb_flush_log_at_trx_commit = 2 writes its log to the page cache
-(innodb_log_file_buffering). One where it was set later goes on to write past it, to the device.
+(innodb_log_file_buffering). A server on which it was set later still writes past the page cache, to the device.
 
-Limits: that write is not in the model; one session only, since with several a commit also waits for the flush of
-others; statements with a size in their text, not in a variable.
+Limits: that write is not modelled; one session only, because with several a commit also waits for the flushes of
+others; sizes must be in the statements' text, not in variables.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def waits_for_syncs(seen: Observed) -> bool:
 def cpu_us(seen: Observed, client_us: float, one_core_us: list[float] | None) -> list[float]:
     """Return the CPU time of each statement at the server [us].
 
-    A round trip on one core is the CPU time of both sides. Where those are not known the fastest round trips are taken
-    for them. A commit without its flush is taken to cost as much as the cheapest statement.
+    A round trip on one core consists of the CPU time of both sides. If such round trips are not known, the fastest ones
+    are used. A commit without its flush is assumed to cost as much as the cheapest statement.
     """
     import numpy as np
 
@@ -116,7 +116,7 @@ def cpu_us(seen: Observed, client_us: float, one_core_us: list[float] | None) ->
 
 
 def flush(seen: Observed, known_us: float) -> Parameter:
-    """Return the CPU time of a flush: that of a transaction beyond `known_us`, what its statements and wake-ups use."""
+    """Return the CPU time of a flush: that of a transaction less the `known_us` of its statements and wake-ups."""
     values = [max(r["on_cpu_ns"] / r["transactions"] / 1e3 - known_us, 0.0) for r in seen.reports if r["transactions"]]
     return measured_parameter(
         "flush_us", values, "CPU of a transaction beyond that of its statements and wake-ups", "us"
@@ -144,7 +144,7 @@ def _changing(seen: Observed) -> list[tuple[str, bool]]:
 
 
 def device_of_commits(seen: Observed, flush_us: float, default_bytes: float) -> LogDevice | None:
-    """Return the log device by what commits take beyond a round trip; None if the arm's commits wait for no sync.
+    """Return the log device, from the time of commits beyond a round trip; None if commits do not wait for a sync.
 
     Raises:
         ModelError: The arm has several sessions, or no statement that only makes a round trip.

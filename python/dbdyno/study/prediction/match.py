@@ -5,7 +5,7 @@
                      again, and the model adds that time itself
     data_factor      the same for a read of the data files
 
-Each is found with the other as it is, in turn, a few times.
+The factors are found alternately, each with the others fixed, a few times.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ Factors = tuple[float, float]
 class Match:
     """Fitted numbers, the relative error of the model's median, and the effect of the delays on it.
 
-    `share` is the part of the median that the whole delays make up: where it is small the arm does not determine them.
+    `share` is the share of the median that comes from the delays; if it is small, the arm does not determine their
+    factor.
     """
 
     delay: float
@@ -45,9 +46,9 @@ class Devices:
     """What was measured of an arm's devices.
 
     Attributes:
-        inside_us: CPU time inside a measured wait for a sync, which the model has outside of it.
-        sync_us: Mean time of a sync without its CPU, where no waits were measured; 0 if it is not known.
-        read_us: Mean time of a read of the data files without its CPU; 0 if there is none to be fitted.
+        inside_us: CPU time inside a measured wait for a sync, which the model does not count as part of the wait [us].
+        sync_us: Mean time of a sync without its CPU time, if no waits were measured [us]; 0 if it is not known.
+        read_us: Mean time of a read of the data files without its CPU time [us]; 0 if none is fitted.
     """
 
     inside_us: float

@@ -1,7 +1,7 @@
 """Memory settings of a server, in the model: `shared_buffers` and `work_mem`.
 
-The first changes how often a statement reads, if the machine knows the pages that are referenced. The second decides
-whether a sort spills, which no arm but the calibrated one shows.
+`shared_buffers` changes how often a statement reads from files; it is predicted if the machine knows the referenced
+pages. `work_mem` decides whether a sort spills; it is not predicted, because only the calibrated value was measured.
 """
 
 from __future__ import annotations

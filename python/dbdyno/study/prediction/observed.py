@@ -1,7 +1,7 @@
 """Measurements of one arm of a live run: statement times, waits, CPU of server and client, log volume.
 
-Only blocks that count are read, and of one arm; warm-up, settling and other arms are left out. Sampled waits are
-refused: each is as long as the time between two samples.
+Only the blocks of one arm that count are read, without warm-up and settling. Sampled waits are rejected, because the
+length of each is that of the sampling interval.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ select block, sum(ns) filter (metric not in ('cpu_idle', 'cpu_iowait', 'cpu_nice
 from spans group by block order by block
 """
 SYNC, WRITE, LOG_LOCK = "IO:WALSync", "IO:WALWrite", "LWLock:WALWrite"
-"""Wait events of a commit: the sync of the log, its write, and the lock that another session holds meanwhile."""
+"""Wait events of a commit: the sync of the log, its write, and the lock that another session holds during both."""
 
 
 @dataclass(frozen=True)
@@ -89,18 +89,18 @@ class Observed:
         run: The run.
         plan: The plan that it ran.
         arm: The arm.
-        number: Its index.
-        steps: Its scripts as steps.
+        number: Index of the arm.
+        steps: Scripts of the arm as steps.
         measures: Its values by block.
         sessions: Number of its sessions.
         calls: Columns of its calls, by session and time.
         waits: Columns of the waits of its servers' processes, by time.
-        reports: What the load reported of it, a list for each block that counts.
-        cpu_in_waits_ns: CPU time inside waits, by block; empty if only looks saw them.
+        reports: Reports of the load on the arm, a list for each block that counts.
+        cpu_in_waits_ns: CPU time inside waits, by block; empty if waits were only read from the server's memory.
         wal_bytes: Log of a transaction; NaN if it is not known.
         client_ns: CPU time of the client for a round trip, by block.
         others: Cores that other programs used, by block; empty if it is not known.
-        io: Its waits for files within its calls. Times in `calls` are without them.
+        io: Waits for files within the calls; the times in `calls` do not include them.
         cpu_in_wait_ns: CPU time inside the waits for an event, by event and block; empty if it is not known.
         tables: Tables by `schema/name`, those that are read most.
         indexes: Indexes by `schema/table/name`, those that are scanned most first.
@@ -180,7 +180,7 @@ def observe(run: Run, measures: Measures, name: str) -> Observed:
     """Return the measurements of an arm.
 
     Raises:
-        ModelError: There is no such arm, it was no closed loop, or its server's processes were not seen.
+        ModelError: There is no such arm, it was not a closed loop, or its server's processes were not observed.
     """
     from dbdyno.evidence.query import connect
 

@@ -29,7 +29,7 @@ class Parameter:
         key: Its key in the machine's section.
         value: Its value: a number, a word, a truth value, or a structure.
         source: One of `measured`, `fitted` and `default`.
-        how: How it came about, in words.
+        how: How the value was obtained, in words.
         low: Lower end of its interval, or NaN.
         high: Upper end of its interval, or NaN.
         unit: Unit of its value.

@@ -17,8 +17,8 @@ class Costs:
     """Costs on a machine, in us of CPU.
 
     Attributes:
-        work_us: What a look-up and a change in memory took there.
-        message_us: What a message through a socket took there.
+        work_us: Time of a look-up and a change in memory on that machine [us].
+        message_us: Time of a message through a socket on that machine [us].
         client_us: CPU of the client for a round trip.
         insert_us_per_kb: CPU for each KB of log, of statements that say how much they write.
         wal_bytes: Log of a statement that writes one row.

@@ -1,11 +1,11 @@
 """Pages that an arm's statements reference by a key: their number, and how popular they are.
 
-The keys are drawn by the script itself. Rows are taken to lie in the order of their keys, in the table and in its
+The keys are drawn by the script itself. Rows are assumed to be in the order of their keys, in the table and in its
 index, so that a range of keys is a range of pages. Ranges are halved until the keys within each are about equally
 popular.
 
 Limits: one key and one table in a statement (`where column = :variable`); of several indexes the one that is scanned
-most; keys whose order is not that of the rows look as if each page had a mixture of them.
+most; if the order of the keys is not that of the rows, each page seems to have a mixture of keys.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """An arm's scripts as steps of modelled sessions.
 
-The script itself is drawn some hundred times, by the code that a load uses: so the rows that a statement locks and the
-sizes that it writes have the script's own distribution, whatever it is.
+The script is run some hundred times without a server, by the code that a load uses, so the rows that a statement locks
+and the sizes that it writes have exactly the script's distribution.
 
-Limits: a lock is seen where an UPDATE, a DELETE or a SELECT ... FOR UPDATE names one row by `column = :variable`; rows
-of which hardly any is drawn twice are not locked, since sessions hardly meet there.
+Limits: a lock is recognised if an UPDATE, a DELETE or a SELECT ... FOR UPDATE names one row by `column = :variable`. If
+hardly any row is drawn twice, the rows are not locked in the model, because sessions rarely conflict.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Steps:
         kinds: Kind of each, as in the evidence.
         changes: For each, whether it writes.
         per_transaction: How often a transaction sends each, on average.
-        notes: What could not be taken over, as sentences.
+        notes: Sentences on what could not be modelled.
     """
 
     scripts: list[PostgresScript] = field(default_factory=list)

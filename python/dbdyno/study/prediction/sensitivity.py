@@ -1,7 +1,7 @@
 """Influence of a machine's parameters on the result: elementary effects (Morris 1991), scaled by uncertainty.
 
-Each parameter has a range: its interval where the machine gives one, else a quarter of its value up and down, which is
-assumed and said so. Trajectories start at random corners of a grid of four levels and change one parameter after the
+Each parameter has a range: its interval if the machine has one, otherwise 25 % of its value up and down, which is
+marked as assumed. Trajectories start at random corners of a grid of four levels and change one parameter after the
 other; the mean absolute effect (mu*) says how much a parameter matters, its spread (sigma) how much that depends on the
 others. Sobol indices (`sobol.py`) are added on request.
 """
@@ -145,7 +145,7 @@ def sensitivity(
         trajectories: Number of paths through the parameters.
         seed: Seed of the paths and samples.
         samples: Number of samples for Sobol indices; 0 for none.
-        on_progress: Called with how far it is.
+        on_progress: Called with the progress as text.
         workers: Workers that take a path each; None for this machine.
     """
     varied = ranges(given)

@@ -1,7 +1,7 @@
 """`wal_sync_method` of a server as a device of the machine: each method was timed on the host, as a device of its own.
 
-A machine of a run has the log's device as the run used it, by one method. What another would take cannot be said from
-that: whether a file system writes its journal, and whether a device flushes its cache, differs by method.
+A machine of a run has the log's device as the run used it, by one method. It does not show how long another method
+takes: whether the file system writes its journal, and whether the device flushes its cache, depends on the method.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def device_name(method: str) -> str:
 
 
 def methods_of(machine: Machine) -> list[str]:
-    """Return the methods that a machine has devices for; none if it knows one device alone."""
+    """Return the methods for which a machine has devices; none if it has only one device."""
     names = [part["name"] for part in machine.parts]
     others = [name.removeprefix(f"{_LOG}_") for name in names if name.startswith(f"{_LOG}_")]
     return [USUAL, *others] if others else []

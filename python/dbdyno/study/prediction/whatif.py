@@ -1,7 +1,7 @@
 """Effect of a change: throughput and latency over devices, sessions, cores and settings, with a band.
 
 The band is the uncertainty of the fit: each point is run again on machines whose measured parameters are drawn from
-their intervals. It does not contain what the model leaves out.
+their intervals. It does not cover effects that the model leaves out.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def whatif(
     """Return the page about all combinations of levels.
 
     Raises:
-        ModelError: A level is none of its axis, or the machine cannot run it.
+        ModelError: A level is not valid for its axis, or the machine cannot run it.
     """
     points = points_of(given.machine, axes, given.sessions or 1)
     varied = intervals(given)
