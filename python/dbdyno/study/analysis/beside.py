@@ -1,7 +1,7 @@
-"""Two runs of one study, arm by arm: for example a real engine on modelled devices beside the pure model.
+"""Comparison of two runs of one study, arm by arm: for example a real engine on modelled devices and the model.
 
-Each arm is compared with the base of its own run; the ratios of the two runs are then beside each other. Arms are
-matched by their place in the plan, since a model and an engine name the same device differently.
+Each arm is compared with the base of its own run; the ratios of the two runs are then shown side by side. Arms are
+matched by their position in the plan, because a model and an engine name the same device differently.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ COMMITS = "commit-loop"
 
 
 def operation_alike(first: Run, second: Run, operations: tuple[str, str]) -> str | None:
-    """Return the kind of call that both runs time: commits if both run a loop of commits; None if there is none."""
+    """Return the kind of call that both runs time (commits if both run a loop of commits), or None."""
     if operations[0] == operations[1]:
         return operations[0]
     return (

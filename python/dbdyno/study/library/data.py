@@ -65,7 +65,7 @@ def scan_of(table: str) -> str:
 
 
 def read_whole(table: str) -> list[str]:
-    """Return set-up statements that read a table and its index once.
+    """Return set-up statements that load a table and its index into the buffers by reading them once.
 
     A scan leaves in shared_buffers what it read, unless the table is larger than a quarter of them.
     """

@@ -51,8 +51,8 @@ class Workload:
         variables: Values of the scripts' variables.
         setup: SQL before the first block.
         teardown: SQL at the end.
-        max_tries: Tries of a transaction that ends in a serialization failure or deadlock.
-        latency_limit_ns: Delay from which on an arrival is dropped [ns].
+        max_tries: Largest number of tries of a transaction that ends in a serialization failure or deadlock.
+        latency_limit_ns: Delay after which an arrival is dropped [ns].
         command: A program of this host that runs instead of scripts.
         prepare: A command before each run of `command`.
         files: Files made for the commands, by the name of the variable that holds the path.
@@ -269,7 +269,7 @@ class Plan:
 
     @property
     def what_runs(self) -> str:
-        """Return "script" or "command": what a user can run without dbdyno to see why it fails."""
+        """Return "script" or "command": the kind of work that a user can run without dbdyno to see why it fails."""
         return "script" if self.workload.command is None else "command"
 
     def network_of(self, arm: Arm) -> dict[str, str]:

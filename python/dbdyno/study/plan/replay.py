@@ -85,5 +85,5 @@ def is_paced(work: Mapping[str, Any]) -> bool:
 
 
 def times(speed: str) -> float:
-    """Return a speed as the core takes it: 0 leaves out think times."""
+    """Return a replay speed in the form of the Rust core, where 0 leaves out think times."""
     return 0.0 if speed == FASTEST else float(speed)

@@ -57,7 +57,7 @@ def size_bytes(text: str) -> int:
 
 
 def sizes(redo_bytes: str) -> list[int]:
-    """Return the two ends of a range, the sizes of a list, or the one size.
+    """Return the sizes in bytes: both ends of a range, those of a list, or a single one.
 
     Raises:
         PlanError: A part is not a size, or the range is empty.

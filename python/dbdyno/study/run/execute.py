@@ -204,7 +204,7 @@ def plan_to_resume(run: Run) -> Plan:
 
 
 def orders(run: Run, target: str | None = None) -> list[str]:
-    """Return what resuming a run would do on the authority of its folder alone, in words.
+    """Return sentences on what resuming a run would do that is known only from its folder, for the user to agree to.
 
     The result is empty if this user made the run with this plan.
     """

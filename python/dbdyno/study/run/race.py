@@ -117,7 +117,7 @@ def numbers(rows: Mapping[int, Summary], headline: str) -> dict[int, float]:
 
 
 def _json(apart: ArmRatio) -> dict[str, object]:
-    """Return the values for JSON: None for anything infinite or unknown."""
+    """Return the values as JSON values: None for an infinite or unknown one."""
     return {name: value if math.isfinite(value) else None for name, value in asdict(apart).items()}
 
 

@@ -46,7 +46,7 @@ def _add(known: JsonObject, more: JsonObject) -> None:
 def rates(plan: Plan, report: JsonObject, turns: Sequence[Turn]) -> dict[str, float]:
     """Return successful transactions per second by arm.
 
-    They refer to the time in which its sessions were busy; in an open loop, to the time in which arrivals were due. The
+    Rates refer to the time in which the arm's sessions were busy or, in an open loop, in which arrivals were due. The
     result is empty for more arms than a line can show.
     """
     found = {}

@@ -3,8 +3,8 @@
 Arms alternate within blocks, so a ratio within blocks does not follow a drift that affects all arms alike. If arms are
 judged one by one, each ratio to the base is checked for this (`gates_in_time.not_still`). Of the levels of a factor
 each pair is compared, with intervals that hold from the start to the end (`stats/levels.py`); only a ratio that
-certainly moved withholds the verdict. An arm that left a race was not observed afterwards, so there a drift concerns
-the whole run.
+certainly moved withholds the verdict. An arm that left a race was not observed afterwards, so in a race a drift
+concerns the whole run.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def begins_s(measures: Measures, run: Run) -> list[float]:
 
 
 def drifted_at(measures: Measures, run: Run, headline: str) -> list[float] | None:
-    """Return the starts [s] of the blocks, or batches of them, with a headline value, if the base drifted by half.
+    """Return the start [s] of each block, or batch, with a headline value if the base drifted by half or more.
 
-    The result is None if it did not, or if the plan accepts the drift.
+    The result is None if it did not certainly drift that much, or if the plan accepts the drift.
     """
     from dbdyno.stats.gates_in_time import drift
 
@@ -61,7 +61,7 @@ def ratios(measures: Measures, headline: str, at_s: Sequence[float], threshold: 
 def curves(
     measures: Measures, groups: Sequence[Sequence[int]], headline: str, at_s: Sequence[float], threshold: float
 ) -> dict[str, str]:
-    """Return, for each arm of a factor's curves, how it certainly moved against another of its curve; empty if not."""
+    """Return, for each arm of a factor's curves, how its ratio to another arm of its curve drifted; empty if not."""
     from dbdyno.stats.gates_in_time import drift_clause, trend
 
     columns, said = _logs(measures, headline), {arm.label: "" for arm in measures.arms}

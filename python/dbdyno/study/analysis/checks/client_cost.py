@@ -1,6 +1,6 @@
 """CPU of the clients per transaction, for runs in which an arm names an external client.
 
-It is part of every latency, and on the server's own host it is taken from the server.
+The clients' CPU time is part of every latency; on the server's own host it is not available to the server.
 """
 
 from __future__ import annotations

@@ -34,12 +34,12 @@ RISKY = {
     "innodb_doublewrite": "a page that is written in part cannot be mended after a crash",
 }
 OFF = ("off", "0", "2")
-"""Values of those settings that mean the risk: with 0 or 2 the flush at commit does not wait."""
+"""Values of those settings that risk a loss of commits: with 0 or 2, a commit does not wait for the flush."""
 
 
 @dataclass(frozen=True)
 class Examined:
-    """A run, or one arm of it, with what its gates need.
+    """Input of the gates of a run, or of one arm of it.
 
     `codes` are failed transactions by SQLSTATE, per arm; `blocks` is the number of blocks with the headline metric in
     both arms.
@@ -55,7 +55,7 @@ class Examined:
     kind: str
     blocks: int
     virtual: bool
-    """True if time is a model's: nothing drifts, stalls or steps then."""
+    """True if the time is a model's, in which nothing drifts, stalls or steps."""
 
 
 def examine(of: Examined) -> list[Gate]:
@@ -128,13 +128,13 @@ def conclude(model: Model, without: dict[str, Withheld]) -> None:
 
 
 def busy(found: Sequence[Gate]) -> list[str]:
-    """Return what the answer must say first: that programs did not have the processors to themselves."""
+    """Return the sentences to put before the answer if other programs used the processors."""
     at_fault = [gate for gate in found if gate.code == "processors" and gate.ok is False]
     return [f"O{gate.text[1:]}: on a free machine the answer may be another." for gate in at_fault]
 
 
 def conditions(run: Run, measures: Measures, virtual: bool) -> list[Caution]:
-    """Return what was wrong with the conditions, each with its next step."""
+    """Return warnings about the conditions of the run, each with its next step."""
     return list(_conditions(run, measures, virtual))
 
 

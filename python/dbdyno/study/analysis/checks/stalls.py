@@ -1,7 +1,7 @@
 """Search for gaps in which no session of a run got an answer: a stalled server or load generator.
 
-Only blocks that can contain one are searched: those whose longest transaction, or whose length beyond the usual, is as
-long as a stall.
+Only blocks that can contain a stall are searched: those with a transaction as long as a stall, or that took longer than
+usual by such a time.
 """
 
 from __future__ import annotations

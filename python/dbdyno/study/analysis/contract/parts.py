@@ -1,6 +1,6 @@
 """Row types of parts of analysis.json: figures, resources of a transaction, failures, statements, races and logs.
 
-`rows` has the file that contains them.
+The whole file is `rows.Model`.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def add_expected(model: Model, measures: Measures, failures: Failures) -> None:
 def differing_failures(measures: Measures, failures: Failures, threshold: float) -> list[Caution]:
     """Return a warning for each arm whose share of an expected error certainly differs from that of its base.
 
-    The arms then had other outcomes, so their times are of other work.
+    Such arms had different outcomes, so their times are not of the same work.
     """
     from dbdyno.stats.gates_lost import Lost, Words, lost_alike
 

@@ -5,8 +5,9 @@
     forced flow    syncs of the log that were timed, and commits that clients saw = those that the server counted
     Little         requests at the busiest disk = their rate x their time
 
-What does not hold is a fault of the measurement, or something that it did not see. The first is known for each arm in a
-closed loop, the others for the whole run: a host is not busy by arms. (Denning and Buzen 1978.)
+A law that does not hold points to an error of the measurement, or to activity that it missed. The first law is known
+for each arm in a closed loop, the others for the whole run, because the host's activity is not divided by arm. (Denning
+and Buzen 1978.)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Resources of a transaction of each arm: CPU in user and system mode, system calls, bytes from the storage.
 
 Benches that can measure them add them up per arm in the report of a block (`COSTS`): for programs that were started, or
-for the processes of the server that serve the load's sessions. Time in which an arm settles after a switch is in both
-the sums and the count of transactions. A value that a bench does not measure is null.
+for the processes of the server that serve the load's sessions. Both the sums and the count of transactions include the
+time in which an arm settles after a switch. A value that a bench does not measure is null.
 """
 
 from __future__ import annotations

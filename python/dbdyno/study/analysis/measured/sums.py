@@ -1,7 +1,7 @@
 """Measures of a run of which only sums are known: an import from another program, or kept results.
 
-Each block is an interval of the program; a metric that it did not report is NaN. There are no single operations, so
-nothing can be taken over several blocks together, and nothing be drawn of a distribution.
+Each block is an interval of the program; a metric that the program did not report is NaN. Single operations are not
+known, so values cannot be pooled over blocks, and distributions cannot be drawn.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Summed(Measures):
 
 @runtime_checkable
 class Kept(Protocol):
-    """A run whose values were kept without its evidence (`kept.py`)."""
+    """A run that has its values by block but no evidence, such as a result."""
 
     def measures(self) -> Summed:
         """Return the values of the arms by block."""

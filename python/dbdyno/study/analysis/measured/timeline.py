@@ -1,9 +1,8 @@
 """Start times of a run's blocks, computed from lengths instead of the wall clock.
 
-Blocks are ordered by their number. Their times come from one clock that is read once from the wall clock and then runs
-by itself. A resumed run has another such clock from there on, and older evidence has times of the wall clock itself,
-which may have been stepped between blocks or within one. Impossible times are corrected here: a block does not start
-before the previous one ended.
+Blocks are ordered by their number. Their times come from one monotonic clock, which is set from the wall clock once. A
+resumed run sets it again, and older evidence has times of the wall clock itself, which may have been stepped between
+blocks or within one. Impossible times are corrected here: a block does not start before the previous one ended.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from dbdyno.evidence.run import Block
 
 BACK_S = 0.01
-"""A block that starts at least this long before the end of the previous one has another clock [s]."""
+"""A block that starts at least this long before the end of the previous one was timed by another clock [s]."""
 PAUSE_TIMES, PAUSE_S = 20.0, 60.0
 """In older evidence, a gap above this multiple of a block's length and above this number of seconds is a step."""
 STEP = "clock_step_ns"

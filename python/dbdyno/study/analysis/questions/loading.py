@@ -1,6 +1,6 @@
-"""Comparison of ways to load rows: rows per second of each way, and the share of its time that is its start.
+"""Comparison of methods to load rows: rows per second of each, and the share of its time that is start-up.
 
-A way that starts programs spends most of its time on that if there are few rows; the comparison is then one of starts.
+If there are few rows, a method that starts programs spends most of its time on that; only start-ups are compared then.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dbdyno.study.analysis.contract.rows import Model
 from dbdyno.study.analysis.measured.measures import Measures
 
 MOSTLY = 0.5
-"""Share of a way's time from which on it is said to be its start."""
+"""Share of a method's time from which on its start-up is reported."""
 FEW = 40
-"""Number of rows for which the start was timed: one partition."""
+"""Number of rows with which the start-up was timed: one partition."""
 
 
 @dataclass(frozen=True)
 class LoadMethod:
-    """An arm: rows of a load, its mean time, and its time for almost no rows."""
+    """A load method (an arm): rows of a load, its mean time, and its time for almost no rows."""
 
     name: str
     rows: int
@@ -32,12 +32,12 @@ class LoadMethod:
 
     @property
     def started(self) -> float:
-        """Return the share of its time that is its start."""
+        """Return the share of the time that is start-up."""
         return min(1.0, self.start_ns / self.mean_ns)
 
 
 def add(model: Model, measures: Measures, run: Run) -> None:
-    """Add the rows per second, and which times are starts, at the head of the verdict."""
+    """Add the rows per second, and the times that are mostly start-up, at the head of the verdict."""
     starts = run.manifest.flows.get("arm_floor_ns", {})
     ways = [
         LoadMethod(arm["name"], int(arm["levels"]["lines"]), mean, float(starts.get(arm["name"], 0)))
@@ -58,7 +58,7 @@ def _means(measures: Measures) -> list[float]:
 
 
 def sentences(ways: Sequence[LoadMethod]) -> list[str]:
-    """Return sentences on how fast each way was, and which time is not spent on writing."""
+    """Return sentences on the speed of each method, and on time that is not spent on writing."""
     rates = ", ".join(f"{way.name} {way.rows / way.mean_ns * 1e9:,.0f}" for way in ways)
     said = [f"Rows a second: {rates}."] if ways else []
     for way in ways:

@@ -1,4 +1,4 @@
-"""Comparison of who orders the steps of a flow: the cost of the written order, and the effect of the optimizer.
+"""Comparison of the orders of a flow's steps: the cost of the order as written, and the effect of the optimizer.
 
 There are four ratios of mean times per engine and size, each with an interval over blocks; all intervals of a run hold
 jointly at the level (Bonferroni, as in `stats.levels`).
@@ -39,7 +39,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Ratio:
-    """A time as a multiple of another, with its interval; a difference below the share `matters` counts as none."""
+    """Ratio of two times with its interval; a difference smaller than the share `matters` counts as none."""
 
     value: float
     low: float

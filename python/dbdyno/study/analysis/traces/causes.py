@@ -33,7 +33,7 @@ Locks = tuple[Mapping[str, Held], Mapping[str, Held]]
 """What the holders did during the waits for locks of each set, by event."""
 READS = "physical reads"
 MOSTLY = 0.5
-"""Share of the waits for a lock from which on what its holders did is their cause."""
+"""Share of the waits for a lock from which on the activity of its holders is named as their cause."""
 LONGER, MUCH_LONGER = 1.3, 3.0
 """Growth from which on the holders' activity itself takes longer.
 
@@ -260,7 +260,7 @@ def _same_work(part: Part, counts: tuple[float, float], times: tuple[float, floa
 
 
 def halves(counts: tuple[float, float], times: tuple[float, float]) -> tuple[float, float]:
-    """Return the parts of a difference of times that come from more waits and from longer waits."""
+    """Return the effect of more waits and the effect of longer waits, which add up to a difference of times."""
     difference = times[1] - times[0]
     if not counts[0] or not counts[1]:
         return difference, 0.0

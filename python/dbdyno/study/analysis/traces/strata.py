@@ -73,7 +73,7 @@ def strata(traces: Traces, what: What) -> dict[str, list[Stratum]]:
 def make_batches(traces: Traces) -> None:
     """Create the table `batches`, the sums of each batch of each stratum; needs the tables of `account`.
 
-    What `make_turns` made is freed before the calls are read.
+    The tables of `make_turns` are freed before the calls are read.
     """
     traces.connection.execute(_STRATA)
     traces.connection.execute(_BATCHES)

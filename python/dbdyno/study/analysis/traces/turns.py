@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 HARD, COMMIT = "hard parses", "commits"
 FROM_CLIENT = "SQL*Net message from client"
 _CALL, _HARD, _COMMIT = 0, 1, 2
-"""Ranks of what may own a turn: the first of the lowest rank does."""
+"""Ranks of the calls that may own a turn: the owner is the first one of the lowest rank."""
 _NOTHING = -1
 _NAMES = f"""
 create or replace temp table turn_owners as
@@ -69,7 +69,7 @@ def arrays(traces: Traces, query: str) -> dict[str, NDArray[Any]]:
 
 
 def free_turns(traces: Traces) -> None:
-    """Free what `make_turns` made, and so the views over it."""
+    """Drop the tables that `make_turns` made, and the views over them."""
     traces.connection.execute("drop view if exists turns")
     traces.connection.unregister("turn_rows")
 
@@ -78,7 +78,8 @@ def owners_of(owners: dict[str, NDArray[Any]], waits: dict[str, NDArray[Any]]) -
     """Return the owner of each wait, or -1 if no turn of its session up to it has one.
 
     Args:
-        owners: What may own a turn: `session`, `line`, `owner` and `rank`. The first two are removed.
+        owners: Calls that may own a turn: `session`, `line`, `owner` and `rank`. The first two columns are removed from
+            it.
         waits: The waits between calls: `session`, `line`, and whether a wait `ends` its turn.
     """
     import numpy as np

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 UNITS = {"pair": "pairs of files", "session": "sessions", "file": "files", "batch": "batches of calls"}
 WHOSE = {"execution": "An execution of the client in ", "transaction": "A transaction in "}
-"""Whose times are compared, by basis, if it is not the totals of the sets."""
+"""Words for what the compared times belong to, by basis, unless they are the totals of the sets."""
 MANY_TIMES = 3.0
 """Ratio of executions from which on their numbers come before the reasons."""
 MIX_LEAST = 0.5

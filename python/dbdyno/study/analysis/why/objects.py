@@ -19,7 +19,7 @@ class Object:
     def came(self) -> float:
         """Return the rows inserted minus those deleted, as counted by the server.
 
-        This is exact in cases in which live rows are counted twice.
+        Unlike the number of live rows, it never counts a row twice.
         """
         return self.last.get("n_tup_ins", 0.0) - self.last.get("n_tup_del", 0.0)
 

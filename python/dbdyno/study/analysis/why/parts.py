@@ -100,9 +100,9 @@ class Side:
     watchpoints: bool = False
     """True if waits were timed by watchpoints, at least in some of the blocks."""
     read: bool = False
-    """True if waits were found by looks at the server's memory."""
+    """True if waits were read from the server's memory at intervals."""
     programs: bool = False
-    """True if programs ran instead of sessions, of which only the kernel's accounting is known."""
+    """True if programs ran instead of sessions; only the kernel's accounting is known of them."""
 
     @property
     def of_temporary_files(self) -> float:
@@ -121,7 +121,7 @@ class Side:
         return float((self.elapsed[keep].sum() + self.queued[keep].sum()) / count) if count else float("nan")
 
     def of(self, events: Sequence[Event], keep: NDArray[np.bool_]) -> Array:
-        """Return the time of a transaction in each of these events [ns]; together they are its mean."""
+        """Return the time of a transaction in each of these events [ns]; over all events they add up to its mean."""
         found = dict.fromkeys(events, 0.0)
         found.update(self._times(keep))
         return np.array([found[event] for event in events])

@@ -86,7 +86,7 @@ def plan(pair: Pair) -> Reason | None:
 
 
 def work(pair: Pair) -> Reason | None:
-    """Return a reason if there is more work that no table explains."""
+    """Return a reason if the slower arm does more work, and no single table explains it."""
     if not _other_work(pair):
         return None
     assert pair.counts is not None
