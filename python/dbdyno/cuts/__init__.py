@@ -4,7 +4,7 @@
     run_campaign(plan, cuts=20, ...)   cut after cut, each with its finding: `campaign`
     campaign_model(...)                what the page shows: `model`
 
-A load runs on a mounted folder with a ledger of acknowledged commits outside. The power goes with a drawn change of a
-file; of what was not synced the device keeps what the journal draws (`crates/dyno-device/src/journal.rs`). The engine
-recovers and is asked for every row.
+A load runs on a mounted folder; a ledger outside of it lists the acknowledged commits. The power fails at a random
+change of a file; the device then keeps a random part of the data that were not synced
+(`crates/dyno-device/src/journal.rs`). The engine recovers, and every row is read.
 """

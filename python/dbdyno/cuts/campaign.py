@@ -1,8 +1,9 @@
 """A campaign of power cuts: load, cut, recovery and check, repeated.
 
-A database lives for several cuts, then a new one is made, so that a failing cut is replayed from the beginning of its
-database (`only`). All draws come from the seed, the number of the database and the number of the cut. On SQLite, whose
-load is one session, the same seed cuts at the same change; several sessions meet a cut in another order each time.
+A database is used for several cuts, then a new one is created; a failing cut is replayed from the creation of its
+database (`only`). All random choices follow from the seed, the number of the database and the number of the cut. On
+SQLite, whose load is one session, the same seed cuts at the same change; with several sessions, the order of their
+changes differs each time.
 """
 
 from __future__ import annotations
@@ -185,7 +186,7 @@ class Campaign:
 class CampaignEvidence(NamedTuple):
     """Evidence of a campaign, or of one of its databases; `version` is the engine's.
 
-    `interrupted` is true if the user stopped it: the cut under way is left out, all earlier ones are there.
+    `interrupted` is true if the user stopped the campaign: the current cut is left out, all earlier ones are included.
     """
 
     rows: list[CutRow]
@@ -205,7 +206,8 @@ def run_campaign(
 ) -> CampaignEvidence:
     """Cut the power `cuts` times; with `only`, replay that cut's database up to it.
 
-    With `workers` each database is a task of its own. Without them, Ctrl-C ends the campaign after its first cut early.
+    With `workers`, each database is a separate task. Without them, Ctrl-C ends the campaign early if its first cut is
+    complete.
 
     Raises:
         DeviceError: folders cannot be mounted here.

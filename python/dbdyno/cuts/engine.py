@@ -27,14 +27,14 @@ class CutEngine(Protocol):
     version: str
     """Version of the engine; empty before `create`."""
     repaired: str
-    """What a user would have had to do before a start; empty if it started by itself. The campaign clears it."""
+    """Repair that was needed before a start; empty if the engine started by itself. The campaign clears it."""
     folder: Path
     back: Path
     changes_least: int
     changes_most: int
     """Maximum number of file changes before the power fails."""
     recovery_changes_most: int
-    """The same for a cut during recovery, from 1."""
+    """Maximum number of file changes before the power fails during recovery, at least 1."""
 
     def create(self) -> None:
         """Create an empty, synced database in `back`."""

@@ -17,7 +17,7 @@ def payload_of(number: int) -> str:
 
 @dataclass
 class Ledger:
-    """Numbers of commits; several threads may write to it."""
+    """Numbers of the attempted and the acknowledged commits; several threads may write to it."""
 
     tried: set[int] = field(default_factory=set)
     acknowledged: dict[int, float] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Content:
         rows: Number and payload of each row.
         counts: Rows by session, as each transaction counts them beside its row.
         sessions: Session of each row.
-        corrupt: What the engine's own checks found; empty if nothing.
+        corrupt: Damage that the engine's own checks found; empty if there is none.
     """
 
     rows: list[tuple[int, str]] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Judgement:
 def judge(ledger: Ledger, content: Content) -> Judgement:
     """Compare a content with a ledger.
 
-    A commit that was tried and not acknowledged may be there or not: the engine had no time to say.
+    A commit that was attempted but not acknowledged may be present or missing.
     """
     if content.corrupt:
         return Judgement(corrupt=content.corrupt)

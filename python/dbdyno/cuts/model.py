@@ -20,8 +20,8 @@ RECOVERY_GROUPS = 5
 class CutRow(TypedDict):
     """A power cut and the findings after it; `tried` and `acknowledged` are totals of its database so far.
 
-    `pages_rebuilt` are pages that a rebuild of a RAID-5 array damaged.
-    `repaired` is what had to be done before the engine started; a cut is survived all the same.
+    `pages_rebuilt` are pages that a rebuild of a RAID-5 array damaged. `repaired` is the repair that was needed before
+    the engine started; such a cut counts as survived.
     """
 
     cut: int

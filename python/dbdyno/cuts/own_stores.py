@@ -3,8 +3,8 @@
     python -m dbdyno.cuts.own_stores load runs FOLDER 1       -->   t 1 / a 1 / t 2 / ...
     python -m dbdyno.cuts.own_stores content runs FOLDER      -->   JSON of what is there and what is damaged
 
-A commit is what a writer reports as stored: a block of a run, a snapshot, a chunk of a move, a record of settings to
-be restored. Its content follows from its number. The writers are the real ones; nothing is written another way here.
+A commit is what a writer reports as stored: a block of a run, a snapshot, a chunk of a move, a record of settings to be
+restored. Its content follows from its number. Entries are written by dbdyno's own code, as in normal use.
 """
 
 from __future__ import annotations

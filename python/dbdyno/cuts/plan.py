@@ -1,11 +1,11 @@
 """Plans of power cuts: an engine, its settings, its load and its device.
 
-title = "PostgreSQL with a log that is not synced"
-engine = "postgres"
-sessions = 4
+    title = "PostgreSQL with a log that is not synced"
+    engine = "postgres"
+    sessions = 4
 
-[settings]
-fsync = "off"
+    [settings]
+    fsync = "off"
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class CutPlan:
     """A plan of power cuts.
 
     Attributes:
-        title: What is tried.
+        title: What the campaign tests.
         engine: `sqlite`, `postgres`, `mariadb`, or `evidence` (dbdyno's own stores).
         settings: Settings of the engine, and of PostgreSQL `data_checksums`; of SQLite its pragmas, of evidence
             `store`.
         sessions: Sessions of the load; SQLite and evidence have one.
         names: When new, removed and renamed files are durable: when their folder is synced, or when any file is.
-        sector_bytes: What the device writes whole.
+        sector_bytes: Size of a write that the device never writes in part [bytes].
         fail: Faults of the device, as in `dbdyno device mount --fail`.
-        recovery_percent: How often the power goes once more while the engine recovers.
-        cuts_of_a_database: Cuts after which a new database is made.
-        after_changes: The power goes after so many changes of files, instead of a drawn number.
+        recovery_percent: Share of the cuts with another cut during the recovery [%].
+        cuts_of_a_database: Number of cuts after which a new database is created.
+        after_changes: Number of file changes before the power fails, instead of a random number.
     """
 
     title: str

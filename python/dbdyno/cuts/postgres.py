@@ -37,7 +37,7 @@ where c.relname in ('rows_pkey', 'rows_payload', 'counts_pkey')
 """
 ORPHANS = "select count(*) from rows r where not exists (select from counts c where c.session = r.session)"
 CHECKSUMS = "data_checksums"
-"""In the settings of a plan; a cluster has them or has not from its initdb on."""
+"""Key in the settings of a plan; page checksums are chosen when initdb creates the cluster."""
 CHECKSUMS_BY_DEFAULT = 18
 """Major version from which initdb adds checksums unless it is told not to."""
 LOCK = "postmaster.pid"
@@ -50,7 +50,8 @@ DONE = re.compile(r"redo done at ([0-9A-F]+)/([0-9A-F]+)")
 class _MountedPostgres(EmbeddedPostgres):
     """An embedded server that reads its state from the folder below the mounted one.
 
-    This process serves the mounted folder: if it waited for the folder when it is killed, nobody would answer.
+    This process serves the mounted folder, so it must not wait for that folder itself: killed while waiting, it could
+    not answer.
     """
 
     back = Path()

@@ -3,7 +3,7 @@
     LOAD     says `t NUMBER` before a commit and `a NUMBER` after it, on stdout
     CONTENT  recovers by opening, and writes everything to stdout as JSON
 
-The process that serves the mounted folder must not wait for that folder: if it were killed then, nobody would answer.
+The process that serves the mounted folder must not wait for that folder: killed while waiting, it could not answer.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A step makes the plan simpler in one way: one cut of a fresh database, no second cut in the recovery, one session, a
 device without one of its faults, the default of one setting, whole sectors, an earlier cut. A step is kept if the cut
-still fails. SQLite and dbdyno's own stores replay exactly; several sessions of a server meet a cut in another order
-each time, so a step is tried several times there.
+still fails. SQLite and dbdyno's own stores replay exactly; on a server with several sessions the order of changes
+differs each time, so each step is tried several times.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Shrunk:
 
     Attributes:
         plan: The plan.
-        number: Number of the cut, from which its draws follow.
-        row: What was found after it.
-        tries: Cuts that shrinking took.
-        failures: How many of `repeats` further tries of the least plan failed.
+        number: Number of the cut, from which its random choices follow.
+        row: Findings after the cut.
+        tries: Number of cuts that shrinking took.
+        failures: How many of `repeats` further tries of the smallest plan failed.
         repeats: Number of these tries.
     """
 

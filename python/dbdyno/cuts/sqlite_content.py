@@ -1,7 +1,7 @@
 """Process that opens a SQLite database, which recovers it, and writes its content to stdout as JSON.
 
-It is a process of its own because the one that serves the mounted folder must not wait for that folder: if it were
-killed then, nobody would answer it.
+It is a separate process because the one that serves the mounted folder must not wait for that folder: killed while
+waiting, it could not answer.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m dbdyno.cuts.sqlite_load PATH PRAGMAS FIRST   -->   t 17 / a 17 / t 18 / ...
 
-It ends with an error when the power goes. Everything follows from its arguments: it replays.
+It ends with an error when the power fails. Everything follows from its arguments, so a load can be replayed.
 """
 
 from __future__ import annotations
