@@ -25,11 +25,11 @@ class Timed:
         arm: Name of the arm.
         sessions: Number of sessions that ran at once.
         started_ns: Start of each operation, in ns since 1970 or since any other moment.
-        elapsed_ns: Its length in ns.
-        session: Number of its session.
-        statement: What it was.
-        error: Error code of five characters, or None if it succeeded.
-        in_turn: True if the output tells only the order of the operations, not when they started.
+        elapsed_ns: Length of each operation [ns].
+        session: Session number of each operation.
+        statement: Statement of each operation.
+        error: Error code of each operation, five characters, or None if it succeeded.
+        in_turn: True if the output contains the order of the operations but not when they started.
     """
 
     arm: str
@@ -99,9 +99,9 @@ class Contents:
 
     Attributes:
         program: Name of the benchmark program.
-        version: What it says of its version and of the server's; empty if it says nothing.
+        version: Versions of the program and of the server, as in the output; empty if it has none.
         benchmark: Name of the benchmark; empty if the output does not contain it.
-        settings: What identifies the benchmark, such as scale and number of clients.
+        settings: Settings that identify the benchmark, such as scale and number of clients.
         timed: Operations by arm.
         sums: Sums by arm.
         totals: Further numbers of the whole, by name.
@@ -130,7 +130,7 @@ def finite(value: object, name: str, where: str) -> float:
     """Return a number from a file, after checking that it is finite and not negative.
 
     Raises:
-        EvidenceError: It is anything else.
+        EvidenceError: The value is not such a number.
     """
     try:
         number = float(value)  # type: ignore[arg-type]

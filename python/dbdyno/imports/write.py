@@ -2,7 +2,8 @@
 
 Several files are repetitions of one benchmark, in the order in which they are given. Operations that were timed one by
 one become `calls`, cut into blocks of equal length; the executions of several commands become a turn of each in every
-block. Sums become `metrics`, an interval per block, with the evidence `sums`: nobody can know what was within them.
+block. Sums become `metrics`, an interval per block, with the evidence `sums`, because the single operations are
+unknown.
 """
 
 from __future__ import annotations

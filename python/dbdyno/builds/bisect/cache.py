@@ -4,7 +4,7 @@
     CACHE/9f86d081884c-3e1c.json     how the build ended; written last, so a build without it is made again
     CACHE/9f86d081884c-3e1c.log      what the build printed
 
-The part after the dash stands for the build command: with another one the commit is built again.
+The part after the dash identifies the build command: with another command, the commit is built again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BuildCache:
         """Hold a lock on the folder, so that no second search builds there at the same time.
 
         Raises:
-            PlanError: Another one does, or the folder cannot be made.
+            PlanError: Another search holds the lock, or the folder cannot be created.
         """
         with os_errors_as(PlanError, "cannot be made", self.folder, "name another folder with --cache"):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -84,7 +84,7 @@ def commit_of(repository: Path, name: str) -> str:
     """Return the full name of the commit that a revision names.
 
     Raises:
-        GitError: It names none.
+        GitError: The name is not that of a commit.
     """
     try:
         return git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
@@ -98,7 +98,7 @@ def line_of(repository: Path, good: str, bad: str) -> list[Commit]:
     """Return the commits from `good` to `bad` along first parents, both included.
 
     Raises:
-        GitError: One of them is no commit.
+        GitError: `good` or `bad` is not a commit.
         PlanError: `good` is not on the line of first parents of `bad`, or is the same commit.
     """
     first, last = commit_of(repository, good), commit_of(repository, bad)

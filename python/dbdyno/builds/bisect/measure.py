@@ -30,9 +30,9 @@ class Measured:
     """Result of a test between builds.
 
     Attributes:
-        side: 1 or -1: which side of zero the mean is on; 0 if the test could not tell.
-        mean: Mean of the values, logs of ratios of which larger is better.
-        half: Half width of its interval.
+        side: Sign of the mean, 1 or -1; 0 if the test could not determine it.
+        mean: Mean of the values, which are logarithms of ratios; larger is better.
+        half: Half of the width of the mean's interval.
         blocks: Number of blocks.
         run: Name of the run that holds the evidence.
         failed: Name of the arm whose transactions fail, or "".

@@ -44,9 +44,9 @@ class Verdict(TypedDict):
 class BisectModel(TypedDict):
     """A search among commits.
 
-    `direction` is "slower", "faster" or, "" if it is not known whether the ends differ. `change` is that from the
-    good to the bad commit, `step` that of the commit that was found against its parent. `suspects` is a single commit
-    if the search ended.
+    `direction` is "slower", "faster" or, "" if it is not known whether the ends differ. `change` is the change from the
+    good to the bad commit, `step` that from the parent of the found commit to the commit. `suspects` is a single commit
+    if the search is complete.
     """
 
     schema: int

@@ -35,9 +35,9 @@ class CommitSearch:
     """A search among commits, of which the first is good and the last bad.
 
     Attributes:
-        commits: The commits, oldest first.
+        commits: Commits of the first-parent chain, oldest first.
         cache: Their builds.
-        laboratory: What measures them.
+        laboratory: Measurer of the builds.
         alpha: Largest probability of a wrong answer.
     """
 

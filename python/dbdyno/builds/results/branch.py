@@ -1,8 +1,7 @@
 """A branch of a git repository that holds only results; the working tree is never touched.
 
-Files are only ever added, under names of their own, so two histories are joined by taking the files of both. Where a
-remote is given, its branch is fetched first and the new commit is pushed; where somebody else pushed meanwhile, that
-is done again.
+Files are only added, under unique names, so two histories are merged by taking the files of both. With a remote, its
+branch is fetched first and the new commit is pushed; if somebody else pushed meanwhile, both steps are repeated.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class ResultBranch:
         """Yield names and contents of the files of the branch; nothing if the branch does not exist.
 
         Raises:
-            EvidenceError: The branch is neither here nor at the remote.
+            EvidenceError: The branch exists neither in the repository nor at the remote.
         """
         tip = self._tip() or self._fetch()
         if tip is None:
@@ -48,7 +47,7 @@ class ResultBranch:
 
         Raises:
             EvidenceError: The branch is checked out.
-            GitError: git refuses, or the remote does five times.
+            GitError: git fails, or the remote rejects the push five times.
         """
         if self._is_checked_out():
             raise EvidenceError("is checked out", where=self.name, next_step="check out another branch, then push")

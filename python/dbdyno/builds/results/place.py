@@ -65,7 +65,7 @@ def place_of(text: str, remote: str | None = None) -> Place:
     """Return the place that a text names.
 
     Raises:
-        EvidenceError: It names a branch with a wrong name, or a remote of a folder.
+        EvidenceError: The name of the branch is not valid, or a remote is given for a folder.
     """
     if text.startswith(BRANCH):
         return ResultBranch(Path(), text.removeprefix(BRANCH), remote)

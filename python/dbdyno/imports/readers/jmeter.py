@@ -74,7 +74,8 @@ class _Samples:
         """Add a sample.
 
         Raises:
-            ValueError: A number is none, or the line has another number of columns than the first, as a torn one has.
+            ValueError: A number cannot be read, or the line has another number of columns than the first, because it is
+                incomplete.
         """
         columns = self.columns
         if len(row) != len(columns) or "\n" in row[columns["label"]]:

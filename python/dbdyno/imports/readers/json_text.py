@@ -37,7 +37,7 @@ def table(value: Any, name: str, where: str) -> JsonObject:
     """Return a value that must be a JSON object.
 
     Raises:
-        EvidenceError: It is anything else.
+        EvidenceError: The value is not a JSON object.
     """
     if not isinstance(value, dict):
         raise EvidenceError(
