@@ -54,7 +54,7 @@ _WRAPPERS = ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE", "QUERY")
 
 
 def flow(text: str, tables: Sequence[InputTable]) -> Flow:
-    """Execute a SELECT with and without the optimizer, and return both plans.
+    """Execute a SELECT without and with the optimizer, and return both plans.
 
     Raises:
         FlowError: The text is not one SELECT, or DuckDB reports an error.

@@ -230,7 +230,7 @@ def _skew(skew: SkewPage) -> Iterator[Row]:
 
 
 def _told_otherwise(metric: str, siblings: str, groups: Mapping[tuple[str, str], Any]) -> bool:
-    """Return True if another group reports the same: requests for megabytes, cell disks for their grid disks.
+    """Return True if another group reports the same: requests instead of megabytes, cell disks instead of grid disks.
 
     A cell disk (CD) covers every grid disk (GD) on it.
     """

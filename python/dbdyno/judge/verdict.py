@@ -55,7 +55,7 @@ class Facts:
     Attributes:
         counts: Number of sub-intervals of both periods.
         work: Database time for the same work.
-        blocked: Sessions that wait for locks.
+        blocked: Number of sessions that wait for locks.
         failed: Transactions that were rolled back.
         added: Work that was added.
         causes: Causes that were found, the main one first.
@@ -65,7 +65,7 @@ class Facts:
         closed: Decision on throughput if the load is a closed loop; empty otherwise.
         level: p below which a change of the same work is certain.
         least: Smallest number of sub-intervals that each period needs.
-        commits: Sessions that wait in a commit.
+        commits: Number of sessions that wait in a commit.
         commits_a_second: Commits per second of both periods.
     """
 
