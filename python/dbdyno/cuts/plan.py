@@ -1,5 +1,7 @@
 """Plans of power cuts: an engine, its settings, its load and its device.
 
+A plan is built in or a TOML file:
+
     title = "PostgreSQL with a log that is not synced"
     engine = "postgres"
     sessions = 4
