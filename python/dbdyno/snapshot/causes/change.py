@@ -38,7 +38,7 @@ LEAST_RATIO = 1.5
 
 @dataclass(frozen=True)
 class Cause:
-    """One thing that happened.
+    """A cause of a change: something that happened, its evidence, and the statements whose time it changed.
 
     Attributes:
         words: What happened, as a phrase.
@@ -61,7 +61,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Pair:
-    """Rates per second of one statement or table, before and after.
+    """Rates per second of one statement or table in the first period (`before`) and in the second (`after`).
 
     The rates of a statement are `calls`, `ms`, `work`, and whatever else its engine counts.
     """
@@ -76,7 +76,7 @@ class Pair:
         return self.after.get(what, 0.0) - self.before.get(what, 0.0)
 
     def per_call(self, what: str) -> tuple[float, float]:
-        """Return a rate divided by the rate of calls, before and after; 0 if there were no calls."""
+        """Return how much of `what` one call counts, before and after; 0 if there were no calls."""
         found = [
             side.get(what, 0.0) / side["calls"] if side.get("calls") else 0.0 for side in (self.before, self.after)
         ]
@@ -85,7 +85,7 @@ class Pair:
     def heavier(self) -> bool:
         """Return True if a call does more work than before.
 
-        Unlike times, work shows this even if the machine is busy.
+        Work per call does not depend on how busy the machine is; time per call does.
         """
         old, new = self.per_call("work")
         return old > 0 and new >= HEAVIER * old and new - old >= LEAST_WORK
@@ -142,7 +142,7 @@ class Change(ABC):
         """Merge in place the rates of statements that continue under a new identifier; does nothing by default."""
 
     def without_index(self, statement: Key) -> tuple[str, str] | None:
-        """Return what a new statement does because an index is missing, and the evidence.
+        """Return what a new statement does for lack of an index (such as a scan of a whole table), and the evidence.
 
         The first text is empty if there may be another reason. Returns None if nothing indicates a missing index.
         """
@@ -242,7 +242,7 @@ class Change(ABC):
         return self.spent_ms[1] - self.spent_ms[0]
 
     def gone_in(self, view: str, which: str) -> Row | None:
-        """Return the last sub-interval in which rows of a view disappeared, or None if it is in neither period.
+        """Return the last sub-interval in which rows of a view disappeared; None if none did in either period.
 
         `which` is an SQL condition that selects the rows. Periods of a single sub-interval are not searched.
         """
@@ -272,7 +272,7 @@ class Change(ABC):
         return some / every if every > 0 and self.grown_ms > 0 else None
 
     def matters(self, statement: Key) -> bool:
-        """Return True if a statement grew by more than a steady load varies."""
+        """Return True if the time of a statement grew by more than it varies under a steady load."""
         old, new = self.spent_ms
         return self.statements[statement].grown("ms") >= max(LEAST_MS, LEAST_PART * max(old, new))
 

@@ -188,7 +188,7 @@ def happened(change: Change, about: str = "") -> Part:
 
 
 def explained(change: Change, reported: Sequence[ReportedCause], about: str, withheld: str) -> Why:
-    """Return the first causes in the shape that runs and traces use, for the added statement time per second."""
+    """Return the first causes of the change in statement time per second, in the form that runs and traces use."""
     if not change.both(change.view):
         return Why(about, "ratio", None, withheld=withheld)
     named = [one for one in reported if one.cause.code != "setting" or one.share][:CAUSES_MOST]
@@ -254,7 +254,7 @@ def cut_of(interval: Interval) -> int | None:
 
 
 def change_at(interval: Interval, at: int) -> Change:
-    """Return the change from what is before a snapshot of an interval to what is after it."""
+    """Return the change between the two parts of an interval; `at` is the index of the snapshot between them."""
     return interval.once(f"change {at}", lambda: change_of(*interval.halves(at)))
 
 
@@ -269,7 +269,7 @@ def _cut_in_words(interval: Interval) -> tuple[int | None, str] | None:
 
 
 def within(interval: Interval) -> Part | None:
-    """Return the section of what happened inside one interval, or None if there are no rules for its engine."""
+    """Return the section on what happened inside an interval, or None if its engine has no rules."""
     found = _cut_in_words(interval)
     if found is None:
         return _unsearched(interval)
@@ -437,7 +437,8 @@ def _cut(values: Series) -> tuple[int, float, float]:
 def change_point(rates: list[float]) -> int:
     """Return the index at which the mean of the logarithms changes most, at least two from either end.
 
-    With logarithms a burst weighs no more than its ratio. Differences near zero count for nothing.
+    Logarithms are used so that a burst weighs no more than its ratio to the other values. Differences near zero are
+    ignored.
     """
     least = 0.02 * sum(rates) / len(rates) or 1.0
     sums = list(itertools.accumulate((math.log(max(rate, 0.0) + least) for rate in rates), initial=0.0))

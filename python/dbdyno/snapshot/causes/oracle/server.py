@@ -117,8 +117,8 @@ def contention(change: OracleChange) -> Iterator[Cause]:
 def busy_processors(change: OracleChange) -> Iterator[Cause]:
     """Yield a cause if calls take longer at the same work without more CPU or waits: they lacked a processor.
 
-    The time that is neither CPU nor a known wait also includes waits without a column: commits, the network inside
-    PL/SQL.
+    The time that is neither CPU nor a known wait also includes waits that the views do not count by statement: commits,
+    and the network inside PL/SQL.
     """
     slow = frozenset(n for n in slower_at_same_work(change) if _unaccounted(change.statements[n]) >= 0.5)
     if len(slow) * 2 < sum(one.after.get("calls", 0) > 0 for one in change.statements.values()) or not slow:

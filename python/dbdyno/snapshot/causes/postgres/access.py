@@ -22,9 +22,9 @@ ROOMIER, AS_MANY = 1.5, 1.1
 def behind(change: Change, key: Hashable, table: Pair) -> frozenset[Key]:
     """Return the statements that probably scan a table through a foreign key, trigger, view or function.
 
-    They do more work per call, are called about as often as the table is scanned in addition, do not name the table or
-    only write to it, and can reach it according to the catalog. Empty if the table has fewer than `LEAST_SCANS`
-    additional sequential scans.
+    Such statements do more work per call, do not name the table or only write to it, can reach it according to the
+    catalog, and are called about as often as sequential scans of it were added. The result is empty if fewer than
+    `LEAST_SCANS` sequential scans were added.
     """
     if (table.after.get("seq_scan", 0.0) - table.before.get("seq_scan", 0.0)) * change.after.seconds < LEAST_SCANS:
         return frozenset()
@@ -54,7 +54,7 @@ def _as_often(one: Pair, table: Pair, *, looks_up: bool) -> bool:
 def roomier_tables(change: Change) -> Iterator[Cause]:
     """Yield a cause for each table whose scans read more blocks for as many rows, few of which are dead.
 
-    Its rows are wider, or space that was freed was not returned.
+    The reason is wider rows, or free space inside the table that was not returned.
     """
     toast = _toast(change)
     for key, table in change.tables.items():

@@ -215,7 +215,7 @@ def _gone_at(change: Change, row: TableRow) -> str:
 
 
 def other_plans(change: Change) -> Iterator[Cause]:
-    """Yield a cause for each analyzed table whose rows are accessed in another way since.
+    """Yield a cause for each table whose rows are found by other scans since it was analyzed.
 
     Statements whose changed plan the log proves are left to `plans.py`.
     """

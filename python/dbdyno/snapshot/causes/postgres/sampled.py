@@ -18,7 +18,8 @@ _TABLES = count()
 def sampled(one: Interval) -> tuple[str, int]:
     """Return a table of what sessions did in an interval, and the number of looks.
 
-    It has `kind`, `state`, `statement`, `event_type` and `event`, and in `n` how often a session was seen so.
+    The table has a row per combination of `kind`, `state`, `statement`, `event_type` and `event`; `n` is how often a
+    session was seen in that combination.
     """
     return one.once("sampled sessions", lambda: _added_up(one)), one.looks
 

@@ -39,7 +39,7 @@ _LEAST_SYNC_MS = 1.0
 def slow_syncs(change: Change) -> Iterator[Cause]:
     """Yield a cause if syncs of the WAL take longer, as timed by the server (track_wal_io_timing) or as sampled.
 
-    It is commits that wait, which is not part of a statement's time.
+    Commits wait for a sync of the WAL, and that wait is not part of any statement's time.
     """
     means, busy = _timed_syncs(change)
     (seen_old, _), (seen, _) = (_sampled(one, _SYNCS) for one in (change.before, change.after))
@@ -158,9 +158,9 @@ def _sampled(one: Interval, waits: str) -> tuple[float, frozenset[int]]:
 def busy_processors(change: Change) -> Iterator[Cause]:
     """Yield a cause if calls take longer at the same work and cache hits, without waits that the server knows of.
 
-    What remains is a processor that others use or that became slower. If the collector runs on the server's host, the
-    kernel reports how much others use: then a smaller difference is enough, and a larger one is not attributed to
-    others if they used no more.
+    The remaining explanation is a processor that other programs use, or one that became slower. If the collector runs
+    on the server's host, the kernel reports how much other programs use: then a smaller slowdown is enough, and a
+    larger one is not attributed to other programs if they used no more than before.
     """
     known = of_stretches(change.before, change.after)
     if known is not None and known[1].others - known[0].others >= HOG:
