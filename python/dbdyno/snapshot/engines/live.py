@@ -1,7 +1,7 @@
 """The current activity of a server: a frame is made from two quick readings and the looks between them.
 
-A reading is far lighter than a snapshot: a few sums and the statements' times, nothing about tables. An engine's module
-`live` takes the readings; `frame` turns two of them into numbers to show.
+A reading costs far less than a snapshot: it has a few sums and the statements' times, and nothing about tables. An
+engine's module `live` takes the readings; `frame` turns two of them into numbers to show.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Session(TypedDict):
 
 
 class Progress(TypedDict):
-    """A command that reports its progress; `done` is a ratio."""
+    """A command that reports its progress; `done` is the finished part, from 0 to 1."""
 
     pid: int
     what: str
@@ -111,7 +111,7 @@ class Frame(TypedDict):
 
 
 class Live(Protocol):
-    """An engine's side of the live screen; a context manager."""
+    """Interface of an engine to the live screen; a context manager."""
 
     @property
     def title(self) -> str:

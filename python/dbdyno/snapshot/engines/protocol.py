@@ -26,7 +26,7 @@ class Sampler(Protocol):
 
     @property
     def source(self) -> Source | None:
-        """Return how sessions are looked at, or None until it is known."""
+        """Return how sessions are sampled (from memory or by queries), or None until that is known."""
         ...
 
     def start(self) -> None:

@@ -59,9 +59,9 @@ def view(
 ) -> View:
     """Return the view of all texts known so far.
 
-    These are the texts of the previous snapshot, of new digests at the top of an order, and of statements that were
-    `seen` in sampled sessions. `ours` are texts of the latter without a known digest. At most `most` new texts are
-    read.
+    It has the texts of the previous snapshot, of new digests at the top of an order, and of statements that were `seen`
+    in sampled sessions. `ours` are dbdyno's texts of sampled statements whose digest is not known. At most `most` new
+    texts are read.
     """
     known = {str(digest): str(text) for digest, text in _kept(before, NAME, "DIGEST, query")}
     if sum(one.startswith(OURS) for one in known) > OURS_MOST:
@@ -81,7 +81,7 @@ def view(
 
 
 def top(statements: View, before: Snapshot | None) -> list[str]:
-    """Return the digests among the first of some order, by the increase since the previous snapshot or in total."""
+    """Return the digests at the top of any order of Top SQL, by increase since the previous snapshot or in total."""
     names = [column.name for column in statements.columns]
     shown = [name for name in ORDERS if name in names]
     at = names.index("DIGEST")

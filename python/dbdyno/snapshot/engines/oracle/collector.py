@@ -155,7 +155,7 @@ class OracleCollector(Closing):
 
 
 def top(statements: View) -> list[str]:
-    """Return identifiers among the first of some order, counted since the instance or the cursor began."""
+    """Return the identifiers at the top of any order of Top SQL, counted since the instance or the cursor began."""
     names = [column.name for column in statements.columns]
     rows = [row for row in statements.rows if isinstance(row, tuple)]
     found: dict[str, None] = {}

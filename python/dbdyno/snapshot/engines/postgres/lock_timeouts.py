@@ -37,7 +37,7 @@ where l.locktype = 'relation' and l.granted and l.mode = 'AccessExclusiveLock' a
 
 
 def open_patiently(dsn: str) -> Postgres:
-    """Return the server of a connection string, whose logins wait only briefly for a lock.
+    """Return the server of a connection string, with a short lock timeout for its logins.
 
     Raises:
         TargetError: The server does not answer, or a session holds a lock on a system catalog.

@@ -37,7 +37,7 @@ from pg_stat_activity where pid = any(%s)
 
 
 class SessionMemory:
-    """A reader of a server's sessions.
+    """Reader of a server's sessions from its shared memory.
 
     Raises:
         TraceError: The memory cannot be read; the message says why.
@@ -58,7 +58,8 @@ class SessionMemory:
     def take(self, conn: Connection) -> tuple[str | None, int]:
         """Return the rows of the periods since the last call as CSV (None for no rows), and the number of periods.
 
-        `looks` and `waiters` are the number of looks, and the sessions that waited for a lock at the end.
+        It also sets the attributes `looks` (the number of looks) and `waiters` (the sessions that waited for a lock at
+        the end).
 
         Raises:
             SnapshotError: The server ended, or restarted after a crash.
@@ -78,7 +79,7 @@ class SessionMemory:
         return lines.getvalue().removesuffix("\n") or None, len(periods)
 
     def stop(self) -> None:
-        """Let the server's memory go."""
+        """Stop reading and detach from the server's memory."""
         self._reader.stop()
 
     def _name(self, conn: Connection, periods: list[Any]) -> None:

@@ -42,7 +42,7 @@ def setting(interval: Interval, name: str) -> str | None:
 
 
 def untimed(interval: Interval, what: str) -> Lack | None:
-    """Return what is missing because reads and writes are not timed, or None if they are."""
+    """Return an entry on what is not measured because reads and writes are not timed; None if they are timed."""
     if setting(interval, "track_io_timing") == "on":
         return None
     return lacking(what, "track_io_timing is off", "track_io_timing = on")

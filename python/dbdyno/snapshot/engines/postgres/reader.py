@@ -87,7 +87,7 @@ class Reader:
     def flush(self) -> None:
         """Make the server count this session's activity when its transaction ends and not seconds later.
 
-        It can then be left out of the next difference. This works on PostgreSQL 15 and later.
+        The activity can then be subtracted from the next difference. This works on PostgreSQL 15 and later.
         """
         if self._flushes:
             self.connection.execute("select pg_catalog.pg_stat_force_next_flush()")
@@ -126,7 +126,7 @@ class Reader:
         return self.copied(sql, columns)
 
     def copied(self, sql: str, columns: tuple[Column, ...]) -> Part:
-        """Return what a COPY sends, or the reason why it sends nothing.
+        """Return the rows that a COPY sends as CSV, or the reason why the server refused it.
 
         Raises:
             AgainError: The query was refused without a savepoint.

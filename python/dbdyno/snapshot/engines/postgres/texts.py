@@ -70,7 +70,7 @@ _LIST = re.compile(r"\(\s*\?(?:\s*,\s*\?)*\s*(?:/\*, \.\.\. \*/\s*)?\)")
 def view(reader: Reader, statements: View, before: Snapshot | None, most: int, seen: Sequence[str] = ()) -> View:
     """Return the view of all texts known so far.
 
-    These are the texts of the previous snapshot, of new identifiers at the top of an order, and of statements that were
+    It has the texts of the previous snapshot, of new identifiers at the top of an order, and of statements that were
     `seen` in sampled sessions. At most `most` new texts are read.
     """
     import psycopg
@@ -115,7 +115,7 @@ def _identifiers(statements: View) -> Set[int]:
 
 
 def top(statements: View, before: Snapshot | None, ours: Set[int]) -> list[int]:
-    """Return the identifiers among the first of some order, by the increase since the previous snapshot or in total.
+    """Return the identifiers at the top of any order of Top SQL, by increase since the previous snapshot or in total.
 
     dbdyno's own statements, `ours`, are left out.
     """
