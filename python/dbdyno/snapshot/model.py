@@ -111,7 +111,7 @@ def section(
 
 
 def in_order(order: Iterable[tuple[str, Callable[[T, int], Part]]], interval: T, top: int) -> list[Part]:
-    """Return all sections; if the evidence of one cannot be read, it says so, and the others are made."""
+    """Return all sections in order; one whose evidence cannot be read says so and does not prevent the others."""
     found = []
     for name, make in order:
         try:

@@ -1,6 +1,6 @@
 """Plans of statements, read from PostgreSQL's log: which plan ran when, how long it took, and when it changed.
 
-    log files ─ source.py ─ formats.py ─ Entry ─ reader.py ─ gathered.py ─ flips.py, page.py
+    log files ─ source.py ─ formats.py ─ Entry ─ reader.py ─ executions.py ─ flips.py, page.py
                                                     │             └ plan_store.py (beside the snapshots)
                                           explain.py, tree.py, values.py
 

@@ -54,7 +54,7 @@ MEMORY = "256MB"
 
 
 class Gathered:
-    """A context manager for the temporary database; `connection` has the three tables."""
+    """Temporary database of the executions in logs, a context manager; `connection` has its three tables."""
 
     def __init__(self) -> None:
         from dbdyno.evidence.duck import duckdb
@@ -78,11 +78,11 @@ class Gathered:
             self.end()
 
     def text(self, known: str, text: str) -> None:
-        """Add the text of a fingerprint."""
+        """Add the text of a statement under its fingerprint."""
         self._texts.setdefault(known, text)
 
     def plan(self, known: str, plan: Node) -> None:
-        """Add the tree of a plan's identity."""
+        """Add the tree of a plan under its identity."""
         self._plans.setdefault(known, plan)
 
     def measured(self, known: str, duration_us: int, numbers: Sequence[Numbers]) -> None:
@@ -92,7 +92,7 @@ class Gathered:
             self._measured[known] = duration_us, numbers
 
     def end(self) -> None:
-        """Write to the tables what is buffered in memory."""
+        """Write the rows that are buffered in memory to the tables."""
         self._executions()
         _insert(self.connection, "log_statements", STATEMENTS, list(self._texts.items()))
         trees = [(known, sketch(plan), json.dumps(as_values(plan)), None, None) for known, plan in self._plans.items()]

@@ -3,8 +3,8 @@
     sources = recognized([Path("log/")], prefix=None, zone=None)
     [file.form for file in sources.files]           # csvlog, jsonlog, json, syslog, text; slow, general of MariaDB
 
-Files are in the order of their first times. One that is there twice (plain and compressed) is read once, and that is
-said.
+Files are in the order of their first times. A file that is there twice (plain and compressed) is read once, and a note
+says so.
 """
 
 from __future__ import annotations

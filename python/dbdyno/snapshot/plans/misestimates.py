@@ -53,13 +53,13 @@ class Wrong:
 
 
 def factor(planned: float, found: float) -> float:
-    """Return the factor, at least 1, between two row counts; less than one row counts as one, as in the planner."""
+    """Return the factor (at least 1) between two row counts; less than one row counts as one, as in the planner."""
     a, b = max(planned, 1.0), max(found, 1.0)
     return max(a / b, b / a)
 
 
 def first_wrong(tree: Node, numbers: Sequence[Numbers]) -> Wrong | None:
-    """Return the node with the largest factor among wrong nodes without a wrong node below; None without any."""
+    """Return the wrong node with the largest factor among those with no wrong node below; None if no node is wrong."""
     places = list(_places(tree))
     if len(places) != len(numbers):
         return None  # a literal looks like a node, so numbers cannot be matched

@@ -1,4 +1,4 @@
-"""Makes the days of a store: sums over complete days, which intervals of more than a day read instead of the samples.
+"""Cached days of a store: sums over complete days, which intervals of more than a day read instead of the samples.
 
 keep_days(interval.sums)       # those that are not cached yet
 """
@@ -43,7 +43,7 @@ KEYS = "session, datname, usename, application, client, statement, event_type, e
 def keep_days(sums: Chain, most: int | None = None) -> Iterator[Day]:
     """Make the days within a chain that are not cached yet, at most `most`, the latest first, and yield each.
 
-    A store that cannot be written has none.
+    Nothing is cached for a store that cannot be written.
     """
     lacking = [one for one in reversed(sums.whole_days) if one.model is None]
     for day in lacking[:most]:

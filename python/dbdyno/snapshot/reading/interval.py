@@ -101,7 +101,7 @@ class Interval(Ends, Closing):
     def inside(self) -> str:
         """Return the SQL condition on `at_us` for rows of `samples` between the two reads.
 
-        If the clock stepped, all rows of the chain's files are taken.
+        If the clock stepped between the two reads, the condition selects all rows.
         """
         if self.verdict("clock").word != "ok":
             return "true"
@@ -127,7 +127,7 @@ class Interval(Ends, Closing):
 
     @cached_property
     def looks(self) -> int:
-        """Return how often the sessions were looked at between the two ends."""
+        """Return the number of looks: how often the sessions were sampled between the two ends."""
         return sum(one.looks for one in self.chain[1:])
 
     @cached_property
@@ -151,7 +151,7 @@ class Interval(Ends, Closing):
         return self._halves[at]
 
     def inner(self) -> duckdb.DuckDBPyConnection:
-        """Return a connection to an empty schema of this interval's database: a database of its own takes 20 ms."""
+        """Return a connection to an empty schema of this interval's database; opening another one would take 20 ms."""
         schema = f"inner_{next(_SCHEMAS)}"
         inner = interruptible(self.connection.cursor())
         inner.execute(f"create schema {schema}")

@@ -44,7 +44,7 @@ DRAWN = 34
 def happenings(one: Interval) -> list[Row]:
     """Return the events of an interval by time, as rows in the form of `timeline.events`.
 
-    Those of cached days are cached with them.
+    The events of cached days are read from the cache.
     """
     cached = [row for day in one.sums.days for row in (day.model or {})["events"]]
     found = joined(_of_verdicts(one), _of_objects(one), _of_settings(one), _of_checkpoints(one), _of_vacuums(one))

@@ -29,7 +29,7 @@ Span = list[tuple[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What the rows of some objects counted.
+    """Counts in the rows of some objects, and where they belong in the array of rates.
 
     Attributes:
         lines: Lines of the array of rates that belong to each object: one for each of its keys.

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def renumbered(old: Iterable[str], new: Iterable[str], prints: Mapping[str, str]) -> dict[str, str]:
-    """Return the identifiers that continue under another one, for identifiers that only one side has.
+    """Return, by identifier, the new identifier under which a statement continues.
 
-    If a text is under identifiers of the old side only, and under others of the new side only, it continues under the
-    smallest of the latter. `prints` gives the fingerprint of each identifier's text.
+    A text that has identifiers only on the old side and other identifiers only on the new side continues under the
+    smallest of the new ones. `prints` gives the fingerprint of each identifier's text.
     """
     before, after = set(old), set(new)
     sides = [_by_print(side, prints) for side in (before - after, after - before)]

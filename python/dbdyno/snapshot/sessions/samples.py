@@ -18,13 +18,13 @@ MEMORY, QUERIES = "memory", "queries"
 
 @dataclass(frozen=True)
 class Source:
-    """How sessions are looked at: `memory` or `queries`, and why not by memory if that was tried."""
+    """How sessions are sampled: by `memory` or by `queries`, and the reason if the memory could not be read."""
 
     by: str
     why: str | None = None
 
     def sentence(self) -> str:
-        """Return how sessions are looked at, for people."""
+        """Return how sessions are sampled, in words."""
         if self.by == MEMORY:
             return "sessions are read from the server's memory, about once per millisecond"
         return "sessions are sampled by queries" + (f": {self.why}" if self.why else "")

@@ -5,8 +5,8 @@
 
 A row stands for one session during one period. A session that a thousand looks found in one wait for 300 of them gets
 three tenths of a row, and so a row in three of ten periods. What remains is carried over: over any time, the rows of an
-event differ from its sum by less than one. So short waits are not a matter of luck. Within an event, the rows go to the
-statements that have most of it, and then to the sessions.
+event differ from its sum by less than one. So the rows of a short wait do not depend on chance. Within an event, the
+rows go to the statements that have most of it, and then to the sessions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Path = tuple[Hashable, ...]
 
 
 class Shares:
-    """What is left of each event, statement and session after whole rows were given.
+    """Remainders of each event, statement and session: what has not yet added up to a whole row.
 
     A new event begins with a remainder drawn by `dice`, so that its first row is as often too early as too late.
     """

@@ -54,7 +54,7 @@ class Summed:
         return self._seen(self._outside)
 
     def seen_outside(self) -> str:
-        """Return the same without those of the hours in `hours`."""
+        """Return an SQL relation with the active sessions outside of the hours in `hours`."""
         return self._seen(self._rest)
 
     def _seen(self, hours: list[Chunk] | None) -> str:
@@ -97,7 +97,7 @@ class Summed:
     def longest(self, least_us: int, most: int, kept: str) -> str:
         """Create the table `longest_transactions`, and return an SQL relation with the samples that may be of them.
 
-        `kept` are conditions for the rows; with any, the samples are read.
+        `kept` are SQL conditions that select the rows; if there are any, samples are read instead of sums.
         """
         interval = self._interval
         summed = self.is_by_minute and not kept

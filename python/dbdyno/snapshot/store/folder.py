@@ -100,7 +100,7 @@ class Snapshot:
 
     @property
     def looks(self) -> int:
-        """Return how often the sessions were looked at since the previous snapshot."""
+        """Return the number of looks: how often the sessions were sampled since the previous snapshot."""
         return int(self.manifest["cost"].get("looks") or 0)
 
     @property
@@ -326,7 +326,7 @@ def refuse_odd(paths: Iterable[str]) -> None:
 
 
 def many(places: Iterable[Place], *, alike: bool = True) -> str:
-    """Return an SQL relation with the rows of several places, which `_file` and `_in` identify.
+    """Return an SQL relation with the rows of several places; its columns `_file` and `_in` say where each row is from.
 
     `alike` says that all of them have the same columns.
     """

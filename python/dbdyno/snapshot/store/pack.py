@@ -91,7 +91,7 @@ def pack(store: Store, group: Sequence[Snapshot], merged: Merged | None = None, 
 
 
 def unused(store: Store, folders: Iterable[Path], first: int = 0) -> list[Path]:
-    """Delete the files in `folders` that no manifest from number `first` on names, and return them.
+    """Delete the files in `folders` that are not named by any manifest from number `first` on, and return them.
 
     A file is named only by later snapshots, a pack also by its own.
     """

@@ -25,7 +25,7 @@ SAME = ("file", "in", "rows", "digest", "file_sum")
 
 
 class Earlier(Protocol):
-    """What a writer needs of the target's previous snapshot."""
+    """Interface to the target's previous snapshot, as far as a writer needs it."""
 
     @property
     def views(self) -> dict[str, ViewRecord]:

@@ -37,7 +37,7 @@ ROWS_MOST = 500_000
 
 @dataclass
 class Plan:
-    """What pruning a target would do.
+    """Plan of a pruning: the snapshots of a target that would be deleted, and those that stay.
 
     Attributes:
         target: The target.
@@ -57,7 +57,7 @@ class Plan:
 
 
 def plan(store: Store, target: str, rules: Sequence[retention.Rule], now_ns: int, *, rows: bool = True) -> Plan:
-    """Return what pruning would do.
+    """Return which snapshots of a target pruning would delete, and which stay.
 
     With `rows`, breaks of single rows (a dropped object, an evicted statement) count too.
     """

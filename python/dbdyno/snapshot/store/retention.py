@@ -72,7 +72,7 @@ def chosen(chain: Sequence[Snapshot], rules: Sequence[Rule], now_ns: int) -> set
 
 
 def oldest(chain: Sequence[Snapshot], rules: Sequence[Rule], now_ns: int) -> int:
-    """Return the first number that some rule still covers; older interruptions need not be kept."""
+    """Return the first number that any rule still covers; breaks before it need not be kept."""
     now_ns = min(now_ns, chain[-1].at_ns)
     young = [one.number for one in chain if now_ns - one.at_ns < rules[-1].age_ns]
     return min(young, default=chain[-1].number)

@@ -8,5 +8,6 @@ pairwise.py the same, pair by pair, for engines whose rules look at two snapshot
 chunk.py    an hour of them on disk: computed once, again if it is deleted, and never used when stale
 looked.py   the sums of what was sampled in an hour
 total.py    the sum over the sub-intervals of an interval, as SQL, with what is not covered
+day.py      a day of complete hours on disk, so that a month opens 30 days and not 720 hours
 chain.py    the interval between two snapshots, made of chunks
 """

@@ -203,8 +203,8 @@ class Chain:
     def hourly(self, view: str, good: AbstractSet[int]) -> str:
         """Return an SQL relation with a view's rows: one per key and hour for complete hours that are all `good`.
 
-        Other hours have a row per sub-interval, as in `relation`. The `part` of an hour's row is one of the hour's, its
-        names are the latest.
+        Other hours have a row per sub-interval, as in `relation`. The row of a complete hour has the number of one of
+        its sub-intervals as `part`, and the latest names.
         """
         whole = [chunk for chunk in self.chunks if self._covers(chunk) and good >= set(chunk.parts)]
         rest = [chunk for chunk in self.chunks if chunk not in whole]

@@ -1,10 +1,10 @@
 """Index of a store's snapshots, with the little that a long report needs of each, without opening them.
 
-`sums/index.parquet` has a row per snapshot, which is valid as long as its manifest's size and time are unchanged. They
-are compared by blocks of numbers: the core adds up those of the manifests, DuckDB those of the rows, and only where the
-two differ is each row looked at. Far from the numbers that are asked for, a block is taken as it is in the file if it
-has a folder for each row. The other columns of a block are read when one of its snapshots is asked for. A missing or
-changed row is read again; the file may be deleted.
+`sums/index.parquet` has a row per snapshot, which is valid as long as its manifest's size and time are unchanged. That
+is checked by blocks of numbers: the core adds up the sizes and times of a block's manifests, DuckDB those of its rows,
+and single rows are compared only if the two sums differ. Far from the requested numbers, a block is used without this
+check if it has a folder for each row. The other columns of a block are read when one of its snapshots is asked for. A
+missing or changed row is read again; the file may be deleted.
 """
 
 from __future__ import annotations
@@ -163,8 +163,8 @@ def targets(store: Store) -> list[str]:
 def known_of(store: Store, target: str | None, newest: int | None = None) -> Lights:
     """Return all snapshots of a target, or of all targets for None, by number.
 
-    Snapshots that cannot be read are left out, and noted in `Store.damaged`. With `newest`, only so many of the latest
-    are asked for.
+    Snapshots that cannot be read are left out, and noted in `Store.damaged`. With `newest`, only that many of the
+    latest are checked for changes on disk.
     """
     if not store.folder.is_dir():
         return Index(store.folder).of(store)
@@ -180,7 +180,7 @@ def light(store: Store, target: str, low: int, high: int) -> Lights:
 
 
 def beside(store: Store, target: str, low: int, high: int) -> Lights:
-    """Return all snapshots of a target by number, of which those with numbers from `low` to `high` are asked for."""
+    """Return all snapshots of a target by number; only those from `low` to `high` are checked for changes on disk."""
     return _lately(store, low, high).of(store, target)
 
 

@@ -21,7 +21,7 @@ _CLOCK = re.compile(r'^\{"clock": (\{[^{}]*\})(?:, |(?=\}))')
 
 
 class Rows(Protocol):
-    """What snapshots need of their index."""
+    """Interface of an index to the snapshots that it holds."""
 
     @property
     def folder(self) -> Path:
@@ -87,7 +87,7 @@ class Light(Snapshot):
 
     @property
     def looks(self) -> int:
-        """Return how often the sessions were looked at since the previous snapshot."""
+        """Return the number of looks: how often the sessions were sampled since the previous snapshot."""
         return int(self._row[11])
 
     @property

@@ -24,10 +24,10 @@ Folders = tuple[int, int]
 
 
 class Manifests:
-    """The manifests of a store's snapshots; `totals` is what those of each block with any add up to.
+    """The manifests of a store's snapshots; `totals` has the sums over the manifests of each block that has any.
 
-    Those of the blocks `low` to `high` are looked at. Of other blocks that are `known`, only the folders are listed:
-    `unseen` are the blocks that have just the folders that are known.
+    Size and time are read of each manifest in the blocks `low` to `high`. Of other blocks that are `known`, only the
+    folders are listed; `unseen` are those of them that have exactly the known folders.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Manifests:
         return [(files[at], files[at + 1], files[at + 2]) for at in range(3 * low, 3 * high, 3)]
 
     def is_landing(self) -> bool:
-        """Return True if the newest snapshot is just being written: its manifest comes last, and changes no folder."""
+        """Return True if the newest snapshot is still being written: it has a folder, but no manifest yet."""
         if self._newest < 0 or (self._files and self._files[-3] == self._newest):
             return False
         try:
