@@ -114,7 +114,7 @@ def run_job(
 ) -> JsonObject:
     """Run `work` with a `TraceJob` and return its JSON answer; errors of the core are raised.
 
-    `begun` is the request of a profile that may already be in progress (`ahead`).
+    `begun` is the request of a profile that may already be in progress (`early_read`).
     """
     told = options.as_json(files)
     reading = early_read.take_reading(told, begun)

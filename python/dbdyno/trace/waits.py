@@ -101,7 +101,7 @@ class Request:
     """Which waits to show, and how.
 
     `events` are names in which `*` stands for any text; `condition` is a condition on the view `waits` (SQL, from
-    `where.to_sql`). `longest` is the number of longest waits. `every_ns` is the length of an interval in ns (None:
+    `conditions.to_sql`). `longest` is the number of longest waits. `every_ns` is the length of an interval in ns (None:
     chosen so that at most 60 cover the time). `buckets` is the number of histogram buckets per decade.
     """
 

@@ -30,7 +30,7 @@ _SPEED_MOST = 1e6
 
 @dataclass(frozen=True)
 class Wanted:
-    """Speed of a replay, whether commits keep their order, whether it may write, and the part to run.
+    """Options of a replay: its speed, whether commits keep their order, whether it may write, and the part to run.
 
     `from_ns` and `to_ns` are relative to the capture's first message. `session_sql` is executed at the begin of each
     session; `timed` keeps the time of each transaction.
@@ -96,7 +96,7 @@ def run_replay(
 ) -> Iterator[Replaying]:
     """Run a capture again until it is over; stop it if the block ends earlier.
 
-    Its messages are in the folder `messages` if they are encrypted in its own.
+    `messages` is the folder with the decrypted messages if those of the capture are encrypted.
 
     Raises:
         TraceError: the folder is not a capture, or the replay cannot run.

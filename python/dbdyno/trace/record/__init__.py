@@ -1,4 +1,4 @@
-"""Recording of exact waits of a live PostgreSQL as a trace: `place` finds the server, `recording` records it.
+"""Recording of exact waits of a live PostgreSQL as a trace: `process` finds the server, `recording` records it.
 
 The recording itself is implemented in `crates/dyno-record`.
 """
