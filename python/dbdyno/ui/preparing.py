@@ -1,4 +1,4 @@
-"""Sums that a stretch lacks, made in a process of their own, so that no page waits for minutes.
+"""Missing sums of an interval, made in a separate process, so that no page waits for minutes.
 
 A store that `dbdyno snap watch` keeps has its sums. One that was copied without them, or was made by many single
 snapshots, lacks them; they are made once, the latest first.
@@ -28,11 +28,11 @@ MEMORY = "128MB"
 
 
 class NotReadyError(SnapshotError):
-    """A stretch whose sums are being made."""
+    """Error for an interval whose sums are still being made."""
 
 
 class Preparer:
-    """Makes missing sums, one stretch at a time."""
+    """Makes missing sums, one interval at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -112,7 +112,7 @@ def prepare(store: Store, first: Snapshot, last: Snapshot) -> None:
 
 
 def main() -> None:
-    """Make the sums of a stretch; the process ends with the server that started it."""
+    """Make the sums of an interval; the process ends with the server that started it."""
     from dbdyno.evidence.memory import be_frugal
 
     folder, _, first, last = sys.argv[1:]

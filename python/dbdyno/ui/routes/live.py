@@ -1,7 +1,8 @@
 """Changes as server-sent events, which update open pages in live mode.
 
-Only names of folders are looked at, every second while somebody listens, so that only what has landed as a whole part
-is noticed. A page names the state that it was made of, so that what lands between a page and its stream is not missed.
+While a page listens, the names and times of folders are checked every second, so a part is noticed only when it is
+complete. A page names the state that it was made from, so that no change between the page and the start of its stream
+is missed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A server: its active sessions over time, and the load in an interval by each dimension.
 
-The address has the window that the chart shows, the stretch that the tables are about, the dimension and the filters,
-so that a link shows the same to everybody.
+The address has the window that the chart shows, the interval (`stretch`) that the tables are about, the dimension and
+the filters, so that a link shows the same to everybody.
 """
 
 from __future__ import annotations
