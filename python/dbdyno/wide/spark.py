@@ -1,6 +1,6 @@
 """SQL queries over mapped tables on Spark: the map's tables are views over those of the spark-cassandra-connector.
 
-    driver      analyses the query as `ask.py` does, and creates a view for each occurrence of a table
+    driver      analyses the query as `answer.py` does, and creates a view for each occurrence of a table
     executors   read token ranges through the connector, in parallel, near the nodes that hold them
 
 The connector pushes conditions down by its own rules, and adds ALLOW FILTERING to all its statements. Therefore it may
@@ -137,7 +137,7 @@ def reach(spark: Any, where: Address) -> None:
 
 
 class SparkAnswer(Closing):
-    """Answer of a query by Spark, with the interface of `ask.Answer`.
+    """Answer of a query by Spark, with the interface of `answer.Answer`.
 
     A session given as `spark` stays open afterwards.
 

@@ -36,7 +36,7 @@ PROMISES = {
 
 @dataclass(frozen=True)
 class Change:
-    """A change of rows: the SELECT that yields the values, the CQL that takes them, and the type of each value."""
+    """A change of rows: the SELECT that yields the values, the CQL that writes them, and the type of each value."""
 
     verb: str
     relation: Relation
