@@ -77,7 +77,7 @@ class Held:
     def shares(self) -> dict[str, float]:
         """Return the shares of the time by the holder's activity; empty if not enough is known.
 
-        The rest to 1 is the lock's own.
+        What is missing to 1 is time without a known holder, which is attributed to the lock itself.
         """
         return {name: ns / self.time_ns for name, ns in self.meanwhile.items()} if self.is_known else {}
 

@@ -42,10 +42,11 @@ _MEANS = {
 class RecordingOptions:
     """What to record: database and user, duration, overhead limit, with bind values or not, and how.
 
-    `cost_limit` is a share of a backend's time, or of the machine where looks are paid for by it (0: no limit; None:
-    5 % of a backend's time, or what `crates/dyno-record/src/reading/pace.rs` gives looks). `mode` is `sites` (probes),
-    `watch` (watchpoints), `read` (looks at the server's memory), `exact` (probes, else watchpoints), or None: looks,
-    else probes, else watchpoints. With `copies`, the memory is read by copies even if it may be mapped.
+    `cost_limit` is the largest cost as a share of a backend's time, or for looks, which cost the backends nothing, of
+    the machine's time (0: no limit; None: 5 % of a backend's time, or for looks the limit in
+    `crates/dyno-record/src/reading/pace.rs`). `mode` is `sites` (probes), `watch` (watchpoints), `read` (looks at the
+    server's memory), `exact` (probes, else watchpoints), or None: looks, else probes, else watchpoints. With `copies`,
+    the memory is read by copies even if it may be mapped.
     """
 
     database: str | None = None
