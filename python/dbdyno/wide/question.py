@@ -22,7 +22,7 @@ _INSTALL = "run `make setup-wide` or `pip install 'dbdyno[wide]'`"
 
 @dataclass(frozen=True)
 class Question:
-    """SELECT over scans: its text with the scans' names, and for each scan its table and what it needs.
+    """SELECT over scans: its text with the scans' names, and for each scan its table and what the query needs of it.
 
     `once` is True if the text reads a single scan exactly once.
     """
