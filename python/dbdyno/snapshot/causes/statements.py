@@ -75,7 +75,7 @@ def slower_at_same_work(change: Change) -> frozenset[Key]:
 
 
 def of_sessions(change: Change, old: float, new: float) -> frozenset[Key]:
-    """Return the statements that a higher rate of new sessions explains.
+    """Return the statements whose change is explained by a higher rate of new sessions.
 
     They are called more often, by at most the same factor as sessions, or are slower at the same work, because caches
     of a new session are cold.

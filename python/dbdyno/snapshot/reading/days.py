@@ -35,7 +35,7 @@ from dbdyno.snapshot.store.parquet import file_sum, literal
 RARE = ("blocked",)
 """Sampled views that have no row in most hours."""
 FEW = 4
-"""Largest number of rows per sub-interval of a view whose rows a day has too."""
+"""Largest number of rows per sub-interval with which the rows of a view are copied into the day as well."""
 KEYS = "session, datname, usename, application, client, statement, event_type, event"
 """What distinguishes rows of active sessions, besides their time."""
 

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable
 from typing import TypeVar
 
 KEPT_MOST = 20_000
-"""Number of remainders from which those of statements and sessions that are not there are dropped."""
+"""Number of remainders above which those of absent statements and sessions are dropped."""
 
 _Row = TypeVar("_Row")
 Path = tuple[Hashable, ...]

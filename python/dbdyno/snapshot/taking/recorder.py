@@ -41,7 +41,7 @@ class Recorder:
         return self._take() if time.monotonic() >= self._due else []
 
     def end(self, sampled: Sampled, source: Source | None) -> None:
-        """Take the last snapshot and close; a server that is gone gives none."""
+        """Take the last snapshot and close; there is none if the server is gone."""
         self.add(sampled, source)
         self._take()
         self._collector.__exit__()

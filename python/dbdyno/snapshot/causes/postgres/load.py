@@ -11,8 +11,8 @@ from dbdyno.snapshot.wording import rate
 MANY, STORM = 10.0, 2.4
 """Additional sessions per second that use much processor time, and the weight of the cause from there on.
 
-The weight is above that of a host whose processors others use: each session is a process that starts, and a program
-that requests it.
+The weight is above that of processors used by other programs, because new sessions use processors too: each one starts
+a process of the server, and is requested by a client.
 """
 
 

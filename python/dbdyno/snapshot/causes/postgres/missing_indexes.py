@@ -15,7 +15,7 @@ LEAST_ROWS = 1000.0
 FEW_OF_THEM = 0.01
 """Largest part of the rows read that a call may return."""
 SCANS, PAGES = 0.5, 0.5
-"""Smallest number of scans per call, and of blocks per call relative to the table; below, another statement scans."""
+"""Smallest number of scans per call, and of blocks per call relative to the table; with fewer, others scan it."""
 _NEEDED = ("pg_index", "pg_attribute", "pg_class")
 
 

@@ -27,11 +27,11 @@ _SYNCS = "event in ('WALSync', 'WalSync')"
 ALIKE, CALLS_LEAST = 1.25, 10.0
 """Factor by which all statements, each with this number of calls, take longer if the processor is the cause."""
 HOG, LONGER = 0.3, 1.1
-"""Additional processors used by others, and factor of time per call, from which one is said to cause the other."""
+"""Number of additional processors used by others, and factor of time per call, from which one explains the other."""
 MORE_WAL = 2.0
 """Factor of WAL per call from which it consists of full pages."""
 PLACES = ("config_file", "hba_file", "ident_file")
-"""Settings that locate files and slow nothing down; data_directory is not among them, it may be another device."""
+"""Settings that only locate files. data_directory is not among them, because it may be on another device."""
 _LEAST_SYNC_MS = 1.0
 """Mean time in ms below which a sync of the WAL is not called slow."""
 

@@ -31,7 +31,8 @@ STATEMENT_TIMEOUT_MS = 2000
 PERIOD_LEAST_NS = 250_000_000
 """Smallest period in nanoseconds.
 
-InnoDB refreshes its transaction tables only when nobody queried them for 0.1 s: who queries more often sees no waits.
+InnoDB refreshes its transaction tables only if nobody has queried them for 0.1 s: a client that queries more often sees
+no waits.
 """
 _IDLE = "('Sleep', 'Daemon', 'Binlog Dump', 'Slave_IO', 'Slave_SQL', 'Slave_worker')"
 

@@ -33,7 +33,7 @@ from dbdyno.snapshot.store.parquet import literal
 FOLDER = "sums"
 VERSION = 3
 MANY = 16
-"""Number of rows that the file lacks, or has in excess, from which on it is written again."""
+"""Number of missing or surplus rows in the file from which it is written again."""
 _FACTS = ("clock", "database", "databases", "version", "in_recovery", "session", "started_us")
 _WHERE = ("file", "in", "file_sum", "digest")
 _SAMPLED = ("activity", "blocked", "ash")

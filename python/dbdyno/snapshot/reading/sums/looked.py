@@ -44,9 +44,9 @@ NAMED = {
     "application": "application",
     "client": "client",
 }
-"""Dimensions that `NAMES` has, with their columns.
+"""Dimensions in the file `NAMES`, with their columns.
 
-A row of it is either of a dimension, name and event, with how often that was seen, or of a dimension, name and session.
+A row of the file has a dimension, a name, and either an event with how often it was seen, or a session.
 """
 
 

@@ -12,7 +12,7 @@ from dbdyno.snapshot.store.manifest import NAME
 BLOCK = 2048
 """Length of a block of numbers."""
 LANDING_S = 60.0
-"""Age of a snapshot's folder without a manifest up to which the snapshot may still land."""
+"""Age in seconds up to which a folder without a manifest may be a snapshot that is still being written."""
 File = tuple[int, int, int]
 """Number, size [bytes], and time of change [ns] of a manifest."""
 Totals = list[int]
