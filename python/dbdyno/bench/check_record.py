@@ -48,7 +48,7 @@ def exact_waits(target: Postgres, conn: Connection) -> Check:
 
 
 def kernel_allows(pid: int) -> Check:
-    """Try a probe and a watchpoint on our own code, and looks at the server that process `pid` belongs to."""
+    """Return which recording modes the kernel allows for the server of process `pid`; each mode is tried once."""
     from dbdyno import _core
 
     sites, no_sites = _try(_core.trap_cost_ns)

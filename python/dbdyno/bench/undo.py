@@ -40,9 +40,9 @@ QUIET_S = 0.5
 
 
 MARIADB = "mariadbd"
-JAVA, CASSANDRA_DATA = "java", "-Dcassandra.storagedir="
-"""Program of a Cassandra, and its option that names the data folder."""
 """Program name of MariaDB's server."""
+JAVA, CASSANDRA_DATA = "java", "-Dcassandra.storagedir="
+"""Program of a Cassandra node, and its option that names the data folder."""
 
 AGAIN = ("08", "53", "57", "25006", "55P03")
 """SQLSTATEs, or prefixes of them, of transient errors.
@@ -181,9 +181,10 @@ class SqlUndo:
 class ServerUndo:
     """Undo that stops an embedded server, found by its data folder, and removes its folders unless `keep` is set.
 
-    Devices mounted at `mounts` carry its files: they are unmounted in between, also if what serves them is dead.
+    Devices mounted at `mounts` hold its files: they are unmounted before the folders are removed, even if the processes
+    that serve them are dead.
 
-    The folder names are random and ours, so any server process that uses one of them is ours as well.
+    dbdyno drew the folder names at random, so any server process that uses one of them is dbdyno's as well.
     """
 
     label: str

@@ -79,8 +79,8 @@ def survey(plan: CellsPlan, hosts: Sequence[Host], access: Access) -> Survey:
 def refuse_held(plan: CellsPlan, found: Survey) -> None:
     """Raise `CellsError` if a cell's plan sets the flash log of these databases, or switches it off for any database.
 
-    Every run of this kind does so while it is alive, on whatever machine, and an interrupted run leaves it so. The plan
-    found is then not the one to restore. With `held` a plan of the user's own is accepted.
+    Every run of this kind sets the flash log while it is alive, on any machine, and an interrupted run leaves it set:
+    the plan found is then not the one to restore. If `plan.held` is True, the plan is the user's own and is accepted.
 
     Raises:
         CellsError: A cell has such a plan.

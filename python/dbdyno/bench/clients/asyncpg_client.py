@@ -153,7 +153,7 @@ class AsyncServing(Serving):
         return count
 
     async def begins_at(self, now: int, until_ns: int | None, most: int | None, count: int) -> int:
-        """Return the same as `begins`, while other sessions continue."""
+        """Return the same as `begins`, but let other sessions run while this one waits."""
         if self.due is None:
             return self.begins(now, until_ns, most, count)
         if (due := self.due.take()) is None:

@@ -260,7 +260,7 @@ class Serving:
     def begins(self, now: int, until_ns: int | None, most: int | None, count: int) -> int:
         """Return the time of a session's next transaction after `count` of them [ns], or -1 if the slice is over.
 
-        That is immediately in a closed loop, and when it is due in an open one; this waits for it.
+        In a closed loop that is now; in an open loop the call waits until the transaction is due.
         """
         if self.due is None:
             over = now >= until_ns if until_ns is not None else count >= (most or 0)

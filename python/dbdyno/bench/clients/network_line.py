@@ -58,7 +58,7 @@ class ClientLine:
         self.leader, self.let_in, self.failure = leader, 0, ""
 
     def refuse_past(self, sessions: int) -> str | None:
-        """Return why a client that says its sessions are open cannot have opened them through the line, or None."""
+        """Return why the sessions that a client reports as open cannot all use the line, or None if they can."""
         if self.let_in >= sessions:
             return None
         return self.failure or (

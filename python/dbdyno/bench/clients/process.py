@@ -1,4 +1,4 @@
-"""The process of a client: started without a shell in a clean environment, asked, read, and ended.
+"""The process of a client: started without a shell in a clean environment, sent requests, read, and ended.
 
 It leads a separate process group, so that processes that it starts end with it; those that leave the group are found by
 the mark in their environment (`ClientArm`). The last line that it writes to stderr is included in errors, without the

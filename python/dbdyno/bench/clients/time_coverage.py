@@ -1,9 +1,9 @@
 """Check of whether the operations that a client reports fill the time that its sessions had.
 
 In a closed loop a session begins a transaction when the previous one ended, so its transactions fill all of its time. A
-client that reports half of each latency leaves gaps, or seems to be done long before it says so; our own clock knows
-when the client was asked and when it answered. Time that a client spends between transactions is in no latency either,
-so the error mentions that as well.
+client that reports half of each latency leaves gaps, or seems to be done long before it says so; dbdyno's own clock has
+the times of the request and of the answer. Time that a client spends between transactions is in no latency either, so
+the error mentions that as well.
 
 A whole block is judged, since a busy machine may delay any single slice; blocks that are too short for that are judged
 together until they are long enough, and a client that was doubted is judged by shorter times. The time after a failed

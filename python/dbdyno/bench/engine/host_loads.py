@@ -1,10 +1,10 @@
 """The load of a plan on many hosts, with the interface of `_core.Load`.
 
-Every host holds its share of each arm's sessions. All run the same slices at the same instants, which each gets in
-its own time, by the offset of its clock. Between two slices there is a gap, for the error of the clocks and for
-transactions that end late. What a host began before all hosts were in a slice is evidence, but does not count.
+Every host has its share of each arm's sessions. All hosts run the same slices at the same instants; each receives them
+converted to its own clock. A gap between two slices allows for the error of the clocks and for transactions that end
+late. Operations that a host began before all hosts were in the slice are kept as evidence, but do not count.
 
-A host that is lost ends the block. The next one begins once as many hosts are there as before.
+A host that is lost ends the block. The next block begins once as many hosts are available as before.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class HostLostError(AgainError):
 
 @dataclass
 class Held:
-    """The load that one host holds, with its clock's readings in this block and its reports."""
+    """The load generator of one host, and the comparisons of its clock in this block."""
 
     address: str
     name: str
@@ -72,8 +72,8 @@ class HostLoads(Closing):
         Args:
             workers: The workers.
             spec: The load of all of them.
-            remaining: What ends the sessions of a lost host.
-            shared_folder: Folder that all see, for their evidence; None if it comes through the scheduler.
+            remaining: Ends the sessions of a lost host.
+            shared_folder: Folder visible to all hosts, for their evidence; None to transfer it through the scheduler.
 
         Raises:
             PlanError: There are more hosts than an arm has sessions.

@@ -4,8 +4,8 @@
     F/log-volume    where the log's device is mounted, with log/ in it        F/log-volume.data
 
 `F` is the private folder of the server. Files are created on the disk of this machine and are then moved below the
-mount, so that only the use of a server takes the device's time. Each mount is served by a process of its own, which
-unmounts the folder when this process is dead and the guardian has had its time.
+mount, so that only the use of a server takes the device's time. Each mount is served by a separate process. If this
+process dies, that process unmounts the folder after the guardian has had time to act.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class OwnServer(Closing):
     def facts(self) -> dict[str, str | bool]:
         """Return the origin of the server's programs, its user, its data folder, and whether that is in memory.
 
-        What a modelled device writes to is no disk that anybody waits for.
+        On a modelled device the data count as not in memory: requests take the device's time, whatever is below it.
         """
         found = None if self.volumes else file_system(self.data_dir)
         return {

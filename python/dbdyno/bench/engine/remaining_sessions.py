@@ -6,7 +6,7 @@ something that a later session with the same number does not share, so no other 
 lost as well, the server's own keepalives end them where a session can ask for them (PostgreSQL).
 
 Limits: a session that was lost and opened again within a block is noted at the start of the next one. Behind a pooler
-or a proxy the numbers are not the server's: nothing is noted, and the pooler has to see that its client is gone.
+or a proxy the numbers are not the server's: nothing is noted, and the pooler must notice that its client is gone.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class ServerSessions(Protocol):
     """Sessions of an arm at its server."""
 
     def with_keepalives(self, connection: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a connection of a load's specification with which the server notices soon that its client is gone."""
+        """Return the load's connection with keepalives, by which the server soon notices that its client is gone."""
 
     def identify(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Return for each of these sessions that exists what a later session with its number does not share.
+        """Return, for each of these sessions that still exists, a text that no later session with its number shares.
 
         Raises:
             TargetError: The server does not answer.
@@ -46,7 +46,7 @@ class RemainingSessions:
         self.known: dict[int, dict[int, str]] = {}
 
     def note(self, arm: int, numbers: Sequence[int]) -> None:
-        """Note the open sessions of an arm in place of those noted before; the server is asked if they are others.
+        """Record the open sessions of an arm in place of those recorded before; ask the server only if they changed.
 
         Raises:
             TargetError: The server does not answer.

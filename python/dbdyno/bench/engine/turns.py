@@ -299,7 +299,7 @@ class EngineBench(ABC):
 def refuse_other_befores(run: str, was: Mapping[str, str], arm: EngineArm) -> None:
     """Raise `PlanError` if a server-wide setting is no longer what the run found when it began.
 
-    The run's blocks before and after would not be comparable. Servers that dbdyno starts are not checked.
+    Blocks before and after the change would not be comparable. Servers that dbdyno starts are not checked.
 
     Raises:
         PlanError: A setting has changed since the run began.

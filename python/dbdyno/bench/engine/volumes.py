@@ -7,7 +7,7 @@
     device = {data = "gp3", wal = {device = "gp3", iops = 16000}}     two volumes: their parameters differ
 
 A table is flat here: `{"data": "gp3", "wal": "gp3", "wal.iops": "16000"}`. Data and log on equal devices with equal
-parameters share one volume, and with it its queue. Pure; `mounted_volumes` mounts them.
+parameters share one volume, and with it its queue. This module mounts nothing; `mounted_volumes` does.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An arm is an engine, its optimizer on or off, and the text of the flow with its steps in some order. Before anything is
 timed, every arm answers once, and all arms on tables of one size must return the same rows. The time of the same flow
-over nearly empty tables is reported beside the times: it is planning and the start of jobs.
+over nearly empty tables is reported next to the times: it is the time for planning and for starting jobs.
 """
 
 from __future__ import annotations

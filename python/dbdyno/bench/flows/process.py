@@ -1,4 +1,4 @@
-"""The process of an engine: asked by lines of text, waited for with a limit, ended with everything that it started."""
+"""The process of an engine: it receives lines of text, must answer within a limit, and ends with all its children."""
 
 from __future__ import annotations
 

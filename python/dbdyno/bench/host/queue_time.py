@@ -3,8 +3,9 @@
     queue = QueueTime(pid)
     before = queue.ns()
 
-A probe subtracts it: a model of a machine has a queue of its own in front of its cores. Starting an idle core counts,
-too; `beyond_usual` leaves that in.
+A probe subtracts this time from what it measures, because a modelled machine has its own queue in front of its cores.
+Linux also counts the start of an idle core. That belongs to the measurement, so only the excess over it is subtracted
+(`beyond_usual`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 USUAL = 0.1
-"""Quantile of waits that stands for the start of an idle core."""
+"""Quantile of the waits that is taken as the time to start an idle core."""
 
 
 class QueueTime:
@@ -43,7 +44,7 @@ class QueueTime:
 
 
 def beyond_usual(waits_us: Sequence[float]) -> list[float]:
-    """Return each wait without the usual one, at least 0."""
+    """Return by how much each wait exceeds the usual one (`USUAL`), at least 0 [us]."""
     if not waits_us:
         return []
     usual = sorted(waits_us)[int(USUAL * (len(waits_us) - 1))]

@@ -1,12 +1,12 @@
-"""How fast this host is for a database that is not there yet: CPU, messages, wake-ups, and the syncs of a log.
+"""Speed of this host for a database that is not installed yet: CPU, messages, wake-ups, and syncs of a log.
 
     work       CPU time to look up and change a row by its key in a small database in memory (SQLite)
-    message    CPU time to pass a message through a socket and take it out again: work of the kernel
+    message    CPU time to send and receive a message through a socket: work of the kernel
     wake       CPU time to start an idle core
-    delay      what a round trip to a process on another core takes longer than on the same core
+    delay      extra time of a round trip to a process on another core, compared with the same core
     syncs      flushes of a log, by each method
 
-All are measured in rounds that alternate, so that a busy moment meets all of them.
+All are measured in alternating rounds, so that a busy moment affects all of them.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class HostSpeed:
 def measure_host(
     folder: Path, length_ns: int, on_progress: Callable[[str], None] = lambda words: None, seed: int = 1
 ) -> HostSpeed:
-    """Measure this host for about `length_ns`; most of it are syncs in `folder`.
+    """Measure this host for about `length_ns`, most of which is spent on syncs in `folder`.
 
     Raises:
         DeviceError: The folder cannot be written, or is in memory.
@@ -168,7 +168,7 @@ def _busy_ns() -> int | None:
 
 
 class _Echo:
-    """Another process on a core of its own, or on this one's: it computes for a while and answers each message."""
+    """Another process, on another core or on this process's: it computes for a while, then answers each message."""
 
     def __init__(self, here: int, there: int) -> None:
         self._spent_us: list[float] = []
@@ -228,6 +228,6 @@ def _echoes(stack: ExitStack) -> tuple[_Echo, _Echo] | None:
 
 
 def _delays(same: _Echo, apart: _Echo) -> list[float]:
-    """Return what round trips to another core take longer than to this one [us]."""
+    """Return the extra time of round trips to another core, compared with those to this core [us]."""
     usual_us = statistics.median(same.trips_us())
     return [max(us - usual_us, LEAST_DELAY_US) for us in apart.trips_us()]

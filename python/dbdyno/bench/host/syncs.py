@@ -1,8 +1,8 @@
 """Writes of a database's log, as each `wal_sync_method` of PostgreSQL makes them durable, timed one by one.
 
-The log is a file of the size of a segment, filled beforehand. A flush writes whole pages, from the one in which the
-flush before ended, and its size is drawn: from a small commit to one of 64 KB. The CPU time of each is taken as well,
-since the device's time is what is left.
+The log is a file of the size of a segment, filled beforehand. A flush writes whole pages, beginning with the page in
+which the previous flush ended; its size is drawn at random, from a small commit to one of 64 KB. The CPU time of each
+flush is measured as well: the rest of its time is the device's.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Syncs:
     kb: list[float] = field(default_factory=list)
 
     def device_us(self) -> list[float]:
-        """Return what of each is neither CPU nor a wait for a busy core."""
+        """Return the part of each flush that is neither CPU time nor a wait for a busy core [us]."""
         queued = beyond_usual(self.queue_us)
         return [a - b - c for a, b, c in zip(self.elapsed_us, self.cpu_us, queued, strict=True)]
 

@@ -2,13 +2,14 @@
 
 Instead of sampling pg_stat_activity, the kernel records where a backend begins and ends a wait (`crates/dyno-record`).
 The probes are in place from the first stretch to the end of the run, so that all arms bear the same cost; the server
-must run on this machine. If dbdyno may not set probes, watchpoints time the waits at ten times the cost. With `read`
-nothing stops a backend: its memory is looked at as often as 2 % of the machine pay for. A wait shorter than the time
-between two looks is then seen by luck, so the number of waits is a lower bound; their time is unbiased.
+must run on this machine. If dbdyno may not set probes, watchpoints time the waits at ten times the cost. With `read` no
+backend is ever stopped: its memory is read as often as 2 % of the machine's CPU time allow. A wait shorter than the
+time between two readings is then found only by chance, so the number of waits is a lower bound; their total time is
+unbiased.
 
 A wait is reported without the cost of its probe. The CPU time that a session used inside its waits (nearly always a
-read from the file system's cache) is reported beside the waits, as a metric: it is also part of the CPU time of the
-session's process and must be counted once.
+read from the file system's cache) is reported as a separate metric: it is also part of the CPU time of the session's
+process and must be counted once.
 
 Limits: if arms alternate in slices and a session is opened in the middle of a block, its arm is unknown. A transaction
 that a client leaves open between two statements has no wait there: that time is the client's.

@@ -1,8 +1,8 @@
 """Detection of settings that runs left changed on a server, by comparing records with current values.
 
-Two sources tell what a setting was: this user's records (`dbdyno.bench.engine.unrestored`) and the manifests of
-interrupted runs. The server tells what it is now. A setting that has one of the run's values was left changed; one that
-has its previous value is restored; any other value was set by somebody else since and is not touched.
+Two sources record what a setting was: this user's records (`dbdyno.bench.engine.unrestored`) and the manifests of
+interrupted runs. The server has the current value. A setting that has one of the run's values was left changed; one
+that has its previous value is restored; any other value was set by somebody else since and is not touched.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Statement cache of a session: the number of its statements, and their memory.
 
-PostgreSQL shows a session's memory to that session alone (`pg_backend_memory_contexts`), and its prepared statements,
-too; but any session can be asked to write its memory to the server's log (`pg_log_backend_memory_contexts`, since 14).
-It is therefore read where the log is ours: from an embedded server, whatever client runs its sessions.
+PostgreSQL shows a session's memory (`pg_backend_memory_contexts`) and its prepared statements only to that session; but
+any session can be asked to write its memory to the server's log (`pg_log_backend_memory_contexts`, since 14). So the
+cache is read only from embedded servers, whose log dbdyno can read; any client may run the sessions.
 
 A statement that is parsed in advance (prepared, or the unnamed one of the extended protocol) is a context
 CachedPlanSource with its CachedPlanQuery; its generic plan is a CachedPlan.
 
-Limits: the server writes 100 contexts below each other context and sums up the rest, so that of a large number of
-statements only a part is seen; `whole` says whether all were. Plans of functions in PL/pgSQL are among them.
+Limits: the server writes at most 100 child contexts of each context and sums up the rest, so only a part of a large
+number of statements is counted; `whole` says whether all were. Plans of PL/pgSQL functions are included.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Kept:
         statements: Number of statements.
         statement_bytes: Memory of these statements in bytes.
         session_bytes: All memory of the session in bytes.
-        whole: True if all statements were seen.
+        whole: True if all statements were counted.
     """
 
     statements: int
