@@ -2,7 +2,7 @@
 
     device_of("gp3")          a device that comes with dbdyno, or a TOML file: `catalogue`
     mounted(spec)             a folder mounted by this process, unmounted at the end: `mounts`
-    start_server(spec)        a folder mounted by a process of its own: `server`
+    start_server(spec)        a folder mounted by a separate process: `server`
 
 The simulation, the filesystem and the journal of what is not yet synced are in `crates/dyno-device`.
 """

@@ -134,7 +134,7 @@ def check_folders(folder: Path, back: Path) -> None:
 
 
 def check_processors(polling: int) -> None:
-    """Raise an error unless there is a processor more than mounts that poll.
+    """Raise an error unless this machine has more processors than mounts that poll.
 
     Raises:
         DeviceError: there are too few processors.

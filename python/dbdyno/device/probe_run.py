@@ -1,7 +1,7 @@
 """Runs of `dbdyno probe` as measurements of a device.
 
 A flash probe gives its reads and its last rounds of overwriting, at the probe's depth. A redo probe gives the writes of
-its log to one path, of which one is under way at a time.
+its log to one path, one at a time.
 """
 
 from __future__ import annotations
@@ -92,8 +92,9 @@ def _jobs(run: Run, which: str) -> Iterator[MeasuredJob]:
 def redo_jobs(run: Run, path: int) -> tuple[list[MeasuredJob], str]:
     """Return the writes of a redo probe's log to its first (1) or second (2) path, and a sentence about their sizes.
 
-    A log has one write under way. The first half of the writes and the second are a job each, so that the second shows
-    how far a device is off that is fitted to the first. Rates are those of the time in which a write was under way.
+    A log has one outstanding write at a time. The first and the second half of the writes are one job each, so that the
+    second half shows the error of a device that is fitted to the first. Rates refer to the time during which a write
+    was outstanding.
 
     Raises:
         DeviceError: The run has no such path, several logs, or no writes.

@@ -18,7 +18,7 @@ _BEHIND = 10.0
 
 
 class Compared(TypedDict):
-    """A figure of reads or writes on the device beside the trace's own [us]."""
+    """A figure of reads or writes on the device, and the same figure of the trace [us]."""
 
     operation: str
     figure: str
@@ -47,7 +47,7 @@ class ReplayPage(TypedDict):
 def replayed_ns(trace: BlockTrace, toml: str, settings: Sequence[tuple[str, str]], seed: int = 0) -> NDArray[np.int64]:
     """Return the time of each request of the trace on an initially idle device [ns].
 
-    Where 10,000 requests are under way the device does not keep up, and there are times for the requests until then.
+    If 10,000 requests are outstanding, the device does not keep up: the result ends with the requests up to then.
 
     Raises:
         ModelError: The device or a setting is not valid.
@@ -91,7 +91,7 @@ def replay_page(trace: BlockTrace, found: NDArray[np.int64], *, device: str, tit
 def compared(
     is_read: NDArray[np.bool_], found: NDArray[np.int64], measured: NDArray[np.int64] | None
 ) -> list[Compared]:
-    """Return mean and quantiles of reads and of writes, beside the measured ones."""
+    """Return the mean and quantiles of reads and of writes, each with the measured figure."""
     rows: list[Compared] = []
     for operation, chosen in (("read", is_read), ("write", ~is_read)):
         if not chosen.any():

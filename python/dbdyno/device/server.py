@@ -3,9 +3,10 @@
     {"device": ..., "folder": ..., "back": ...}   -->  on stdin
     {"process": 4711, ...}  or  {"message": ...}  <--  on stdout, once; then the process is on its own
 
-SIGTERM and SIGINT unmount the folder. Killed in another way, it leaves a mount that answers errors. With a lifeline
-(the read end of a pipe and some seconds, as arguments) it also unmounts so long after the process that started it is
-dead: the guardian comes first, since it stops the server on the folder before it unmounts.
+SIGTERM and SIGINT unmount the folder. If it is killed in another way, it leaves a mount that answers every access with
+an error. With a lifeline (the read end of a pipe, and a number of seconds, as arguments) it also unmounts the folder
+that many seconds after the process that started it has died. Meanwhile the guardian stops the server that uses the
+folder, and then unmounts it.
 """
 
 from __future__ import annotations
