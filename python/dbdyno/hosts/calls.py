@@ -56,7 +56,7 @@ def write_calls(
     """Write the calls of all hosts as one part.
 
     A call that began before all hosts were in its slice gets another slice: its own, and the number of slices added.
-    The summaries' memory grows with the largest number, so that it is as small as it can be.
+    The memory of summaries grows with the largest such number, so it is kept as small as possible.
 
     Args:
         parts: The parts of the hosts.

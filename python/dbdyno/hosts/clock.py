@@ -1,8 +1,8 @@
 """Comparison of host clocks: the offset of each host's clock, and the largest possible error.
 
-A host answers a datagram with its time. How the way there and the way back share the round trip is not known, so that
-the error of a comparison is half its round trip; of several the quickest counts. Comparisons before, during and after
-a block give the drift.
+A host answers a datagram with its time. How the round trip divides into its two directions is unknown, so the error of
+a comparison is half its round-trip time; of several comparisons, the one with the shortest round trip is used.
+Comparisons before, during and after a block give the drift.
 
     offset = host's clock - our clock        our time = host's time - fit.offset_at(host's time)
 """
@@ -139,7 +139,8 @@ def _round(line: socket.socket, key: bytes, now_ns: Callable[[], int]) -> Compar
 def fit(found: Sequence[Comparison]) -> ClockFit:
     """Return the line through one host's comparisons, weighted by their certainty.
 
-    The error is that of the best comparison, and how far the line passes by any comparison beyond that one's own error.
+    The error of the fit is that of the best comparison, plus the largest distance of the line from any comparison in
+    excess of that comparison's own error.
     """
     weights = [1 / own.error_ns**2 for own in found]
     whole, first = sum(weights), found[0].host_ns

@@ -1,7 +1,7 @@
 """Load generators held by workers: each has a share of the sessions and runs slices at given times.
 
-A load is held under a token from one task to the next. It ends, and its sessions are closed, if its runner has not
-renewed it for `LEASE_S`, however that came: the runner, the scheduler or the network may be gone.
+A load is kept under a token from one task to the next. It ends, and its sessions are closed, if its runner has not
+renewed it for `LEASE_S`, whatever the reason: the runner, the scheduler or the network may be gone.
 """
 
 from __future__ import annotations
@@ -127,12 +127,12 @@ def open_load(token: str, spec: LoadSpec, shared: tuple[Path, str] | None = None
     """Create a load generator on this worker, and return how to compare its clock.
 
     Args:
-        token: What the load is held under.
+        token: Key under which the worker keeps the load.
         spec: The load, with this host's share of the sessions.
         shared: Shared folder of the command for parts, and the word in it; None if they go through the scheduler.
 
     Raises:
-        TargetError: Its server refuses the login, or the shared folder is not seen here.
+        TargetError: Its server refuses the login, or the shared folder is not visible on this host.
         PlanError: The load is not valid.
     """
     if shared is not None:

@@ -40,7 +40,7 @@ class SharedFolder(Closing):
         """Create the folder, even if disconnected hosts have removed it.
 
         Raises:
-            TargetError: It cannot be written here.
+            TargetError: This machine cannot write it.
         """
         try:
             self.path.mkdir(mode=0o700, exist_ok=True)
@@ -56,7 +56,7 @@ class SharedFolder(Closing):
         """Return the bytes of a part and remove its file.
 
         Raises:
-            TargetError: It is not seen here.
+            TargetError: The file is not visible on this machine.
         """
         if not placed.size:
             return b""

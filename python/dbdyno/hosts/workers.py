@@ -180,12 +180,12 @@ def open_workers(scheduler: str | None = None, hosts: Sequence[SshHost] = (), *,
     """Connect to a scheduler, or start one over SSH with a worker on each host, and yield its workers.
 
     Args:
-        scheduler: Address of a scheduler, write an address such as tcp://desk:8786.
+        scheduler: Address of a scheduler, such as tcp://desk:8786.
         hosts: Hosts to reach over SSH instead; the scheduler runs on the first one.
-        least: Smallest number of workers that will do.
+        least: Minimum number of workers.
 
     Raises:
-        PlanError: The address is not one.
+        PlanError: The address is not valid.
         TargetError: The scheduler or a host cannot be reached, has another version of dbdyno, or workers are missing.
     """
     if scheduler is not None and not scheduler.startswith(SCHEMES):
