@@ -3,7 +3,8 @@
     outcome = simulate(machine_toml, sessions=8, scripts=scripts)
     outcome.quantile_ns(0.99), outcome.throughput_per_s
 
-Several replications, each with dice of its own, are put together; the same seed gives the same outcome everywhere.
+Several replications, each with its own random numbers, are combined; the same seed gives the same result on every
+machine.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ class Simulated:
         latencies_ns: Time of each transaction, sorted.
         throughput_per_s: Transactions a second.
         waits_ns: Time of each wait of a server's process, per transaction, by type and name of the event.
-        server_cpu_ns: CPU time of the server's processes for a transaction.
-        client_cpu_ns: CPU time of the client for a transaction.
+        server_cpu_ns: CPU time of the server's processes per transaction.
+        client_cpu_ns: CPU time of the client per transaction.
         cores: Busy share of the cores.
-        device: Busy share of the log's device; where it can do several syncs at the same time, of one.
+        device: Busy share of the log's device; if it can do several syncs at once, their mean number, at most 1.
         device_ns: Mean time of a flush at the device; 0 without one.
         commits_per_flush: Commits that share a flush; 0 without one.
         sync_ns: Mean time of a wait for the sync of the log, by the process that flushes; 0 without one.

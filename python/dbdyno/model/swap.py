@@ -55,7 +55,7 @@ def renamed_device(name: str, prefix: str, settings: Mapping[str, object] | None
 
 
 def _without_factor(machine: str) -> str:
-    """Return a machine's text without the factor that was fitted to measured reads, which a modelled device has not.
+    """Return a machine's text without the factor fitted to measured reads, which does not apply to a modelled device.
 
     Where the device was a modelled one already, the factor is that of the time beyond it, and stays.
     """

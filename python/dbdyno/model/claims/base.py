@@ -151,7 +151,7 @@ class ClaimResult(TypedDict, total=False):
 
 
 def over_seeds(found: Mapping[int, ClaimResult]) -> ClaimResult:
-    """Return a claim that was measured at several seeds: the first one's figures, and the verdict that all agree on.
+    """Return the result of a claim over several seeds: the figures of the first, and the verdict on which all agree.
 
     Where they do not agree the verdict is `UNKNOWN`, and a note says which seed gave which.
     """

@@ -104,7 +104,7 @@ class Bench:
     """Runs specifications of claims.
 
     `on_progress` is called after each finished replication. With `kept`, evidence is kept for a later bench with more
-    replications, with `workers` it is they that run them.
+    replications; with `workers`, these run the replications.
     """
 
     replications: int
