@@ -262,7 +262,7 @@ class ModelBlock(TypedDict):
 class MachineParameter(TypedDict):
     """One parameter of a machine; `given` is True if the machine's text sets it (False: the default applies).
 
-    `interval` is where its value is known to lie, if the machine says so.
+    `interval` is the range in which its value is known to be, if the machine states one.
     """
 
     path: str
@@ -323,8 +323,8 @@ class FileColumn(TypedDict):
     """Column of a file, or of a table that is moved: its name, and its types.
 
     `arrow` is the file's type, `holds` and `staged` the types in which PostgreSQL and MariaDB can hold every value
-    (None if there is none), `pg_type` and `mariadb_type` the types that it came from, `came` the source's type of a
-    transfer.
+    (None if there is none), `pg_type` and `mariadb_type` the types that it came from, `came` the column's type in the
+    source of a transfer.
     """
 
     name: str

@@ -195,7 +195,7 @@ def write_output(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def written_by_name(path: Path) -> Iterator[Path]:
-    """Yield a name in a private folder beside `path`, and rename that file to `path` at the end.
+    """Yield a temporary path in a private folder beside `path`, and move that file to `path` at the end.
 
     For libraries that open the file themselves and need a name.
 

@@ -1,6 +1,6 @@
 """Type names for mappings whose keys are known only at run time.
 
-What dbdyno makes and takes apart itself is a dataclass or a TypedDict.
+Values that dbdyno itself builds and reads have dataclasses or TypedDicts instead.
 """
 
 from __future__ import annotations
