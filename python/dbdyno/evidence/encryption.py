@@ -121,7 +121,8 @@ def messages_of(run: Run, key_file: Path | None) -> Iterator[Path]:
     """Yield a folder whose `wire/` has a captured run's messages: the run's folder, or a decrypted copy in memory.
 
     Raises:
-        EvidenceError: The messages are encrypted, and the key is missing or another one; or there is a key for nothing.
+        EvidenceError: The messages are encrypted and the key is missing or wrong, or a key is given for messages that
+            are not encrypted.
     """
     if not is_encrypted(run.path):
         if key_file is not None:

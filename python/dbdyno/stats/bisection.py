@@ -30,7 +30,7 @@ BLOCKS_LEAST = 6
 class SideTest:
     """Sequential test of the sign of a mean, with an error probability of at most `alpha`.
 
-    `count` values were seen; `mean` is theirs, `squares` the sum of their squared distances from it (Welford 1962).
+    `count` is the number of values, `mean` their mean, `squares` the sum of squared distances from it (Welford 1962).
     """
 
     alpha: float
