@@ -129,7 +129,7 @@ def largest_gap(one: NDArray[Any], other: NDArray[Any]) -> float:
 def outstanding(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
     """Return the largest number of requests outstanding at once."""
     steps = np.concatenate([np.ones(len(begins), dtype=np.int64), -np.ones(len(ends), dtype=np.int64)])
-    # At one instant what ends comes before what begins.
+    # At the same instant, ends are counted before begins.
     order = np.lexsort((steps, np.concatenate([begins, ends])))
     return int(np.cumsum(steps[order]).max(initial=0))
 

@@ -100,7 +100,7 @@ def encrypt_parts(folder: Path, key: bytes | None) -> Iterator[None]:
 
 
 def _encrypt_until(ended: threading.Event, memory: Path, kept: Path, key: bytes) -> None:
-    # What fails here is tried again at the end, where it is an error.
+    # A part that fails here is tried again at the end; only then is it an error.
     while not ended.wait(_LOOK_S):
         with contextlib.suppress(EvidenceError, OSError):
             _encrypt(memory, kept, key)

@@ -34,7 +34,7 @@ PAIR_PLACES_MOST = 20
 WINDOW, OFF_MOST = 5, 3.0
 RHOS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 STEP_RHO = 0.15
-"""Prior of the noise beside a step: the probability of a coefficient falls e-fold with each 0.15."""
+"""Prior of the noise of a step: the probability of a coefficient falls e-fold with each 0.15."""
 PAIR_RHOS = (0.0, 0.1, 0.2, 0.4)
 STEP_SHARE, DRIFT_SHARE, TWO_SHARE = 0.87, 0.09, 0.04
 """Prior probability of each kind of movement."""

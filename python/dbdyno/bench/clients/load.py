@@ -62,7 +62,7 @@ def _slice(number: int, length_ns: int | None, transactions: int | None, arrival
 class ClientArm:
     """An arm that a client runs: how the client is started, and its process while there is one.
 
-    With a `guardian` the process also ends if ours is killed and it ignores the end of its stdin.
+    With a `guardian` the client also ends if this process is killed and the client ignores the end of its stdin.
     """
 
     def __init__(self, job: Job, command: Sequence[str], environment: Mapping[str, str], name: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 VERSION = 1
 """Version of the protocol; a client says which one it speaks."""
 MARK = 0xDB
-"""Second byte of each record; text in UTF-8 does not have this byte at these positions by chance for long."""
+"""Second byte of each record, to detect output that is no stream: UTF-8 text soon lacks it at such a position."""
 LAYOUT = struct.Struct("<BBHIIIqqq8s")
 LENGTH = LAYOUT.size
 TEXT_MOST = 1 << 16

@@ -366,7 +366,7 @@ class HostLoads(Closing):
                 renewed_s = time.monotonic()
                 self._compare(rounds=2)
             except Error:
-                # A task that waits for a lost host finds out, unless the host is frozen: its lease ends all the same.
+                # A task on a lost host raises an error itself, except on a frozen host, whose lease ends in any case.
                 self.is_lost = self.is_lost or time.monotonic() - renewed_s > held_load.LEASE_S
 
     def _compare(self, rounds: int) -> None:

@@ -26,7 +26,7 @@ PARTS = (DATA, WAL)
 DIRECT_IO = "direct_io"
 """Option of a volume: the kernel caches nothing, so that each read and write reaches the device."""
 POLL = "poll"
-"""Option of a volume: its mount polls for requests, on a processor of its own."""
+"""Option of a volume: its mount polls for requests, on a separate processor."""
 _SWITCHES = (DIRECT_IO, POLL)
 DEVICE = "device"
 """Key of a plan under which devices are named."""

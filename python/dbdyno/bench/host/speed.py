@@ -32,10 +32,10 @@ from dbdyno.bench.host.syncs import FLAGS, LogFile, Syncs
 
 ROUNDS = 20
 LEAST_NS = 2_000_000_000
-"""Shortest time of all rounds together."""
+"""Minimum time of all rounds together [ns]."""
 ROWS = 20_000
 PAIRS = 150
-"""Changes and look-ups of a round, and messages."""
+"""Number of changes, of look-ups and of messages in a round."""
 TRIPS = 40
 """Round trips of a round."""
 IDLE_S = 0.05

@@ -23,7 +23,7 @@ from dbdyno.bench.host.queue_time import QueueTime, beyond_usual
 PAGE_BYTES = 8192
 SEGMENT_BYTES = 16 << 20
 LEAST_BYTES, MOST_BYTES = 512, 64 << 10
-"""Smallest and largest log of a flush."""
+"""Smallest and largest amount of log in a flush [bytes]."""
 FLAGS = {"fdatasync": 0, "open_datasync": getattr(os, "O_DSYNC", 0), "fsync": 0, "open_sync": getattr(os, "O_SYNC", 0)}
 """Flags with which PostgreSQL opens the log, by method; the first is its default on Linux."""
 

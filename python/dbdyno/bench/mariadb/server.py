@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 
 OLDEST = (10, 5)
-"""Oldest supported version: earlier ones do not tell where a setting's value comes from."""
+"""Oldest supported version: earlier ones do not report where a setting's value comes from."""
 IDENTITY = (
     "coalesce((select variable_value from information_schema.global_variables where variable_name = 'SERVER_UID'),"
     " concat(@@hostname, ' ', @@datadir))"

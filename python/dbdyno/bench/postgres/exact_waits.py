@@ -170,7 +170,7 @@ class ExactWatcher:
         out = self._folder.path / str(postmaster)
         out.mkdir(exist_ok=True)
         request: dict[str, object] = {"pid": postmaster, "out": str(out)}
-        # Probes are paid for by all arms alike, so they have no limit; looks have the one that keeps them unnoticed.
+        # All arms bear the cost of probes alike, so it is not limited; reading memory must not disturb the server.
         reads = self._fidelity == READ
         request |= {"mode": READ, "cost_limit": _SHARE} if reads else {"mode": EXACT, "cost_limit": 0.0}
         self._recorder = _core.Recorder(json.dumps(request))

@@ -99,7 +99,7 @@ class ProgramBench(QuietBench):
         Raises:
             PlanError: A command cannot be started, or a file cannot be made.
         """
-        # Nothing is observed beside the programs, so there is no cost of observation to measure.
+        # Nothing is observed while the programs run, so there is no cost of observation to measure.
         self.plan = plan = replace(self.plan, watch=replace(self.plan.watch, overhead_blocks=0))
         makers(plan.workload.files)
         self.folder = Path(tempfile.gettempdir()).resolve() / f"dbdyno-files-{secrets.token_hex(6)}"
