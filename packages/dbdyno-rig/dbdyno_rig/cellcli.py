@@ -14,8 +14,7 @@
 | -v, -vv, -vvv | accepted without effect |
 
 Lines that begin with --, REM or REMARK are comments. There are no files here, so SPOOL, START and @ are refused; times
-are always in the standard format. It could not be found out whether the real program shows a prompt when it reads a
-script.
+are always in the standard format. It is unknown whether the real program shows a prompt when it reads a script.
 """
 
 from __future__ import annotations

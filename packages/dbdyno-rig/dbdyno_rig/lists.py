@@ -237,7 +237,7 @@ def _alert_history(cell: CellState) -> list[Thing]:
 
 
 def _message(alert: Alert) -> str:
-    """Return an alert's message in our own words: the wording of a real cell could not be found out."""
+    """Return an alert's message in dbdyno's own words, because the wording of a real cell is unknown."""
     limits = {"warning": alert.threshold.warning, "critical": alert.threshold.critical}
     value = measured(alert.row[3], alert.row[4]).text
     where = f"{alert.row[2]} of {alert.row[1]}"
