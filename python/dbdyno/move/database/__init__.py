@@ -4,11 +4,11 @@ programs.py       pg_dump of the newer server, found and run
 archive.py        what is in the archive that pg_dump wrote
 inventory.py      the source: one snapshot, tables, indexes, sequences
 target.py         the target: why it is refused, what it already has of this job
-schema.py         statements of the archive before the rows, and how they are taken back
+schema.py         statements of the archive before the rows, and how they are undone
 rows.py           rows by the core's workers, each chunk once
 large_objects.py  large objects with owner, privileges and comment
 indexes.py        statements after the rows, in parallel, largest first
 finishing.py      sequences, privileges, optimizer statistics, event triggers
 compare.py        rows by hash, schemas object by object
-job.py            the order of all this, and how it goes on after a kill
+job.py            the order of all steps, and how a job resumes after a kill
 """

@@ -63,7 +63,7 @@ def _restore(work: Job, conn: psycopg.Connection[Any], steps: Sequence[indexes.S
     show = work.meter() if whole else None
 
     def progress(size: int) -> None:
-        # The line ends at the whole, which small statements may follow.
+        # The last line is shown after the loop, because small statements may follow the one that completes the total.
         if show is not None and size < whole:
             show(size / whole, size, whole)
 

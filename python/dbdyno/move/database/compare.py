@@ -138,8 +138,8 @@ def differing_schemas(
         source: Entries of the source's archive.
         target: Entries of the target's archive.
         lacking: Roles that the target does not have, or that own nothing there: what depends on them has been reported.
-        same_version: True if both servers have the same major version. Servers of different versions write the same
-            expression with or without parentheses, blanks and names before a dot: these then make no difference.
+        same_version: True if both servers have the same major version. Servers of different versions may write the same
+            expression with or without parentheses, blanks and qualified names; such differences are then ignored.
     """
     form = str if same_version else bare_text
     here, there = _by_name(source, lacking, form), _by_name(target, lacking, form)
@@ -166,7 +166,8 @@ def _by_name(
     for one in (one for stage, each in stages.items() if stage != LEFT_OUT for one in each):
         text = one.sql.strip()
         if one.kind == "ACL":
-            # Grants are compared as a set: their order is that of the grants, and those of lacking roles are told.
+            # Grants are compared as a set, because their order is that of granting; those of missing roles were
+            # reported.
             kept = [words for words in statements_of(text) if not _names(words, lacking)]
             if not kept:
                 continue

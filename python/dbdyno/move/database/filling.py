@@ -37,7 +37,7 @@ def write_plan(
     entries = schema.take_schema(source, work.programs, place / ARCHIVE, job, snapshot.id)
     archives = {ARCHIVE: digest(place / ARCHIVE)}
     here = facts_of(conn)
-    # Statistics hold values of the source: the target's own are made of what is masked.
+    # Statistics contain values of the source, so the target makes its own from the masked values.
     if finishing.can_carry(work.programs, here.major) and not inventory.masks:
         finishing.take_statistics(source, work.programs, place / STATISTICS, job, snapshot.id)
         archives[STATISTICS] = digest(place / STATISTICS)

@@ -1,7 +1,7 @@
 """Last steps: values of sequences, privileges, optimizer statistics, and the transaction that ends the job.
 
-Statistics are carried where the target can take them (PostgreSQL 18 and its pg_dump). Else tables are analysed three
-times with growing targets, so that a rough plan can be made of all of them before a good one can of any.
+Statistics are transferred if the target supports it (PostgreSQL 18 and its pg_dump). Otherwise tables are analysed
+three times with growing statistics targets, so that all tables soon have rough statistics before any has exact ones.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ where c.relkind in ('r', 'm', 'p') and c.relpersistence <> 't' and n.nspname !~ 
 """  # noqa: S608
 """Tables without transferred statistics: those with extended statistics, and those never analysed in the source.
 
-pg_stats is what every role may read; a table whose statistics it hides from this role counts as never analysed.
+Every role may read pg_stats; a table whose statistics it hides from this role counts as never analysed.
 """
 
 
@@ -68,7 +68,7 @@ def grant_all(conn: psycopg.Connection[Any], entries: Sequence[Entry]) -> None:
     """
     restorer = Restorer.of(conn)
     with conn.transaction():
-        # What an interrupted attempt noted is noted again.
+        # Notes of an interrupted attempt are written again.
         conn.execute("delete from dbdyno_move.note where kind in ('grant', 'not granted')")
         for one in entries:
             restorer.grant(one)

@@ -1,9 +1,9 @@
 """Statements after the rows, in several sessions: indexes and constraints, the largest first.
 
-A statement begins when all that it needs is there, and none that runs has a lock in its way. Each commits together
-with a note of it, so that none is done twice after a kill. While all sessions have something to do, an index is built
-by one process each: the server's own parallel workers would only get in each other's way. A key of a large table, which
-nothing else on the table may accompany, has them.
+A statement starts when everything that it depends on exists and no running statement holds a conflicting lock. It
+commits together with a record of itself, so no statement is executed twice after a kill. While all sessions are busy,
+each index is built by a single process, because the server's parallel workers would only compete with the other
+sessions. The key of a large table, which excludes every other statement on that table, may use parallel workers.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def size_of(entry: Entry, sizes: Mapping[str, int]) -> int:
 def memory_bytes(target: Postgres, conn: psycopg.Connection[Any], workers: int) -> int:
     """Return `maintenance_work_mem` for each session [bytes].
 
-    All together get a quarter of the memory that is available where the server is on this host, else as much as its
-    shared buffers; never less than the server's own setting.
+    All sessions together get a quarter of the available memory if the server runs on this host, else as much as its
+    shared buffers; no session gets less than the server's own setting.
     """
     row = conn.execute(MEMORY_SQL).fetchone()
     shared, own = row or (0, 0)
@@ -139,7 +139,7 @@ def restore_all(
         with ThreadPoolExecutor(workers) as pool:
             try:
                 while left or running:
-                    # What need each other (the archive has no such entries) would wait forever.
+                    # Entries that depend on each other (the archive has none) would wait forever.
                     found = _ready(left, missing, running.values(), workers) or ([] if running else left[:1])
                     spare = len(running) + len(found) < workers
                     for one in found:

@@ -1,8 +1,8 @@
 """Contents of the source: one snapshot of the whole database with all tables locked, and lists of its objects.
 
-Every relation with rows of its own is a table here: partitions and the tables of an inheritance tree one by one, so
-that rows go where they came from. Columns that the server makes itself (generated) have no place in it. Of tables that
-belong to an extension only those rows are moved that the extension marks as the user's, as pg_dump does it.
+Every relation that holds rows itself is a table here: partitions and the tables of an inheritance tree are listed one
+by one, so that each row arrives in the table that it came from. Generated columns are left out. Of an extension's
+tables, only the rows that the extension marks as user data are moved, as pg_dump does it.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def _begin(snapshot: Snapshot, held: str | None) -> bool:
     conn.execute("begin isolation level repeatable read read only")
     if held is not None:
         conn.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(held)))
-        # What was made after the snapshot is not moved.
+        # Objects created after the snapshot are not moved.
         before = conn.execute(LOCKED_SQL).fetchall()
     if before:
         names = sql.SQL(", ").join(sql.SQL("only {}").format(sql.Identifier(*row[:2])) for row in before)
@@ -265,7 +265,7 @@ def _tables(conn: psycopg.Connection[Any]) -> tuple[Table, ...]:
         relation = Relation(schema, name, oid, file, blocks, size)
         columns = tuple(typed_columns(described[oid], types))
         where = (condition or "").strip()
-        # The extension's author wrote it with its keyword.
+        # The extension's author wrote the condition with the keyword WHERE.
         where = where[len("where") :].strip() if where.lower().startswith("where") else where
         kind = "table" if condition is None else "table of an extension"
         tables.append(Table(schema, name, kind, columns, (relation,), where or None))

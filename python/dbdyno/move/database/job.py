@@ -8,8 +8,8 @@
     checking, then one transaction   rows read again; the mark goes, event triggers come
     comparing                        both schemas
 
-Only rows and large objects need the source's snapshot: all else is in the archive, which the job keeps. A job whose
-snapshot was lost before all rows were there takes back what it made, and begins again in the same folder.
+Only rows and large objects need the source's snapshot: everything else is in the archive, which the job keeps. A job
+whose snapshot was lost before all rows were copied drops what it created, and starts again in the same folder.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def move_database(
     Args:
         source: The server and its database.
         target: The server and its empty database.
-        folder: Returns the job's folder; called when nothing speaks against the move.
+        folder: Returns the job's folder; called when all checks have passed.
         job: The job's id.
         how: Number of workers, memory and other limits.
         say: Called with each line for the user.
@@ -125,7 +125,7 @@ def resume_database(
         meter: Returns the progress display for one phase.
         level: What to check: `counts`, or `target` to read the target's rows again.
         hold: Seconds for which a separate process keeps a new snapshot after a crash; 0 for not at all.
-        restart: Take back what is there and begin again, although it could go on.
+        restart: Drop what was created and start again, even if the job could be resumed.
 
     Raises:
         MoveError: The job cannot go on, or it failed again.
@@ -145,7 +145,7 @@ def resume_database(
             return conclude(work, conn)
         marked = job_in(conn)
         if marked is None or marked[0] != job:
-            # Of the job there is nothing here: it begins, also where the database was recreated.
+            # The target has nothing of this job (the database may have been recreated): start from the beginning.
             refuse_filled(target, conn)
         if marked is not None and not restart and _is_filled(conn, ledger):
             ledger.attempt("resumed", how.workers, how.memory_bytes)
@@ -210,7 +210,7 @@ def refuse(source: Postgres, target: Postgres, conn: psycopg.Connection[Any], jo
         )
     refuse_target(target, conn, job)
     refuse_filled(target, conn)
-    # A server of ours has its own programs beside it, wherever they are.
+    # An embedded server may have programs in a folder of its own.
     own = {} if target.engine is None else {"DBDYNO_PG_BIN": str(target.engine.binaries.bindir)}
     return find_programs(max(version, conn.info.server_version) // 10000, {**os.environ, **own})
 

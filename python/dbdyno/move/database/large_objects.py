@@ -1,6 +1,6 @@
 """Large objects with content, owner, privileges and comment, copied by several sessions in the snapshot.
 
-A batch commits whole, with a hash of each object's content, so that an object that is there is complete.
+A batch commits as a whole, with a hash of each object's content, so an object that exists at the target is complete.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Key of a move's masks: random, or derived from the user's key; the target keeps it until the job ends.
 
-The job's plan has only a digest of a derived key. With it a resumed job refuses another key, and does not continue
-with a random one.
+The job's plan has only a digest of a derived key, by which a resumed job detects and refuses another key or a missing
+one.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ MASK_SQL = "create table if not exists dbdyno_move.mask (key text)"
 
 
 def derived_key(key: bytes) -> str:
-    """Return the key for masks that belongs to a user's key, which does not leave this process itself."""
+    """Return the key of the masks, derived from a user's key, which itself never leaves this process."""
     return hmac.new(key, b"dbdyno mask", hashlib.sha256).hexdigest()
 
 
 def digest_of(mask_key: str) -> str:
-    """Return what a plan has of a key: a digest, or nothing if the key is random."""
+    """Return the digest of a key for the plan; empty if the key is random."""
     return hashlib.sha256(mask_key.encode()).hexdigest() if mask_key else ""
 
 
@@ -35,7 +35,7 @@ def key_sql(conn: psycopg.Connection[Any], plan: Plan, mask_key: str) -> list[st
     """Return the statement that gives a session the key of the masks; none if nothing is masked.
 
     Args:
-        conn: A session of the target, which has the key of a job that goes on.
+        conn: A session of the target, which stores the key of a resumed job.
         plan: The job's plan.
         mask_key: The user's key; empty for a random one.
 

@@ -1,8 +1,8 @@
 """Columns whose values are masked while they are moved: `people.email = hash`.
 
-What cannot arrive is refused before anything is written: NULL where it may not be, hashes of numbers that must be
-unique, one side of a foreign key alone, a column by which a table is partitioned. A mask of a partitioned table is one
-of all its partitions.
+Masks that the target could not store are refused before anything is written: NULL in a NOT NULL column, hashes of
+numbers that must be unique, a mask on only one side of a foreign key, a mask on a partition key. A mask on a
+partitioned table applies to all its partitions.
 """
 
 from __future__ import annotations

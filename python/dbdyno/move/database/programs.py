@@ -1,7 +1,7 @@
 """pg_dump of the newer of two servers: where it is, and how to run it without a password in its arguments.
 
-A pg_dump reads its own and older servers, and what it writes is meant for servers of its own version and newer. So the
-programs of the newer server are the right ones, whichever of the two that is.
+pg_dump reads servers of its own version and older ones, and its archives are meant for servers of its own version and
+newer. The programs of the newer server are therefore the right ones, whether that is the source or the target.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ def dump(server: Postgres, programs: Programs, file: Path, arguments: Sequence[s
 def connection_environment(parameters: Mapping[str, str]) -> dict[str, str]:
     """Return the environment variables with which libpq of any version connects with these parameters.
 
-    An older libpq ignores variables that it does not know, but refuses such words in a connection string.
+    An older libpq ignores environment variables that it does not know, but refuses unknown parameters in a connection
+    string.
 
     Raises:
         MoveError: A secret has no variable.

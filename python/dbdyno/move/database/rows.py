@@ -1,8 +1,8 @@
 """Rows of all tables, copied by the core's workers from the snapshot directly into the target's tables.
 
-A chunk's rows and the note that they are there commit together, so no kill can double a chunk or lose one. A table that
-is one chunk is emptied in the same transaction first, and its rows are frozen as they come: vacuum need not visit them
-again.
+A chunk's rows and the record that they are complete commit together, so no kill can duplicate or lose a chunk. A table
+that consists of one chunk is first truncated in the same transaction, and its rows are loaded frozen, so that vacuum
+need not visit them again.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def piece_bytes(tables: Sequence[int], how: JobOptions) -> int:
 
 
 def handed_on(table: Table) -> Table:
-    """Return a table with its columns in the form for another server's table of the same definition.
+    """Return a table with its columns in the form in which they are sent to a table of the same definition.
 
-    COPY's binary form means the same on all servers for most types; of an enum it is the label. If a column has a type
-    whose binary form may hold object ids (a composite, an array of enums, a type of an extension), all columns of the
-    table are marked to travel as lines of the text form, as pg_dump writes them.
+    For most types, COPY's binary form means the same on all servers; for an enum it is the label. If a column has a
+    type whose binary form may hold object ids (a composite, an array of enums, a type of an extension), all columns of
+    the table are marked to be sent as lines of COPY's text form, as pg_dump writes them.
     """
     as_lines = any(not one.wire and one.cast for one in table.columns)
     return replace(table, columns=tuple(replace(one, kind="text", cast=as_lines) for one in table.columns))
@@ -68,7 +68,7 @@ def is_lines(table: Table) -> bool:
 def reading_sql(conn: psycopg.Connection[Any], tables: Sequence[Table], chunk: Chunk) -> str:
     """Return the COPY statement that reads a chunk in the format in which its table is transferred."""
     table = tables[chunk.table]
-    # A cast could be one of the user's own making: the form of COPY is the type's own.
+    # A cast may be defined by the user; COPY without a cast uses the type's own form.
     plain = replace(table, columns=tuple(replace(one, cast=False) for one in table.columns))
     return copy_sql(conn, [plain], replace(chunk, table=0), "text" if is_lines(table) else "binary")
 
@@ -145,7 +145,7 @@ def _is_frozen(table: Table, counts: dict[int, int], chunk: Chunk) -> bool:
 def _copy(conn: psycopg.Connection[Any], table: Table, *, frozen: bool) -> str:
     place = sql.Identifier(table.schema, table.name)
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in table.columns)
-    # A table may have no columns, or only such as the server makes.
+    # A table may have no columns, or only generated ones.
     columns = sql.SQL(" ({})").format(names) if table.columns else sql.SQL("")
     form = "text" if is_lines(table) else "binary"
     how = sql.SQL(f"format {form}, freeze" if frozen else f"format {form}")
@@ -162,8 +162,8 @@ def _statements_around(conn: psycopg.Connection[Any], chunk: Chunk, table: Table
 def reconcile(conn: psycopg.Connection[Any], ledger: Ledger) -> int:
     """Update the ledger to the target's record of chunks, and return how many are missing.
 
-    A kill may come between the target's commit and the ledger's record, and a crash of the target may undo commits
-    that were recorded: the target is right.
+    A kill may occur between the target's commit and the ledger's record, and a crash of the target may undo commits
+    that were recorded, so the target's record is authoritative.
     """
     for number in _emptied_chunks(conn, ledger):
         conn.execute("delete from dbdyno_move.chunk where number = %s", [number])

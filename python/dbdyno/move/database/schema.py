@@ -187,7 +187,7 @@ class Restorer:
         skipped = False
         for words in statements_of(entry.sql):
             if skipped:
-                # Privileges that a role without session here gave on.
+                # Privileges granted by a role that is missing, or that this session may not become.
                 skipped = not words.startswith("RESET SESSION AUTHORIZATION")
                 continue
             try:

@@ -1,8 +1,8 @@
 """The receiving database: reasons to refuse it, and what it already has of a job.
 
-Nothing is written to a database that is a standby's, that sessions of others use, or that is not empty. While a job is
-not finished the schema `dbdyno_move` marks the database as its own and notes, in the same transaction as the thing
-itself, what is there: which chunks of rows, which statements. After a kill that is what counts.
+Nothing is written to a database that is on a standby, that other sessions use, or that is not empty. While a job is
+unfinished, the schema `dbdyno_move` marks the database as the job's target and records which chunks and statements are
+done, each in the same transaction as the work itself. After a kill, these records are authoritative.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ SESSION = {
 }
 """Settings under which pg_dump's statements and values of any type mean the same as in the source.
 
-Commits need not wait for the disk: the database is of use only when the last one, which does wait, is there.
+Commits need not wait for the disk, because the database can be used only after the last one, which does wait.
 """
 
 
@@ -152,7 +152,7 @@ def settings_sql(conn: psycopg.Connection[Any], encoding: str = "UTF8", *, sourc
 
     Args:
         conn: Used to quote values.
-        encoding: The encoding in which rows travel.
+        encoding: The encoding of transferred rows.
         source: Set only how values are written, as needed by a session that reads.
     """
     chosen = {name: SESSION[name] for name in (("search_path", "lc_monetary") if source else SESSION)}
