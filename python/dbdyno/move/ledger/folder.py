@@ -150,19 +150,19 @@ class Ledger:
         self._write(self.folder / INNER / "manifest.json", self.manifest)
 
     def attempt(self, how: str, workers: int, memory_bytes: int) -> None:
-        """Note that a new attempt begins now; it is written with the next `save`."""
+        """Record that a new attempt begins now; the record is written with the next `save`."""
         attempts = self.manifest.setdefault("attempts", [])
         given = {"how": how, "began_ns": time.time_ns(), "workers": workers, "memory_bytes": memory_bytes}
         attempts.append({**given, "phases": []})
 
     def cost(self, sessions: Iterable[Mapping[str, Any]]) -> None:
-        """Note what the sessions of this attempt cost the source; it is written with the next `save`."""
+        """Record what the sessions of this attempt cost the source; the record is written with the next `save`."""
         attempt = len(self.manifest.get("attempts", []))
         self.manifest.setdefault("cost", []).extend({**one, "attempt": attempt} for one in sessions)
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Note a phase of the attempt with its ending when it ends; a phase that is killed leaves no note."""
+        """Record a phase of the attempt and how it ended; a phase that was killed leaves no record."""
         began_ns, ending = time.time_ns(), DONE
         try:
             yield

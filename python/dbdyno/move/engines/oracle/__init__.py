@@ -1,1 +1,1 @@
-"""Oracle as a source, through python-oracledb: ROWID ranges, all as of one SCN. Never run against an Oracle server."""
+"""Oracle as a source, through python-oracledb: ROWID ranges, all as of one SCN. Not yet tested with a server."""

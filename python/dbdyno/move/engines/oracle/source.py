@@ -3,8 +3,8 @@
 The method is that of Quest's connector: extents of `dba_extents` (or `user_extents`) are cut into pieces of about equal
 numbers of blocks, and each piece is read by ROWID, without an index and by only one worker. Every statement has the
 same `as of scn`, so all workers read one instant without a lock, as long as the undo lasts (ORA-01555 ends the job,
-which must then start again). Never run against an Oracle server so far: a test parses the statements and checks the
-pieces for gaps.
+which must then start again). This has not been tested with an Oracle server yet: tests only parse the statements and
+check the pieces for gaps.
 """
 
 from __future__ import annotations

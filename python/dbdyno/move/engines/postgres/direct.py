@@ -1,9 +1,9 @@
 """Load of files straight into the table: one session, one transaction, no staging table.
 
-A row is written once instead of twice, so this is as fast as `COPY` from a binary file. It is used for one worker where
-rows need no conversion, separate counting or second look: modes `insert` and `replace`, columns whose bytes the table
-accepts as they are, no rejects. Its cost: the table is locked while the load runs (`replace`: nobody can read it), and
-a load that fails leaves dead rows for vacuum.
+A row is written once instead of twice, so this is as fast as `COPY` from a binary file. It is used for one worker if
+rows need no conversion, no separate counting and no second reading: modes `insert` and `replace`, columns whose bytes
+the table accepts as they are, no rejects. Its cost: the table is locked while the load runs (`replace`: nobody can read
+it), and a load that fails leaves dead rows for vacuum.
 """
 
 from __future__ import annotations

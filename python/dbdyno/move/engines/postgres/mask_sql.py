@@ -8,8 +8,8 @@
 | constant:VALUE | any | this value |
 | null | any that may be NULL | NULL |
 
-The key is random for each move, or the user's, and is in the sessions' setting `dbdyno_mask.key` alone: without it
-nobody can find the hash of a value that he guesses. NULL stays NULL.
+The key is random for each move, or derived from the user's, and is only in the sessions' setting `dbdyno_mask.key`:
+without it, nobody can compute the hash of a guessed value. NULL stays NULL.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def masked_sql(value: sql.Composable, base: str, pg_type: str, method: str) -> s
         value: The column.
         base: Name of its type, or of the type below its domain.
         pg_type: Its type as SQL writes it, which the result has, too.
-        method: A name of `METHODS`; of constant with its value (`constant:VALUE`).
+        method: A name in `METHODS`; `constant` is followed by its value (`constant:VALUE`).
     """
     # As the server writes a type's name, it is quoted already.
     of_type = sql.SQL(f"::{pg_type}")
