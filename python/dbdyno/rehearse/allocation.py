@@ -1,10 +1,10 @@
 """Allocation of the remaining time: blocks for the statements that weigh most, and for those least certain.
 
-Every other turn goes to the statement that is least certain of the load's total, its calls times the standard error of
-its difference. The turns between go to statements that are not settled, those first that decide most of the load's
-database time for the time that they need. How much that is depends on the spread of their blocks only, and not on which
-side was faster: time that ends where a statement happens to look good would let statements seem equal that are not.
-Statements that look slower get no time here, because fresh blocks confirm them.
+Turns alternate between two aims. One turn goes to the statement that adds most to the uncertainty of the load's total:
+its calls times the standard error of its difference. The next goes to an undecided statement: the one that decides most
+of the load's database time per second of measuring. How much time that takes is derived only from the spread of its
+blocks, and not from which side was faster: if measuring ended as soon as a statement happened to look good, statements
+could seem equal that are not. Statements that look slower get no time here, because fresh blocks confirm them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Answers of statements: what must be equal on both servers, and how two answers differ.
 
-Rows are compared as a bag: PostgreSQL promises no order without ORDER BY. Where ORDER BY names columns of the answer,
-their sequence is compared, too; rows with equal keys may change places. Where LIMIT or OFFSET cuts the answer, the cut
-may lie among rows with equal keys, and of those only the keys are compared; of DISTINCT ON, too. Floating-point values
-may differ in their last digits, because the order of additions is not promised either.
+Rows are compared as a bag (a multiset), because PostgreSQL promises no order without ORDER BY. If ORDER BY names
+columns of the answer, their sequence is compared, too; rows with equal keys may change places. If LIMIT or OFFSET cuts
+the answer among rows with equal keys, only the keys of these rows are compared; so it is with DISTINCT ON.
+Floating-point values may differ in their last digits, because the order of additions is not promised either.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class Determined:
     """Parts of an answer that are determined by the statement, and must therefore be equal on both servers.
 
     Attributes:
-        keys: Places of the columns by which it orders its rows.
+        keys: Indexes of the columns by which the statement orders its rows.
         cuts_begin: True if OFFSET leaves out rows before the answer.
         cuts_end: True if LIMIT leaves out rows after it.
-        keys_only: True if only the keys are determined, as of DISTINCT ON.
+        keys_only: True if only the keys are determined, as with DISTINCT ON.
     """
 
     keys: tuple[int, ...] = ()

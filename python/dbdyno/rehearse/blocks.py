@@ -1,10 +1,10 @@
 """Blocks: all sets of values of a statement, executed alternately on both sides, in new server processes.
 
-A turn of a statement that only reads is one pipeline: the server executes it without waiting for the client.
+A turn of a read-only statement is one pipeline: the server executes it without waiting for the client.
 
-Where a server process runs, beside its client or on another processor, stays so for its life and costs a short
-statement more than the threshold. With new processes it is a matter of chance in each block. Where there is too little
-time for that, the blocks of several statements share a pair of processes.
+Whether a server process runs beside its client or on another processor does not change during its life, and can make a
+difference to a short statement that exceeds the threshold. With new processes in each block, this becomes a matter of
+chance. If there is too little time for that, the blocks of several statements share a pair of processes.
 """
 
 from __future__ import annotations

@@ -36,16 +36,17 @@ class Catalog:
         indexes: Definition of each valid index.
         statistics: Definition of each extended statistics object, by name.
         statistics_tables: Table of each extended statistics object.
-        targets: Statistics target of each column that has one of its own, by `table.column`.
+        targets: Statistics target of each column for which one is set, by `table.column`.
         functions: Definition of each function of the users, by name.
         views: Definition of each view.
         settings: Values of the server's settings for this role and database.
         extensions: Versions of the extensions.
         available: Versions of the extensions that the server would create.
         collation: Collation of the database, with its provider and locale where they are not the system's.
-        collation_versions: Version of each collation that a column has, as its library says; of the database's by ''.
+        collation_versions: Version of each collation that a column uses, as its library reports it; the database's is
+            under the key ''.
         columns: Type and collation of each column, by `table.column`.
-        sequences: For each column that its sequence has fallen behind: where both are, in words.
+        sequences: For each column whose sequence is behind the column's highest value: both values, in words.
         keywords: Words that cannot be used as a name without quotes.
         unread: What could not be read, in words.
     """

@@ -1,7 +1,7 @@
 """Why a statement fails, answers differently, or is slower on the new side.
 
-Settings are tried (`setting_trials`). Everything else is read from both catalogs and both plans, and is named only if
-the statement reaches it: its plan has the table, or its text the function or view.
+Settings are tried (`setting_trials`). Everything else is read from both catalogs and both plans, and is named as a
+cause only if the statement uses it: its plan has the table, or its text names the function or view.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Changes that make the new side (`--change`): session settings, or statements run in a copy of the database.
 
-Refused is what would change more than the copy (roles, databases, the whole server), and what would change nothing,
-because it ends with the session that executes it.
+A change is refused if it would affect more than the copy (roles, databases, the whole server), or nothing, because its
+effect ends with the session that executes it.
 
 >>> is_setting("/* more memory */ SET work_mem = '1GB'"), is_setting("create index on t (a)")
 (True, False)

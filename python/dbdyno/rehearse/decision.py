@@ -1,11 +1,11 @@
 """Decisions on statements, and the total of a rehearsal.
 
-A statement is slower if the 95 % interval of its ratio lies above the threshold as a whole: the hypothesis tested is
-"at most 10 % slower", at 2.5 % one-sided, by Student's t on the logarithms of the ratios of blocks, whose spread is
-moderated by the other statements (`spread`). Over all statements the false discovery rate is held at 5 % (Benjamini and
-Hochberg 1995), with p doubled, so that no statement is slower whose interval reaches below the threshold. Where
-confirming blocks exist, they alone are tested, and all numbers of the statement are theirs. A statement is "same" if it
-is certainly not slower by more than the threshold.
+A statement is slower if the whole 95 % interval of its ratio is above the threshold: the null hypothesis is "slower by
+at most the threshold", tested at 2.5 % one-sided by Student's t on the logarithms of the ratios of blocks, whose spread
+is moderated by the other statements (`spread`). Over all statements, the false discovery rate is kept at 5 % (Benjamini
+and Hochberg 1995), with p doubled, so that no statement is slower whose interval reaches below the threshold. If there
+are confirming blocks, only these are tested, and all figures of the statement come from them. A statement is "same" if
+it is certainly not slower by more than the threshold.
 
 A statement gets no more time once it is settled: "same" at 0.05 % one-sided, checked at most ten times. That adds at
 most 0.5 % to the 2.5 % of the last look (the rule of Haybittle 1971 and Peto 1976).

@@ -18,8 +18,8 @@ LEAST_NS, LEAST_SHARE = 50_000, 0.5
 def level_distance(old: Side, new: Side) -> str:
     """Measure both round trips, subtract the difference on the farther side, and return a sentence about it.
 
-    The sentence is empty if both are equally far. A round trip is the tenth percentile of many: other programs on the
-    machine make some longer, and none shorter.
+    The sentence is empty if both servers are equally far away. The tenth percentile of many round trips is used,
+    because other programs on the machine make some of them longer, and none shorter.
 
     Raises:
         TargetError: A server does not answer.

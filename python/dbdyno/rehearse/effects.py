@@ -91,11 +91,11 @@ class Outside:
     """Functions, tables and views with effects that a rollback does not undo, indexed by one word each.
 
     Attributes:
-        functions: Functions, with what they reach in the end: a function, or a foreign table.
-        read: Tables and views for which that holds as soon as they are read.
-        written: Tables and views for which it holds when they are written to, by a trigger for example.
+        functions: Functions with such an effect, and what they finally call or read: a function, or a foreign table.
+        read: Tables and views with such an effect when they are read.
+        written: Tables and views with such an effect when they are written to, for example by a trigger.
         volatile: Names of all functions that may change data.
-        allowed: Functions and tables that the user allows in spite of that.
+        allowed: Functions and tables that the user allows nevertheless.
     """
 
     functions: Mapping[str, str] = field(default_factory=dict)
@@ -150,7 +150,7 @@ def reason_left_out(text: str, outside: Outside = NOTHING) -> str | None:
 
     Args:
         text: The statement.
-        outside: What of the database has effects that a rollback does not undo.
+        outside: Objects of the database with effects that a rollback does not undo.
     """
     first = first_word(text)
     if first in _CONTROL:

@@ -2,9 +2,9 @@
 
 A block begins with a new server process on both sides, whose caches of catalog and plans are empty. Pages stay in
 shared buffers and in the operating system's cache, so this is not the first execution after a restart of the machine.
-Where blocks of several statements share processes, only that of the first one counts.
-A first execution is reported if its ratio of the sides lies apart from that of later executions: their 95 % intervals
-do not overlap, and the ratios differ by more than the threshold.
+If blocks of several statements share processes, only the first statement has a first execution. It is reported if the
+ratio of the sides differs from that of later executions: their 95 % intervals do not overlap, and the ratios differ by
+more than the threshold.
 """
 
 from __future__ import annotations

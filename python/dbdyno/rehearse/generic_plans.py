@@ -1,7 +1,7 @@
 """Plans of prepared statements: whether the server uses its generic plan, and its estimates.
 
-PostgreSQL plans the first five executions of a prepared statement for their values. From the sixth on it takes the
-generic plan, made for no values, if that does not cost more than the plans for values did on average, planning
+PostgreSQL plans the first five executions of a prepared statement for their values. From the sixth on it uses the
+generic plan, which is made without values, if its cost is not above the average cost of the plans for values, planning
 included. Two servers may decide differently.
 
 >>> plan_choice('[{"Plan": {"Filter": "(a = $1)", "Total Cost": 8.0}}]', ['[{"Plan": {"Total Cost": 9.0}}]'])

@@ -150,8 +150,8 @@ def _explain_changes(
 ) -> dict[int, Cause]:
     """Execute the plans of changed statements, and return the cause for each worse statement, by its number.
 
-    Slower statements come before faster ones, the heaviest first. That one may take half of the time more, at least
-    20 s; for those that come after the end of the time, that is their cause.
+    Slower statements come before faster ones, the heaviest first. The first one may exceed the time by half of it, at
+    least by 20 s; for those reached after the end of the time, the cause says that there was no time.
     """
     causes: dict[int, Cause] = {}
     order = sorted(decisions, key=lambda one: (one.word == "faster", -abs(one.added_ns)))

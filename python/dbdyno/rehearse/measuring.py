@@ -55,7 +55,7 @@ def measure(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
 def confirm(items: Iterable[Rehearsed], bench: Bench, share: float) -> None:
     """Measure fresh blocks of statements that look slower, heaviest first; only these blocks decide.
 
-    Beyond the least number of blocks, that ends after a share of the time.
+    After the minimum number of blocks of each, this ends when the share of the time has passed.
     """
     chosen = sorted((item for item in items if not item.reason), key=lambda item: -item.statement.total_ns)
     for item in chosen:

@@ -1,8 +1,8 @@
 """New side made from the old one: a server of another version, with the old settings and a copy of the data.
 
-Only settings that change plans or execution are carried, and those that sessions see; the new server keeps its own
-places, sizes of logs and limits of connections. Settings that the new version renamed take their new name, settings
-that it no longer has are named.
+Only settings that change plans or execution, and those that sessions see, are copied to the new server, which keeps its
+own paths, log sizes and connection limits. Settings that the new version renamed get their new name; settings that it
+no longer has are reported.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Carried:
 
     Attributes:
         settings: Settings for the new server.
-        gone: Names of settings for which it has none.
+        gone: Names of settings that the new server does not have.
         fates: Clauses on settings of the old server that were renamed or removed, or mean something else.
         moved: What the copy's move reported.
     """

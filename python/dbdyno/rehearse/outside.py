@@ -1,9 +1,10 @@
 """Functions, tables and views with effects that a rollback does not undo, found in the catalog.
 
-The body of each function is searched for what is known to have such effects, and so is what the server executes when a
-table is read or written: triggers, rules, views, defaults, checks, policies, partitions, and foreign keys that cascade.
-That is repeated until nothing more is found. Names are compared without their schema, and a name in a literal counts,
-so that a statement is rather left out than executed. Not looked at: operators, casts and checks of domains.
+The body of each function is searched for calls that are known to have such effects, and so is everything that the
+server executes when a table is read or written: triggers, rules, views, defaults, checks, policies, partitions, and
+foreign keys that cascade. The search is repeated until nothing more is found. Names are compared without their schema,
+and a name in a literal counts, so that in doubt a statement is left out rather than executed. Operators, casts and
+checks of domains are not searched.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def read_outside(*servers: Postgres, allowed: Collection[str] = ()) -> Outside:
 
     Args:
         servers: The databases.
-        allowed: Functions and tables that the user allows in spite of that, without their schema.
+        allowed: Functions and tables that the user allows nevertheless, without their schema.
 
     Raises:
         TargetError: A server does not answer, or does not show its functions; or none has a function or table of an

@@ -1,7 +1,7 @@
 """Several commands sent to a PostgreSQL server in one message, without waiting for each answer.
 
-A busy machine lets client and server wait for a processor at each change between them. In a pipeline, there is one such
-change for many commands.
+On a busy machine, client and server wait for a processor each time one hands the work to the other. In a pipeline, that
+happens once for many commands.
 """
 
 from __future__ import annotations

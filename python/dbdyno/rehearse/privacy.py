@@ -78,7 +78,7 @@ def hidden_message(sqlstate: str, message: str, *, is_raised: bool, sent: str = 
     Args:
         sqlstate: The error's code.
         message: The server's message.
-        is_raised: True if a function of the user's raised it, whose words may be anything.
+        is_raised: True if a user's function raised it, so that its text may contain anything.
         sent: The text that was sent; a word that the message quotes is kept if it is one of its names.
     """
     if is_raised or not sqlstate.startswith(_WORDED):

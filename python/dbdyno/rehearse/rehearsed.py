@@ -62,20 +62,20 @@ class Rehearsed:
     Attributes:
         statement: The statement.
         trials: One per set of values.
-        undetermined: Why its answers, which differ, may do so by right; empty if they are alike or may not.
+        undetermined: Why its answers may legitimately differ, if they do; empty if they are equal, or must be.
         old_ns: Time of an execution on the old side by block [ns].
         new_ns: The same on the new side.
         first_blocks: Number of blocks before the confirming ones; None if there are no confirming ones.
         reason: Why it could not be judged; empty if it could.
         round_ns: Least time that a side took for all timed sets of values [ns].
-        sets_most: Largest number of sets that are timed, so that a block of a slow statement does not take all time.
+        sets_most: Maximum number of sets of values that are timed, which limits the blocks of a slow statement.
         block_ns: Time of a block of both sides, by repetition [ns].
         processes: Number of the pair of server processes by block; statements whose blocks share one depend on each
             other.
         old_first_ns: Time of the first execution in a new server process of the old side [ns].
         new_first_ns: The same on the new side.
         undo: True to undo each execution at once, because it may change or lock rows; else a block's end undoes all.
-        choices: Kinds of plans that both sides execute, if it is a prepared statement that moved.
+        choices: Kinds of plans that both sides execute, if it is a prepared statement that became slower or faster.
     """
 
     statement: Statement

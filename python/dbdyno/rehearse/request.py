@@ -12,8 +12,8 @@ class ReplayRequest:
 
     Attributes:
         capture: Folder of the capture.
-        speeds: Speeds beside its own, in ascending order; 0 leaves out think times.
-        until_ns: Part of the capture that is replayed, from its begin [ns]; None for all of it.
+        speeds: Speeds in addition to the capture's own, in ascending order; 0 leaves out think times.
+        until_ns: Part of the capture that is replayed, from its beginning [ns]; None for all of it.
         messages: Folder with the messages if they are encrypted in the capture's own.
     """
 

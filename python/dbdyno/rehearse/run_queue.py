@@ -1,9 +1,9 @@
 """Execution times without the time in which client or server were ready to run but had no processor.
 
-On a busy machine that wait is most of what makes equal executions differ. Linux counts it for each process in
-`/proc/PID/schedstat`: time on a processor [ns], time ready without one [ns], number of times it got one. Every user may
-read it. It is subtracted only if both servers run on this machine. Workers of a parallel plan have processes of their
-own, whose waits are not known here.
+On a busy machine, this wait is the main reason why equal executions take different times. Linux counts it for each
+process in `/proc/PID/schedstat`: time on a processor [ns], time ready without one [ns], number of times it got one.
+Every user may read it. It is subtracted only if both servers run on this machine. Workers of a parallel plan are
+separate processes, whose waits are not known here.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Stopwatch:
     """Times of executions by a server process; the client is the thread that creates the stopwatch.
 
     Attributes:
-        elapsed_ns: Time of all executions as the clock has it [ns].
-        waited_ns: What of it was subtracted [ns].
+        elapsed_ns: Time of all executions by the clock [ns].
+        waited_ns: Part of it that was subtracted as waits [ns].
     """
 
     def __init__(self, server: RunQueue | None) -> None:

@@ -1,8 +1,8 @@
 """Trials of settings as a cause: a slower statement on the new side, with the old side's value of one setting.
 
-It is executed with the new side's own value and the old one's, alternately. What takes back a good part of the
-difference in two rounds is tried in six fresh ones, and is the cause if these take back at least half of it and their
-99 % interval is below no change as a whole.
+The statement is executed alternately with the new side's own value and with the old side's. A setting that restores a
+good part of the difference in two rounds is tried in six fresh ones. It is the cause if these restore at least half of
+the difference, and the whole 99 % interval of their ratio shows an improvement.
 """
 
 from __future__ import annotations

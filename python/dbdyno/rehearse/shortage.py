@@ -20,7 +20,7 @@ class Shortage:
     Attributes:
         count: Their number.
         spent: What the time was spent on, in words.
-        needed_s: Length of a rehearsal that would reach all of them, at the pace that was seen [s].
+        needed_s: Length of a rehearsal that would reach all of them, at the observed pace [s].
     """
 
     count: int

@@ -1,8 +1,8 @@
 """One side of a rehearsal: a server that executes statements and rolls back every transaction.
 
-Statements are sent by the extended protocol with the captured values, in the captured formats, and so never become part
-of a text. Simple queries are sent so, too, because the server then refuses several commands in one message: a COMMIT
-behind an INSERT would make it stay. Results stay bytes.
+Statements are sent by the extended protocol with the captured values in the captured formats, so that values never
+become part of a text. Captured simple queries are sent in this way, too, because the server then refuses several
+commands in one message: a COMMIT after an INSERT would make its rows permanent. Results stay bytes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Side:
         private: Return messages and plans without the values of the load.
         without_waits: Subtract the time in which the server's process or this one waited for a processor.
         waits: Time of all executions by the clock, and what was subtracted from it as waits [ns].
-        farther_ns: Time by which a round trip takes longer than to the other side [ns]; it is taken off all times.
+        farther_ns: Time by which a round trip takes longer than to the other side [ns]; subtracted from all times.
     """
 
     name: str
@@ -159,7 +159,7 @@ class Side:
     def execute(self, parameters: Parameters, *, undo: bool = True) -> int:
         """Execute a statement once, undo its changes, and return the time until its last row [ns].
 
-        `undo=False` leaves that to the end of the transaction, for statements that only read.
+        With `undo=False`, changes are undone only at the end of the transaction; this is for read-only statements.
 
         Raises:
             FailedError: The server refused it.

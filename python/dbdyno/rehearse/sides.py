@@ -126,8 +126,8 @@ def _notes(carried: Carried) -> tuple[str, ...]:
 def with_change(dsn: str, changes: Sequence[str], show: Show, stop: Callable[[], bool]) -> Iterator[tuple[Side, Side]]:
     """Open a server and, as the new side, the same server with a change applied.
 
-    `set NAME = VALUE` holds for the new side's transactions. Any other statement is executed in a copy of the database
-    (CREATE DATABASE ... TEMPLATE), which is dropped at the end, whatever ends the rehearsal.
+    `set NAME = VALUE` applies to the new side's transactions. Any other statement is executed in a copy of the database
+    (CREATE DATABASE ... TEMPLATE), which is dropped at the end, however the rehearsal ends.
 
     Raises:
         TargetError: The server does not answer, looks like production, or refuses the copy or the change; or a change

@@ -1,9 +1,9 @@
 """Spread of block times: a statement's estimate, moderated by the spread of the other statements.
 
-Few blocks know little about their spread, and Student's t pays for that with wide intervals. Hundreds of statements
-that were measured at the same time know more: the variance of each is drawn towards a common one, with the weight that
-the variances themselves justify (Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004, section
-6.2). Statements as different as their blocks say get little of it.
+A few blocks give only a rough estimate of their spread, for which Student's t compensates with wide intervals. Hundreds
+of statements that were measured at the same time give a better one: the variance of each is moved towards a common one,
+with a weight that is estimated from the variances themselves (Smyth, Statistical Applications in Genetics and Molecular
+Biology 3, 2004, section 6.2). If the variances of the statements really differ, that weight is small.
 """
 
 from __future__ import annotations

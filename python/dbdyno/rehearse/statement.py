@@ -52,9 +52,9 @@ class Statement:
         failed: Number of executions that failed in the load.
         user: Role that executed it; empty if unknown.
         settings: Statements that changed settings of its session before it, such as `SET search_path = app`.
-        samples: Executions that stand for all of them.
+        samples: Executions that represent all of them.
         left_out: Reason why it is not rehearsed; empty if it is.
-        uncompared: Reason why its answers may differ by right; empty if none is known.
+        uncompared: Reason why its answers may legitimately differ; empty if none is known.
     """
 
     number: int

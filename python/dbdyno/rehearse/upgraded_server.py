@@ -1,8 +1,9 @@
 """New side made by `pg_upgrade` from a data folder that the user has named as expendable.
 
 The folder is a physical copy of the old server's data on which no server runs. Its own version's programs must be on
-this machine, too. The upgraded server is one of ours and is removed at the end. The folder stays: by copy it was
-started once by pg_upgrade; by link its files are those of the new server, so that it must never be started again.
+this machine, too. The upgraded server is an embedded one and is removed at the end. The data folder remains. With
+`copy`, pg_upgrade has started it once; with `link`, it shares its files with the new server, so it must never be
+started again.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Upgrade:
         folder: The data folder.
         binaries: Programs of its version.
         is_link: True to link files instead of copying them.
-        control: What pg_controldata says of the folder.
+        control: Output of pg_controldata for the folder, by label.
     """
 
     folder: Path

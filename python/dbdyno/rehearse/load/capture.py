@@ -23,7 +23,8 @@ def load_of_capture(folder: Path, database: str, samples: int = SAMPLES, key_fil
 
     Args:
         folder: The captured run.
-        database: Database of the old server. If the capture has sessions of it, those of others are left out.
+        database: Database of the old server. If the capture has sessions of this database, those of others are left
+            out.
         samples: Number of executions that stand for each statement.
         key_file: Key of the messages if they are encrypted.
 

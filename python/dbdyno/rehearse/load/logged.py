@@ -3,7 +3,7 @@
     values = logged_values([Path("postgresql.log")])
     values.of("select * from t where id = $1", 5)        # up to five executions, by the quantiles of their time
 
-Executions whose values the server cut are left out, and those of a prepared statement without its values.
+Left out are executions whose values the server truncated, and those of a prepared statement without its values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Load from a MariaDB: the statements that its digests count, with the texts that its performance schema remembers.
 
-The statements are executed on PostgreSQL as they are: what MariaDB alone understands fails on both sides, and is left
-out with the server's message.
+The statements are executed on PostgreSQL unchanged: those that only MariaDB understands fail on both sides, and are
+left out with the server's message as the reason.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _SERVER = ("wal_bytes", "temp_bytes", "checkpoints_timed", "checkpoints_requeste
 class Outcome:
     """Outcome of a replay: its model for the page, sentences for the verdict, and whether only the new side fails.
 
-    `is_worse` is True if the new side does not keep a pace of the capture itself that the old one keeps.
+    `is_worse` is True if only the old side keeps pace at the capture's own speed.
     """
 
     model: JsonObject

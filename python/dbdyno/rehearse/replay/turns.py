@@ -1,7 +1,7 @@
 """Turns of a replay: the capture on one side after the other, first at its own speed, then faster.
 
-At its own speed each side has three turns, at every other one two, in random order. A side that kept pace in none of
-the turns of a speed has fallen behind, and has no turns at higher speeds but that without think times.
+Each side has three turns at the capture's own speed and two at every other speed, in random order. A side that kept
+pace in no turn of a speed has fallen behind; of the higher speeds it then gets only the one without think times.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Player:
     Attributes:
         run: The captured run.
         request: What is replayed.
-        capture: What the core says of the capture.
+        capture: Facts about the capture, as the core reports them.
         show: Called with a line on the progress.
         stop: Returns True if the user asked to stop.
     """
