@@ -1,7 +1,7 @@
 """Advice: rules over evidence, each with its figures, expected effect, fix and the observation that would refute it.
 
 A rule is data and one pure function (`rule.py`); a file under `rules/` contains one rule, or a family whose rules are
-rows of data. `facts.py` has the evidence that rules read, in the types of `kinds.py`. `live.py` reads it from a server
-without changing it, `snapshots.py` from two snapshots, `run.py` from a manifest. `judge.py` evaluates every rule.
-Nothing here changes a server: fixes are text.
+rows of data. `facts.py` has the evidence that rules read, in the types of `kinds.py`. `read.py` and `snapshots.py` of
+each engine read it from a live server, without changing it, and from two snapshots; `run.py` reads it from a manifest.
+`judge.py` evaluates every rule. Nothing here changes a server: fixes are text.
 """

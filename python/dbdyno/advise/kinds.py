@@ -170,7 +170,7 @@ class Width:
 
 @dataclass(frozen=True, slots=True)
 class Hypothetical:
-    """Result of HypoPG: the cost of a look-up by a column, without and with an index, and if the planner uses it."""
+    """Result of HypoPG: the cost of a look-up by a column, without and with an index, and whether it is used."""
 
     table: str
     column: str

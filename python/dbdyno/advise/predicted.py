@@ -1,9 +1,9 @@
-"""What a calibrated machine says of changes to a server: settings of commits, sessions, the log's device, cores.
+"""Predictions of a calibrated machine for changes to a server: settings of commits, sessions, the log's device, cores.
 
     with_machine(facts, Path("mine.toml"), sessions=8, load=None)
 
 The machine stands for the server: its device, its delays and the costs of its statements. Its settings are replaced by
-those that the server has. Buffers, checkpoints and plans are not in a machine, and nothing is said of them.
+those that the server has. A machine has no buffers, checkpoints or plans, so nothing is predicted about them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SYNC_OFF = {"postgres.synchronous_commit": "false"}
 
 @dataclass(frozen=True, slots=True)
 class PredictedEffect:
-    """What a machine says of one change.
+    """Effect of one change, as a calibrated machine predicts it.
 
     Attributes:
         change: The kind of change: a setting, `device`, `cores` or `sessions`.
@@ -47,7 +47,7 @@ class PredictedEffect:
         sessions: Number of sessions.
         load: The load, in words.
         machine: The machine's file and title.
-        notes: What the machine lacks of this load.
+        notes: Sentences about statements of this load for which the machine has no costs.
     """
 
     change: str
@@ -67,7 +67,7 @@ class PredictedEffect:
         return f"by the model throughput {throughput} and p99 {p99}, with {sessions} of {self.load}"
 
     def row(self) -> JsonObject:
-        """Return it as values of a page's model; ratios less 1."""
+        """Return the effect as values of a page's model; ratios are given as their difference from 1."""
         band, p99 = self.effect.throughput, self.effect.p99
         return {
             "words": self.words,
@@ -93,7 +93,7 @@ def without_machine(facts: Facts) -> Facts:
 
 
 def with_machine(facts: Facts, path: Path, sessions: int | None, load: Load | None) -> Facts:
-    """Return the evidence with what a machine says of changes.
+    """Return the evidence with the effects that a calibrated machine predicts for changes.
 
     Raises:
         AdviceError: The evidence is not that of a PostgreSQL.

@@ -1,4 +1,4 @@
-"""Rules on what a calibrated machine says of a change: commits, the log's device, cores, and fewer sessions."""
+"""Rules on the predictions of a calibrated machine: commits, the log's device, cores, and fewer sessions."""
 
 from __future__ import annotations
 
