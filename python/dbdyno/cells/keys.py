@@ -3,9 +3,8 @@
 It is idempotent, can show what it would do, and never widens a file's mode.
 
 A host key is shown by its fingerprint and added only when confirmed (or with --accept-new); a changed one is never
-added. The old helper copied a private key without a passphrase to every cell and accepted any host key. The system's
-ssh asks for the password of the first login on the terminal; dbdyno does not handle it, and it is never on a command
-line.
+added. A private key is never copied to a cell. The system's ssh asks for the password of the first login on the
+terminal; dbdyno does not handle it, and it is never on a command line.
 """
 
 from __future__ import annotations

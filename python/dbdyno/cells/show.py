@@ -182,8 +182,7 @@ def table_rows(
     """Return a row per metric (and object) for people: the aggregate first, then a column per cell.
 
     The aggregate is first so that it cannot be cut off the screen. With only some `cells`, or none, the cell to look at
-    first is shown beside it. Every digit is shown; `scientific` shows numbers as 1.23456e+07, as the ancestor's --sci
-    did, but with all digits.
+    first is shown beside it. Every digit is shown; `scientific` shows numbers as 1.23456e+07, with all digits.
     """
     show_object = any(row["object"] for row in page["rows"])
     found = []
