@@ -1,4 +1,4 @@
-"""`dbdyno cells script`: registers the command, which is implemented in `cells_run`."""
+"""`dbdyno cells script`: registers the command, which is implemented in `run.py`."""
 
 from __future__ import annotations
 

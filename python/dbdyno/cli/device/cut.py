@@ -83,7 +83,7 @@ def command(
 
 
 class Progress:
-    """Lines about a campaign under way: each cut that was not survived, and now and then how far it is."""
+    """Progress lines of a campaign: one for each cut that was not survived, and one from time to time."""
 
     def __init__(self, cuts: int) -> None:
         self._cuts, self._begin = cuts, time.monotonic()

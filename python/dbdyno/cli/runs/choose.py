@@ -14,7 +14,7 @@ AnyRun = TypeVar("AnyRun", bound=Run)
 def choose_runs(folder: Path, plan: Path | str | None, since: str | None) -> list[Run]:
     """Return the runs of a plan file, or with the plan of a run, from a time on, oldest first.
 
-    Runs alike a run are searched in its own folder; all others in `folder`.
+    Runs with the plan of a run are searched in that run's folder, all others in `folder`.
     """
     if plan is not None and not _is_file(plan):
         folder = find_run(str(plan), folder).path.absolute().parent

@@ -101,13 +101,13 @@ def _alerts(rules: Path | None) -> Alerts | None:
 
 
 class Sources:
-    """How the sessions of a target are looked at: reported when it is known, and when it changes."""
+    """Reports of how the sessions of a target are sampled: one as soon as that is known, and one at each change."""
 
     def __init__(self) -> None:
         self.said = ""
 
     def tell(self, made: Snapshot | Error, name: str = "") -> None:
-        """Report on a snapshot that was taken; an error says nothing of it."""
+        """Report how the sessions of a new snapshot were sampled, if that has changed; errors are ignored."""
         from dbdyno.base.errors import Error
         from dbdyno.snapshot.sessions.samples import Source
 
@@ -121,13 +121,13 @@ class Sources:
 
 
 class Failing:
-    """State of a target's failure: reported when it begins, when it changes, and when it is over."""
+    """Reports of a target's failure: when it begins, when its message changes, and when it is over."""
 
     def __init__(self) -> None:
         self.said, self.times = "", 0
 
     def tell(self, made: Snapshot | Error, name: str = "") -> None:
-        """Report on a snapshot that was taken, or on an error."""
+        """Report a new or changed error, or that a snapshot was taken again."""
         from dbdyno.base.errors import Error
 
         if isinstance(made, Error):

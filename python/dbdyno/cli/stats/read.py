@@ -1,4 +1,4 @@
-"""From operands and options to a description: how the data are read, and how groups are named."""
+"""Description of the data that operands and options name: how they are read, and how groups are named."""
 
 from __future__ import annotations
 

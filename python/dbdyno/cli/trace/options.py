@@ -106,7 +106,7 @@ def selected_traces(function: F) -> F:
 
 
 def options_of(think_time: str, *, binds: bool = False) -> Options:
-    """Return how to read, from the command line."""
+    """Return the options with which traces are read, from the command line."""
     from dbdyno.trace.job import Options
     from dbdyno.trace.units import length_ns
 
@@ -116,7 +116,7 @@ def options_of(think_time: str, *, binds: bool = False) -> Options:
 
 
 def moments(begin: str | None, end: str | None) -> tuple[int | None, int | None]:
-    """Return --from and --to in ns."""
+    """Return the values of --from and --to in ns since 1970, None for those that are missing."""
     from dbdyno.trace.units import moment_ns
 
     return (
