@@ -20,7 +20,7 @@ from figures import figure, lacks, parse
 
 from dbdyno.base.device_types import DeviceSpec
 from dbdyno.base.errors import DeviceError
-from dbdyno.device.mounts import check_machine, mounted
+from dbdyno.device.mounts import check_machine, mount_folder
 
 DEPTHS = (1, 8, 64)
 LOAD = """
@@ -64,7 +64,7 @@ def main() -> None:
             theirs = per_second(bare, depth, given.writes)
             for transport in ("read", "ring"):
                 spec: DeviceSpec = {"device": "none", "folder": str(folder), "back": str(back), "direct_io": True}
-                with mounted({**spec, "transport": transport}) as mount:
+                with mount_folder({**spec, "transport": transport}) as mount:
                     if mount.status()["transport"] != transport:
                         continue
                     ours = per_second(folder, depth, given.writes)

@@ -105,7 +105,7 @@ def main() -> None:
     if shutil.which("sysbench") is None:
         lacks("sysbench is not installed: tools/setup-test installs Debian's")
     with EmbeddedMariaDB(SETTINGS) as engine:
-        target = MariaDB.on(engine)
+        target = MariaDB.from_engine(engine)
         if options.alone:
             alone(engine.pid)
         sysbench(target, "read_write", 1, 1, "prepare")

@@ -23,7 +23,7 @@ from dbdyno.snapshot.store import manifest
 from dbdyno.snapshot.store.folder import Snapshot
 from dbdyno.snapshot.store.integrity import SUMS
 from dbdyno.snapshot.store.pack import GROUP
-from dbdyno.snapshot.store.parquet import file_sum, literal
+from dbdyno.snapshot.store.parquet import file_checksum, literal
 
 LOOKS = 60
 STEPS = {
@@ -158,7 +158,7 @@ def _pack(connection: duckdb.DuckDBPyConnection, made: Made, views: list[View], 
             f" range({made.rows(view.name)}) b(n) order by {keys}, 1) to {file}"
             " (format parquet, compression zstd, parquet_version v2)"
         )
-    write_json(folder / SUMS, {path.name: file_sum(path) for path in sorted(folder.glob("*.parquet"))})
+    write_json(folder / SUMS, {path.name: file_checksum(path) for path in sorted(folder.glob("*.parquet"))})
     for number in range(first, first + GROUP):
         _manifest(made, views, first, number, name)
 

@@ -25,9 +25,9 @@ from figures import figure, parse
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.snapshot.plans.entries import Clock
-from dbdyno.snapshot.plans.executions import Gathered
+from dbdyno.snapshot.plans.executions import GatheredExecutions
 from dbdyno.snapshot.plans.reader import read
-from dbdyno.snapshot.plans.source import opened
+from dbdyno.snapshot.plans.source import open_log
 
 SETTINGS = {
     "shared_preload_libraries": "auto_explain",
@@ -132,9 +132,9 @@ def reading(conn: psycopg.Connection[tuple[object, ...]], logs: Path, mb: int) -
 
 
 def _read(what: str, path: Path) -> None:
-    with Gathered() as gathered:
+    with GatheredExecutions() as gathered:
         start = time.process_time()
-        [file] = read([opened(path)], gathered, Clock())
+        [file] = read([open_log(path)], gathered, Clock())
         spent = time.process_time() - start
     before = resource.getrusage(resource.RUSAGE_CHILDREN)  # os.times counts in ticks of 10 ms: as long as all of it
     subprocess.run(["/usr/bin/wc", "-l", path], check=True, stdout=subprocess.DEVNULL)

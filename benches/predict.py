@@ -32,14 +32,14 @@ from typing import Any
 from figures import figure, lacks, parse
 
 from dbdyno.base.errors import DeviceError
-from dbdyno.device.mounts import check_machine, mounted
+from dbdyno.device.mounts import check_machine, mount_folder
 from dbdyno.evidence import find_run
-from dbdyno.model.machine import parsed
+from dbdyno.model.machine import parse_machine
 from dbdyno.model.swap import with_data_device, with_device
 from dbdyno.study.analysis.measured.measures import measure
-from dbdyno.study.prediction.compare import AIMS, Calibrated, predict
+from dbdyno.study.prediction.compare import AIMS, CalibratedMachine, predict
 from dbdyno.study.prediction.fit import calibrate
-from dbdyno.study.prediction.observed import observe, timed_waits
+from dbdyno.study.prediction.observation import observe, timed_waits
 
 OWN = "own"
 SESSIONS = (1, 2, 4, 8, 16, 32)
@@ -164,7 +164,7 @@ def at(place: str, work: Path) -> Iterator[Path]:
         return
     back.mkdir(exist_ok=True)
     back.chmod(0o777)
-    with mounted({"device": place, "folder": str(folder), "back": str(back)}):
+    with mount_folder({"device": place, "folder": str(folder), "back": str(back)}):
         yield folder
 
 
@@ -192,7 +192,7 @@ def fitted(path: Path) -> str:
 def pairs(path: Path, machine: str, place: str, calibrated: str, load: str) -> Iterator[Pair]:
     """All arms of a run but the fitted one, beside the model."""
     live = find_run(str(path), path.parent)
-    given = Calibrated.of(parsed("model:calibrated", machine))
+    given = CalibratedMachine.from_machine(parse_machine("model:calibrated", machine))
     for arm in predict(live, measure(live), given)["arms"]:
         if arm["arm"] == FITTED and place == calibrated:
             continue

@@ -24,7 +24,7 @@ from figures import figure, parse
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.trace.record.process import Place
+from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import RecordingOptions, recording
 
 ORDER = "ABBA"
@@ -63,7 +63,7 @@ def recorded(engine: EmbeddedPostgres, mode: str | None) -> Iterator[JsonObject]
             return
         # Looks take what they take unasked: 2 % of a small machine.
         wanted = RecordingOptions(cost_limit=None if mode == "read" else 0, mode=mode)
-        with recording(Place(int(engine.pid or 0)), Path(folder) / "run", wanted) as it:
+        with recording(ServerProcess(int(engine.pid or 0)), Path(folder) / "run", wanted) as it:
             yield told
         told |= it.report
 

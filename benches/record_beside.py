@@ -37,8 +37,8 @@ from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
-from dbdyno.trace.holders import holders, holders_words
-from dbdyno.trace.record.process import Place
+from dbdyno.trace.holders import describe_holders, holders
+from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import RecordingOptions, recording
 from dbdyno.trace.source import open_traces
 
@@ -142,7 +142,7 @@ def main() -> None:
         pgbench(engine, "-i", "-s", "1" if chosen.smoke else "5", "-q")
         thread = threading.Thread(target=looks, args=[engine, chosen.hertz, over, seen, spent])
         out = Path(folder) / "run"
-        with recording(Place(int(engine.pid or 0)), out, RecordingOptions(cost_limit=0, mode="sites")) as it:
+        with recording(ServerProcess(int(engine.pid or 0)), out, RecordingOptions(cost_limit=0, mode="sites")) as it:
             thread.start()
             text = pgbench(engine, "-n", "-M", "prepared", "-c", str(chosen.clients), "-T", str(chosen.seconds))
             over.set()
@@ -151,7 +151,7 @@ def main() -> None:
         with connection:
             exact = {row[0]: row[1:] for row in connection.execute(EXACT).fetchall()}
         with open_traces([str(out)]) as traces:
-            behind = [f"{one.event}: {words}" for one in holders(traces).values() if (words := holders_words(one))]
+            behind = [f"{one.event}: {words}" for one in holders(traces).values() if (words := describe_holders(one))]
     each_ms = sum(spent) / max(len(spent), 1) * 1e3
     print(next(line for line in text.splitlines() if "actually processed" in line))
     print(f"{sum(seen.values())} samples, each for {each_ms:.0f} ms; lost {it.report['lost']} notes")

@@ -38,7 +38,7 @@ from dbdyno.bench.engine.volumes import Volume, volumes_of
 from dbdyno.bench.postgres.binaries import Binaries, binaries_in
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.device.mounts import check_machine
-from dbdyno.trace.record.process import Place
+from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import RecordingOptions, recording
 
 CORES = os.sched_getaffinity(0)
@@ -122,7 +122,7 @@ def first_core() -> Iterator[None]:
 
 def both(engine: EmbeddedPostgres, folder: Path, limit: float, options: list[str]) -> JsonObject:
     """One turn of pgbench under both recorders; the report of the looks, and what the server counted meanwhile."""
-    place = Place(int(engine.pid or 0))
+    place = ServerProcess(int(engine.pid or 0))
     exact = RecordingOptions(cost_limit=0, mode="sites")
     looks = RecordingOptions(cost_limit=limit, mode="read")
     with contextlib.ExitStack() as recordings:
@@ -170,7 +170,7 @@ def compare_holders(engine: EmbeddedPostgres, folder: Path, limit: float, option
     looks = RecordingOptions(cost_limit=limit, mode="read")
     with contextlib.ExitStack() as recordings:
         with first_core():
-            recordings.enter_context(recording(Place(int(engine.pid or 0)), folder / "read", looks))
+            recordings.enter_context(recording(ServerProcess(int(engine.pid or 0)), folder / "read", looks))
         pgbench(engine, *options)
     logged = LOGGED.findall(engine.log_file.read_bytes()[begin:].decode(errors="replace"))
     same = unknown = other = 0

@@ -98,9 +98,9 @@ def kinds(seed: int, series: int, runs: int) -> Iterator[tuple[str, str, Any]]:
 
 def rates(rows: Any) -> tuple[float, float, float, float]:
     """Return the shares of rows reported as a change, as a step or a drift, as a drift, and as any of these."""
-    from dbdyno.stats.level_chances import answer
+    from dbdyno.stats.level_chances import classify
 
-    told = answer(rows, level=LEVEL)
+    told = classify(rows, level=LEVEL)
     change, either, drift = (float(flags.mean()) for flags in (told.two | told.step, told.either, told.drift))
     return change, either, drift, change + either + drift
 

@@ -41,7 +41,7 @@ from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY, Sampler
-from dbdyno.trace.record.process import Place
+from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import RecordingOptions, recording
 
 EXTENSION = "pg_wait_sampling"
@@ -117,7 +117,7 @@ def timed(run: Path) -> Counter[str]:
 
 def compare_found(engine: EmbeddedPostgres, options: list[str]) -> None:
     """One turn under all ways at once."""
-    place = Place(int(engine.pid or 0))
+    place = ServerProcess(int(engine.pid or 0))
     with tempfile.TemporaryDirectory() as name:
         sites, read = Path(name) / "sites", Path(name) / "read"
         with contextlib.ExitStack() as stack:

@@ -22,7 +22,7 @@ import pytest
 
 import folders_again
 import mariadb_server
-from dbdyno.bench.engine import own_server
+from dbdyno.bench.engine import embedded_server
 from dbdyno.bench.engine.os_user import Account
 from dbdyno.bench.mariadb import embedded as mariadb
 from dbdyno.bench.postgres import embedded as postgres
@@ -52,7 +52,7 @@ def folders_copied(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> 
         mock.patch.object(postgres, "run_as", run),
         mock.patch.object(mariadb, "run_as", run),
         mock.patch.object(mariadb_server, "run_as", run),
-        mock.patch.object(own_server, "shutil", SimpleNamespace(rmtree=folders_again.remove)),
+        mock.patch.object(embedded_server, "shutil", SimpleNamespace(rmtree=folders_again.remove)),
     ):
         yield
 

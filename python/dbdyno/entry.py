@@ -41,11 +41,11 @@ def _with_early_read() -> NoReturn:
         _command()
     from dbdyno.trace import early_read
 
-    early_read.begin(sys.argv[3:])
+    early_read.begin_reading(sys.argv[3:])
     try:
         _command()
     finally:
-        early_read.end()
+        early_read.stop_readings()
 
 
 def end_at_once() -> None:

@@ -75,7 +75,7 @@ def pgbench(engine: EmbeddedPostgres, *words: str) -> None:
 
 def facts(engine: EmbeddedPostgres) -> Facts:
     """What the server says now."""
-    return read_target(Postgres.on(engine))
+    return read_target(Postgres.from_engine(engine))
 
 
 _OBJECTS = (

@@ -13,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 from command_line import dbdyno
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import choose_rules, judge, rules
-from dbdyno.advise.kinds import Hypothetical, Index, Session, Statement
+from dbdyno.advise.kinds import HypotheticalIndex, Index, Session, Statement
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 RELEASES = {"missing_minor", "end_of_life", "version_faults", "known_faults"}
@@ -72,7 +72,7 @@ def test_a_sort_on_disk(spoilt: Found) -> None:
 
 
 def test_a_statement_that_is_compiled_each_time(spoilt: Found) -> None:
-    if not any(one.jit_functions for one in spoilt.facts.all(Statement)):
+    if not any(one.jit_functions for one in spoilt.facts.rows_of(Statement)):
         return  # this server was built without JIT
     found = next(one for one in spoilt.of("jit") if "sum(id * id" in one["sentence"])
     assert next(each["value"] for each in found["evidence"] if each["what"] == "calls") == 24
@@ -116,7 +116,7 @@ def test_a_session_idle_in_a_transaction_with_others_behind_it(spoilt: Found) ->
 def test_the_head_of_a_queue(spoilt: Found) -> None:
     assert spoilt.figure("lock_queue", "they waited") >= 1
     head = next(
-        one for one in spoilt.facts.all(Session) if spoilt.only("lock_queue")["subject"] == f"process {one.pid}"
+        one for one in spoilt.facts.rows_of(Session) if spoilt.only("lock_queue")["subject"] == f"process {one.pid}"
     )
     assert head.blocked_by == ()
 
@@ -135,7 +135,7 @@ def test_a_foreign_key_without_an_index(spoilt: Found) -> None:
 
 
 def test_a_scan_of_a_whole_table_for_a_few_rows(spoilt: Found) -> None:
-    others = [one for one in spoilt.facts.all(Statement) if "where v =" in one.text]
+    others = [one for one in spoilt.facts.rows_of(Statement) if "where v =" in one.text]
     facts = Facts("", "server", {**spoilt.facts.rows, Statement: others})  # it is told from 1 % of the time on
     found = judge(facts, choose_rules(["missing_index"]))["findings"]
     assert len(found) == 1 and "child has" in found[0]["sentence"]
@@ -144,7 +144,7 @@ def test_a_scan_of_a_whole_table_for_a_few_rows(spoilt: Found) -> None:
 
 def test_an_index_that_an_aggregate_misses_is_named_with_its_column(spoilt: Found) -> None:
     """One value of v has one row, one of parent a fiftieth of them, and the sum over the whole table needs all."""
-    sums = [one for one in spoilt.facts.all(Statement) if one.text.startswith("select sum(")]
+    sums = [one for one in spoilt.facts.rows_of(Statement) if one.text.startswith("select sum(")]
     assert len(sums) >= 3
     facts = Facts("", "server", {**spoilt.facts.rows, Statement: sums})
     (found,) = judge(facts, choose_rules(["missing_index"]))["findings"]
@@ -162,7 +162,7 @@ def test_a_table_of_spare_pages_is_told_as_an_estimate(spoilt: Found) -> None:
 
 def test_where_hypopg_is_installed_the_planner_is_asked_for_the_index(advised: EmbeddedPostgres, spoilt: Found) -> None:
     known = "select count(*) from pg_available_extensions where name = 'hypopg'"
-    if not spoilt.facts.all(Hypothetical) and planted.asked(advised, known) == 0:
+    if not spoilt.facts.rows_of(HypotheticalIndex) and planted.asked(advised, known) == 0:
         pytest.skip("hypopg is not installed; make setup-test")
     found = next(one for one in spoilt.of("missing_index") if "v)" in one["fix"][0])
     figures = {one["what"]: one["value"] for one in found["evidence"]}
@@ -176,7 +176,7 @@ def test_statistics_that_nobody_made(spoilt: Found) -> None:
 
 
 def test_indexes_even_of_tables_that_somebody_has_locked(spoilt: Found) -> None:
-    assert {one.table for one in spoilt.facts.all(Index)} >= {"twins", "child"}
+    assert {one.table for one in spoilt.facts.rows_of(Index)} >= {"twins", "child"}
     assert spoilt.only("invalid_index")["subject"] == "invalid"
     said = {one["subject"]: one["sentence"] for one in spoilt.of("duplicate_index")}
     assert len(said) == 2 and all(name.startswith("by_id") for name in said)

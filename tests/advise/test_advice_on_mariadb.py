@@ -194,7 +194,7 @@ def full(server: MariaServer, spoilt: Found) -> Found:
         facts = read(server.dsn)
         if (found := judge(facts, choose_rules(["redo_log"])))["findings"]:
             return Found(facts, found)
-    raise AssertionError(facts.one(Status))
+    raise AssertionError(facts.row_of(Status))
 
 
 def test_on_a_server_of_pgbench_hardly_a_rule_fires(clean: Found) -> None:
@@ -277,7 +277,7 @@ def test_connections_near_the_limit(spoilt: Found) -> None:
 
 def test_tables_for_a_fast_device_by_what_was_read_of_their_files(spoilt: Found) -> None:
     """One table was read again and again; where a read came from memory nothing is to be gained, and that is said."""
-    most = max(spoilt.facts.all(Segment), key=lambda one: one.reads)
+    most = max(spoilt.facts.rows_of(Segment), key=lambda one: one.reads)
     assert most.name == "test.items" and most.bytes >= 8 * 1024**2 and most.reads >= 3000
     rows = {**spoilt.facts.rows, FastDevice: [FastDevice(1024**3)]}
     model = judge(replace(spoilt.facts, rows=rows), choose_rules(["placement"]))

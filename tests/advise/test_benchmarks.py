@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import choose_rules, judge
-from dbdyno.advise.kinds import Benchmark, Measured, Server, Setting
+from dbdyno.advise.kinds import Benchmark, Measurements, Server, Setting
 from dbdyno.advise.run import read
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -128,7 +128,7 @@ def test_a_tail_in_a_closed_loop_from_too_few_blocks(server: EmbeddedPostgres, t
 SERVER = Server("postgres", "17.2", 170002)
 
 
-def measured(**more: Any) -> Measured:
+def measured(**more: Any) -> Measurements:
     """A sound run, but for what is given."""
     known: dict[str, Any] = {
         "sessions": 4,
@@ -148,12 +148,12 @@ def measured(**more: Any) -> Measured:
         "written": 3.0,
         "checkpoints": 4,
     }
-    return Measured(**{**known, **more})
+    return Measurements(**{**known, **more})
 
 
-def fired(one: Measured, *settings: Setting, metric: str = "throughput") -> dict[str, JsonObject]:
+def fired(one: Measurements, *settings: Setting, metric: str = "throughput") -> dict[str, JsonObject]:
     run = Benchmark("", None, None, True, metric, 60.0)
-    facts = Facts("run", "run", {Server: [SERVER], Setting: list(settings), Measured: [one], Benchmark: [run]})
+    facts = Facts("run", "run", {Server: [SERVER], Setting: list(settings), Measurements: [one], Benchmark: [run]})
     return {found["rule"]: found for found in judge(facts, choose_rules(["benchmark"]))["findings"]}
 
 
@@ -205,7 +205,7 @@ def test_what_was_not_measured_is_said() -> None:
         {
             Server: [SERVER],
             Setting: [],
-            Measured: [less],
+            Measurements: [less],
             Benchmark: [Benchmark("", None, None, True, "throughput", 60.0)],
         },
     )

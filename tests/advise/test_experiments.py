@@ -15,7 +15,7 @@ from dbdyno.advise.experiments import Load, plan_text, untestable
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import choose_rules, judge, rules, worst_findings
 from dbdyno.advise.kinds import Database, Io, Server, Setting, Statement, Wal
-from dbdyno.advise.proofs import Proof, keep, proof_of, stored_proofs
+from dbdyno.advise.proofs import Proof, proof_of, save_proof, stored_proofs
 from dbdyno.base.errors import AdviceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.advise.prove import load_of, plan_of, write_plans
@@ -96,9 +96,9 @@ def test_the_comments_say_what_is_tested_by_which_figures_and_what_refutes_it() 
 
 @pytest.mark.parametrize(("unit", "value", "written"), [("8kB", "16384", "128MB"), ("kB", "4097", "4097kB")])
 def test_a_value_is_written_as_the_server_takes_it(unit: str, value: str, written: str) -> None:
-    assert Setting("x", value, unit).written == written
-    assert Setting("x", "4").written == "4" and Setting("x", "-1", "8kB").written == "-1"
-    assert Setting("x", "300", "s").written == "300s"
+    assert Setting("x", value, unit).as_text == written
+    assert Setting("x", "4").as_text == "4" and Setting("x", "-1", "8kB").as_text == "-1"
+    assert Setting("x", "300", "s").as_text == "300s"
 
 
 def test_what_cannot_be_tested_is_said_with_its_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -206,9 +206,9 @@ def test_a_mix_without_a_statement_whose_plan_changes_refutes_no_cost_of_the_pla
     model = judged()
     finding = of("random_page_cost", model)
     mix, own = (experiments.read(plan_text(model, finding, load), "p")[0] for load in (None, OWN))
-    assert mix.blind and not own.blind
-    assert proofs.verdict_of("same", True, mix.blind) == "cannot tell"
-    assert proofs.verdict_of("slower", True, mix.blind) == "refuted"
+    assert mix.is_blind and not own.is_blind
+    assert proofs.verdict_of("same", True, mix.is_blind) == "cannot tell"
+    assert proofs.verdict_of("slower", True, mix.is_blind) == "refuted"
     assert "no difference of 2 %" in plan_text(model, finding, OWN)
     assert "no difference of 2 %" not in plan_text(model, finding, None)
 
@@ -217,24 +217,26 @@ def test_a_result_is_kept_with_the_gates_that_failed(state: Path) -> None:
     experiment, _ = experiments.read(plan_text(judged(), of("wal_buffers", judged()), None), "p")
     gates = [{"name": "work", "ok": False}, {"name": "drift", "ok": True}, {"name": "work", "ok": False}]
     analysis = {"verdict": {"decision": "no verdict", "headline": "h"}, "gates": gates}
-    keep(proof_of(experiment, analysis, Manifest.of({"targets": {"db1": {"system_identifier": "7301"}}}), "r1"))
+    save_proof(
+        proof_of(experiment, analysis, Manifest.from_values({"targets": {"db1": {"system_identifier": "7301"}}}), "r1")
+    )
     (state / "advice" / "torn.json").write_text("{")
     (found,) = stored_proofs()
-    assert found.counts and "cannot tell on 20" in found.words and "gates failed: work" in found.details
+    assert found.is_on_same_engine and "cannot tell on 20" in found.as_text and "gates failed: work" in found.details
 
 
 def test_a_result_of_an_embedded_server_says_so() -> None:
     experiment, _ = experiments.read(plan_text(judged(), of("wal_buffers", judged()), None), "p")
     analysis = {"verdict": {"decision": "faster", "headline": "h"}, "gates": []}
     embedded = {"system_identifier": "9", "owned": True, "server_version": "15.18"}
-    found = proof_of(experiment, analysis, Manifest.of({"targets": {"host=/tmp/x": embedded}}), "r1")
-    assert not found.counts and found.words.startswith("proved on another server (embedded 15.18) on 20")
+    found = proof_of(experiment, analysis, Manifest.from_values({"targets": {"host=/tmp/x": embedded}}), "r1")
+    assert not found.is_on_same_engine and found.as_text.startswith("proved on another server (embedded 15.18) on 20")
 
 
 def test_a_result_that_cannot_be_kept_is_an_error_that_names_the_run(state: Path) -> None:
     state.write_text("a file")
     with pytest.raises(AdviceError, match="it is still in run r1"):
-        keep(result())
+        save_proof(result())
 
 
 def test_refuted_advice_comes_last_says_by_which_run_and_fails_no_build() -> None:

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from dbdyno.advise.facts import Facts, Lack
-from dbdyno.advise.faults import Fault, affects, faults, fixed_in, holds, numbers, releases
+from dbdyno.advise.facts import Facts, MissingEvidence
+from dbdyno.advise.faults import Fault, affects, faults, fixed_in, matching_figures, releases, version_numbers
 from dbdyno.advise.judge import choose_rules, judge
 from dbdyno.advise.kinds import Index, Server, Setting, Slot
 
@@ -17,7 +17,7 @@ def named(name: str) -> Fault:
 
 
 def server(version: str, engine: str = "postgres", **more: object) -> Server:
-    return Server(engine, version, numbers(version)[0] * 10000, **more)  # type: ignore[arg-type]
+    return Server(engine, version, version_numbers(version)[0] * 10000, **more)  # type: ignore[arg-type]
 
 
 def test_the_table_has_sixty_rows_or_more_and_each_is_whole() -> None:
@@ -31,7 +31,7 @@ def test_the_table_has_sixty_rows_or_more_and_each_is_whole() -> None:
 @pytest.mark.parametrize("fault", faults(), ids=lambda one: one.name)
 def test_every_condition_can_be_read(fault: Fault) -> None:
     facts = Facts("t", "server", {Server: [server("15.0")]})
-    assert isinstance(holds(fault, facts), Lack | tuple | None)
+    assert isinstance(matching_figures(fault, facts), MissingEvidence | tuple | None)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,9 @@ def test_a_fault_with_a_condition_needs_both() -> None:
 
 
 def test_a_condition_that_cannot_be_known_is_told() -> None:
-    facts = Facts("t", "server", {Server: [server("15.19")], Setting: []}, {Index: Lack("not read", "ask again")})
+    facts = Facts(
+        "t", "server", {Server: [server("15.19")], Setting: []}, {Index: MissingEvidence("not read", "ask again")}
+    )
     told = judge(facts, choose_rules(["known_faults"]))["not_judged"]
     assert any("gin-dead-entries" in one["why"] and one["next"] == "ask again" for one in told)
 
@@ -86,7 +88,7 @@ def test_a_condition_that_cannot_be_known_is_told() -> None:
 def test_a_lost_slot_on_an_old_minor() -> None:
     lost = Slot("s", "logical", False, "lost", 0, None, 5)
     facts = Facts("t", "server", {Server: [server("15.1")], Slot: [lost]})
-    assert isinstance(holds(named("lost-slot-catalog-xmin"), facts), tuple)
+    assert isinstance(matching_figures(named("lost-slot-catalog-xmin"), facts), tuple)
 
 
 def test_faults_of_the_version_alone_are_one_finding_with_the_release_that_ends_them() -> None:
@@ -113,9 +115,9 @@ def test_a_major_out_of_support_by_the_servers_clock() -> None:
 
 
 def test_fixes_and_releases_agree() -> None:
-    latest = {one.major: numbers(one.latest) for one in releases()}
+    latest = {one.major: version_numbers(one.latest) for one in releases()}
     for one in faults():
         if one.engine == "postgres" and one.fixed:
             for major, last in latest.items():
                 fixed = fixed_in(one, server(f"{major}.0"))
-                assert not fixed or numbers(fixed) <= last, one.name
+                assert not fixed or version_numbers(fixed) <= last, one.name

@@ -56,12 +56,12 @@ def found(facts: Facts) -> dict[str, JsonObject]:
 
 def test_what_is_read(tmp_path: Path) -> None:
     facts = host(tmp_path)
-    (device,) = facts.all(Device)
+    (device,) = facts.rows_of(Device)
     assert (device.name, device.scheduler, device.limit, device.is_rotational) == ("sda", "mq-deadline", 32, False)
     assert device.under_way == 2 and device.written_bytes == 4_000_000 * 512
-    kernel = facts.one(Kernel)
+    kernel = facts.row_of(Kernel)
     assert kernel.nodes == 2 and kernel.values["/proc/meminfo:MemAvailable"] == 32 * 1024**3
-    assert [one.device for one in facts.all(Mount)] == ["sda"]
+    assert [one.device for one in facts.rows_of(Mount)] == ["sda"]
 
 
 def test_a_host_without_evidence_gets_no_advice(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from dbdyno.advise.experiments import Load, plan_text, read
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import judge, rules
 from dbdyno.advise.kinds import Server, Setting
-from dbdyno.advise.predicted import OWN_LOAD, PredictedEffect, with_machine
-from dbdyno.advise.proofs import Proof, keep, stored_proofs
+from dbdyno.advise.predictions import OWN_LOAD, PredictedEffect, with_machine
+from dbdyno.advise.proofs import Proof, save_proof, stored_proofs
 from dbdyno.base.errors import AdviceError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.pages.advice import page as advice_page
@@ -143,11 +143,11 @@ def test_a_prediction_agrees_with_a_proof_where_their_intervals_meet(monkeypatch
     words = dict.fromkeys(("rule", "subject", "setting", "found", "proposed", "engine", "ran_on", "verdict"), "x")
     words |= dict.fromkeys(("headline", "run", "target", "load", "at"), "x")
     proof = Proof(**words, gates=(), predicted=(0.4, 0.3, 0.5), measured=(0.6, 0.45, 0.8))
-    assert proof.beside_model.endswith("they agree")
+    assert proof.model_comparison.endswith("they agree")
     far = Proof(**words, gates=(), predicted=(0.4, 0.3, 0.5), measured=(0.1, 0.0, 0.2))
-    assert "+40.0 % (+30.0 % to +50.0 %)" in far.beside_model and far.beside_model.endswith("they disagree")
-    assert Proof(**words, gates=()).beside_model == ""
-    keep(proof)
+    assert "+40.0 % (+30.0 % to +50.0 %)" in far.model_comparison and far.model_comparison.endswith("they disagree")
+    assert Proof(**words, gates=()).model_comparison == ""
+    save_proof(proof)
     assert stored_proofs() == [proof]
     (file,) = (tmp_path / "advice").iterdir()
     before = {

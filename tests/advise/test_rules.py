@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from command_line import dbdyno
-from dbdyno.advise.facts import Facts, Lack
+from dbdyno.advise.facts import Facts, MissingEvidence
 from dbdyno.advise.judge import choose_rules, judge, rules
 from dbdyno.advise.kinds import (
     Checkpoints,
@@ -207,7 +207,10 @@ def test_aggregates_over_a_whole_table_need_no_index() -> None:
 
 def test_a_rule_whose_evidence_lacks_says_what_would_bring_it() -> None:
     facts = Facts(
-        "t", "server", {Server: [SERVER]}, {Slot: Lack("no right", "grant pg_monitor"), Setting: Lack("none")}
+        "t",
+        "server",
+        {Server: [SERVER]},
+        {Slot: MissingEvidence("no right", "grant pg_monitor"), Setting: MissingEvidence("none")},
     )
     told = judge(facts, choose_rules(["replication"]))["not_judged"]
     assert [one["why"] for one in told] == ["none"]
@@ -262,7 +265,9 @@ def manifest(**plan: Any) -> Manifest:
         "database_bytes": 8 * 1024**2,
         "settings": [{"name": name, "value": value, "source": "x"} for name, value in settings.items()],
     }
-    return Manifest.of({"targets": {"t": given}, "plan": {"judge": {"headline": "p99"}, **plan}, "wall_s": 60.0})
+    return Manifest.from_values(
+        {"targets": {"t": given}, "plan": {"judge": {"headline": "p99"}, **plan}, "wall_s": 60.0}
+    )
 
 
 def test_a_short_run_on_little_data_in_a_closed_loop() -> None:
@@ -281,7 +286,7 @@ def test_a_run_at_a_rate_on_much_data_that_only_reads() -> None:
 
 def test_a_run_on_something_else_is_refused() -> None:
     with pytest.raises(AdviceError, match="PostgreSQL"):
-        facts_of(Manifest.of({"plan": {}, "targets": {}}), "r")
+        facts_of(Manifest.from_values({"plan": {}, "targets": {}}), "r")
 
 
 LARGE = {"name": "orders", "pages": 4000, "rows": 300_000, "seq_scans": 200, "seq_rows": 60_000_000}

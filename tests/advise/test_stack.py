@@ -13,7 +13,7 @@ import pytest
 from command_line import dbdyno
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import judge, rules
-from dbdyno.advise.stack.keys import KEYS, WORDS
+from dbdyno.advise.stack.keys import CHOICES, KEYS
 from dbdyno.advise.stack.parts import Layer
 from dbdyno.advise.stack.read import read
 from dbdyno.base.errors import AdviceError
@@ -41,7 +41,7 @@ def described(tmp_path: Path, **more: dict[str, Any] | None) -> Facts:
 
 
 def layer(facts: Facts, name: str) -> Layer:
-    return next(one for one in facts.all(Layer) if one.name == name)
+    return next(one for one in facts.rows_of(Layer) if one.name == name)
 
 
 def found(facts: Facts) -> dict[str, JsonObject]:
@@ -168,7 +168,7 @@ def _needed(section: str) -> JsonObject:
 
 def test_the_page_of_docs_has_every_key() -> None:
     page = (ROOT / "docs" / "how-to" / "advise.md").read_text()
-    names = [f"{section}.{name}" for section, keys in KEYS.items() for name in keys] + list(WORDS)
+    names = [f"{section}.{name}" for section, keys in KEYS.items() for name in keys] + list(CHOICES)
     for name in names:
         section, _, key = name.partition(".")
         row = next(line for line in page.splitlines() if line.startswith(f"| `[{section}]`"))

@@ -50,7 +50,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
 @pytest.fixture
 def own(engine: EmbeddedPostgres) -> Postgres:
     """The server as one that we started."""
-    return Postgres.on(engine)
+    return Postgres.from_engine(engine)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def others(engine: EmbeddedPostgres) -> Postgres:
 def plain(engine: EmbeddedPostgres) -> Iterator[Postgres]:
     """The same server through a role without any privilege."""
     name, password = "plain user", "p'l\\ain"
-    with contextlib.closing(Postgres.on(engine).connect()) as conn:
+    with contextlib.closing(Postgres.from_engine(engine).connect()) as conn:
         role = sql.Identifier(name)
         conn.execute(sql.SQL("create role {} login password {}").format(role, sql.Literal(password)))
         try:

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import pytest
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.clients.network_line import ClientLine, knocks
+from dbdyno.bench.clients.network_line import ClientLine, is_from_session
 from dbdyno.bench.mariadb.clients import environment_of
-from dbdyno.bench.postgres.clients import environment, through_port
+from dbdyno.bench.postgres.clients import environment, parameters_through_port
 from waiting import until
 
 DELAY_NS = 10_000_000
@@ -74,8 +74,8 @@ def test_bytes_take_the_delay_each_way_and_arrive_unchanged():
                 while len(got) < len(word):
                     got += connection.recv(1 << 16)
                 assert got == word and time.monotonic_ns() - began >= 2 * DELAY_NS
-        assert own.let_in == 1 and own.refuse_past(1) is None
-        late = own.late(3)
+        assert own.let_in == 1 and own.bypass_problem(1) is None
+        late = own.lateness(3)
         assert late["arm"] == 3 and late["pieces"] >= 4
 
 
@@ -103,7 +103,7 @@ def test_what_a_client_started_is_let_in_too():
         with subprocess.Popen(words, start_new_session=True) as process:
             try:
                 connection, peer = listening.accept()
-                assert knocks(process.pid, peer[1], port) and not knocks(os.getpid(), peer[1], port)
+                assert is_from_session(process.pid, peer[1], port) and not is_from_session(os.getpid(), peer[1], port)
                 connection.close()
             finally:
                 os.killpg(process.pid, 9)
@@ -118,15 +118,15 @@ def test_an_ipv6_socket_that_connects_to_127_0_0_1_is_found():
                 own.connect(("::ffff:127.0.0.1", port))
             except OSError as error:
                 pytest.skip(f"no IPv6 here: {error}")
-            assert knocks(os.getpid(), own.getsockname()[1], port)
+            assert is_from_session(os.getpid(), own.getsockname()[1], port)
 
 
 def test_a_client_that_goes_past_the_line_is_named():
     with echoing() as server, line(server, 0) as (own, port):
         own.admit(os.getpid())
-        assert "came 0 times through the line" in str(own.refuse_past(2))
+        assert "came 0 times through the line" in str(own.bypass_problem(2))
         answer(port)
-        assert until(lambda: "came 1 times" in str(own.refuse_past(2)), 5)
+        assert until(lambda: "came 1 times" in str(own.bypass_problem(2)), 5)
 
 
 def test_a_server_that_does_not_answer_is_told():
@@ -135,16 +135,16 @@ def test_a_server_that_does_not_answer_is_told():
     with line(nobody, 0) as (own, port):
         own.admit(os.getpid())
         assert answer(port) == b""
-        assert until(lambda: "the server behind it does not answer" in str(own.refuse_past(1)), 5)
+        assert until(lambda: "the server behind it does not answer" in str(own.bypass_problem(1)), 5)
     with pytest.raises(TargetError, match=r"the host 'no\.such\.host\.invalid' cannot be resolved"):
         ClientLine({"delay_ns": 0, "rate_bit_per_s": None}, "no.such.host.invalid", 1, lambda _: {}).open()
 
 
 def test_the_name_against_which_a_certificate_is_checked_stays_for_libpq():
-    own = environment(through_port({**ENVIRONMENT, "hostaddr": "192.0.2.1"}, 4711, True))
+    own = environment(parameters_through_port({**ENVIRONMENT, "hostaddr": "192.0.2.1"}, 4711, True))
     assert (own["PGHOST"], own["PGHOSTADDR"], own["PGPORT"]) == ("db.example", "127.0.0.1", "4711")
     assert "hostaddr=127.0.0.1" in own["DBDYNO_DSN"] and "@db.example:4711/" in own["DBDYNO_DSN"]
-    other = environment(through_port(ENVIRONMENT, 4711, False))
+    other = environment(parameters_through_port(ENVIRONMENT, 4711, False))
     assert other["PGHOST"] == "127.0.0.1" and "PGHOSTADDR" not in other
     given = {"host": "db", "port": 3306, "user": "u", "dbname": "d", "application_name": "n"}
     assert environment_of({**given, "host": "127.0.0.1", "port": 4711}, "a")["MARIADB_PORT"] == "4711"

@@ -20,16 +20,16 @@ from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients import duckdb_reader, harness, stream
 from dbdyno.bench.clients.arms import name_of
 from dbdyno.bench.clients.arrivals import Arrivals, draw_arrivals
-from dbdyno.bench.clients.builtin import BUILTIN, absent, install_command, locate
-from dbdyno.bench.clients.conformance import Examined, examine
+from dbdyno.bench.clients.builtin import BUILTIN_CLIENTS, install_command, locate, missing_packages
+from dbdyno.bench.clients.conformance import ClientUnderTest, examine
 from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, is_query
 from dbdyno.bench.clients.load import ClientArm
-from dbdyno.bench.clients.process import ClientError, ClientLostError, ClientProcess, Stopped
-from dbdyno.bench.clients.reader import Reader, StreamError
+from dbdyno.bench.clients.process import ClientError, ClientLostError, ClientProcess, StopRequested
+from dbdyno.bench.clients.reader import StreamError, StreamReader
 from dbdyno.bench.clients.stderr_tail import KEPT_BYTES
 from dbdyno.bench.clients.stream import Record, pack
-from dbdyno.bench.postgres.clients import environment, refuse_laxer, uri
+from dbdyno.bench.postgres.clients import environment, refuse_ignored_protection, uri
 from waiting import until
 
 PRETENDED = [sys.executable, str(Path(__file__).with_name("pretend_client.py"))]
@@ -166,9 +166,9 @@ def test_a_client_that_greets_wrongly_is_refused(how: str, words: str):
 def test_a_client_that_hangs_in_each_check_is_refused_after_two():
     """Each of sixteen checks waited for it anew: three minutes."""
     with client("hangs") as own:
-        examination = Examined(own, alive=lambda: 0)
+        examination = ClientUnderTest(own, alive=lambda: 0)
         assert (own.start_s, own.connect_s, own.answer_s) == (30.0, 10.0, 10.0)
-        examination.wait_for(0.4)
+        examination.set_patience(0.4)
         said = list(examine(examination))
     assert [(row.check, row.verdict) for row in said] == [
         ("starts", "ok"),
@@ -185,7 +185,7 @@ def test_a_wish_to_stop_ends_a_client_in_the_middle_of_its_work(tmp_path: Path):
         own.connect()
         own.turn(1, None, 1)
         own.answer_s, own.stopped = 60, True
-        with pytest.raises(Stopped):
+        with pytest.raises(StopRequested):
             own.turn(2, None, 1)
         assert until(lambda: gone(int((tmp_path / "pid").read_text())), 5)
 
@@ -228,7 +228,7 @@ def test_what_a_client_writes_to_stderr_fills_no_disk_and_its_last_line_is_told(
     script.write_text("import sys\nsys.stderr.write('debug\\n' * 200_000 + 'the last word\\n')\nsys.exit(3)\n")
     running = ClientProcess([sys.executable, str(script)], {}, "chatty")
     with pytest.raises(ClientLostError, match=r"ended with exit 3.*: the last word"):
-        running.greet()
+        running.read_greeting()
     assert len(running.said.text()) == KEPT_BYTES
     running.end(0.1)
 
@@ -274,14 +274,14 @@ def test_records_arrive_in_any_pieces():
     ]
     data = b"".join(map(pack, records))
     for size in (1, 7, 48, 49, 4096):
-        reader, plain, others = Reader(), 0, []
+        reader, plain, others = StreamReader(), 0, []
         for at in range(0, len(data), size):
-            for got in reader.take(data[at : at + size]):
+            for got in reader.feed(data[at : at + size]):
                 if isinstance(got, Record):
                     others.append(got)
                 else:
                     plain += len(got)
-        assert (plain, others, reader.rest()) == (2, [records[0], *records[3:]], "")
+        assert (plain, others, reader.describe_leftover()) == (2, [records[0], *records[3:]], "")
 
 
 def test_a_record_is_48_bytes_as_the_page_says():
@@ -295,12 +295,12 @@ def test_a_record_is_48_bytes_as_the_page_says():
 @pytest.mark.parametrize("data", [b"\x04\x00" + bytes(46), b"\x2a\xdb" + bytes(46), b"\x01\xdb" + b"\xff" * 46])
 def test_bytes_that_are_no_record_are_refused(data: bytes):
     with pytest.raises(StreamError):
-        list(Reader().take(data))
+        list(StreamReader().feed(data))
 
 
 def test_a_job_says_all_that_a_client_needs():
     made = job("\\set id random(1, 9)\nbegin;\nselect :id, '12:30' where :word = 'x';\nend;", variables={"word": "o'c"})
-    told = json.loads(made.line())
+    told = json.loads(made.job_message())
     assert (told["mode"], told["sessions"], told["fetch_size"]) == ("prepared", 1, None)
     assert [(own["kind"], own["query"]) for own in told["statements"]] == [
         ("begin", False),
@@ -308,14 +308,14 @@ def test_a_job_says_all_that_a_client_needs():
         ("commit", False),
     ]
     assert told["statements"][1]["pieces"] == ["select ", ", '12:30' where ", " = 'x'"]
-    drawn = json.loads(made.draw())["transactions"]
+    drawn = json.loads(made.draw_message())["transactions"]
     assert len(drawn) == 1 and len(drawn[0]) == 2_000
     script, steps = drawn[0][0]
     assert script == 0 and [step[0] for step in steps] == [0, 1, 2] and steps[1][2] == "o'c"
 
 
 def test_what_never_varies_is_sent_once():
-    assert [len(own) for own in json.loads(job("select 1;", sessions=3).draw())["transactions"]] == [1, 1, 1]
+    assert [len(own) for own in json.loads(job("select 1;", sessions=3).draw_message())["transactions"]] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_only_what_reads_is_fetched_by_a_cursor(sql: str, reads: bool):
 def failed(*rows: tuple, said: dict | None = None, **own: object) -> Failures:
     """The failures of records (kind, statement, code, vendor) of one session."""
     data = b"".join(pack(Record(kind, 0, 1, at, 5, 1, code=code, vendor=vendor)) for kind, at, code, vendor in rows)
-    (records,) = Reader().take(data)
+    (records,) = StreamReader().feed(data)
     text = own.pop("text", "begin;\nselect amount from orders where id = 7;\nend;")
     return failures_of(records, job(str(text), **own), said or {})
 
@@ -405,7 +405,7 @@ def test_due_times_come_from_the_seed_and_are_a_poisson_process():
 def test_a_response_time_counts_from_when_the_transaction_was_due():
     """The second begins late, as the first took long: it has waited, and that is told."""
     data = b"".join(pack(Record(4, at, 1, 0, started, 50)) for at, started in ((0, 100), (1, 180)))
-    (records,) = Reader().take(data)
+    (records,) = StreamReader().feed(data)
     assert Arrivals([90, 110], 10**19).intended(records).tolist() == [90, 110]
     with pytest.raises(StreamError, match="began 1 of 2 transactions before they were due in the open loop"):
         Arrivals([90, 181], 10**19).intended(records)
@@ -439,11 +439,11 @@ def test_a_connection_goes_by_the_environment():
 
 @pytest.mark.parametrize("name", ["jdbc", "node-postgres", "asyncpg", "connectorx"])
 def test_a_driver_that_would_ignore_how_a_connection_is_protected_is_refused(name: str):
-    refuse_laxer(name, {"channel_binding": "prefer", "sslmode": "verify-full"}, "arm 'a'")
+    refuse_ignored_protection(name, {"channel_binding": "prefer", "sslmode": "verify-full"}, "arm 'a'")
     for option in ({"require_auth": "scram-sha-256"}, {"channel_binding": "require"}, {"sslcrl": "x.crl"}):
         with pytest.raises(PlanError, match=f"the client {name} does not support {next(iter(option))}"):
-            refuse_laxer(name, option, "arm 'a'")
-        refuse_laxer("psycopg", option, "arm 'a'")
+            refuse_ignored_protection(name, option, "arm 'a'")
+        refuse_ignored_protection("psycopg", option, "arm 'a'")
 
 
 def test_a_client_that_is_not_there_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -453,11 +453,11 @@ def test_a_client_that_is_not_there_is_refused_with_what_to_do(monkeypatch: pyte
     with pytest.raises(PlanError, match="there is no program 'no-such-program'"):
         locate(["no-such-program"], tmp_path, "arm 'a'")
     monkeypatch.setenv("DBDYNO_CLIENTS", str(tmp_path))
-    assert BUILTIN["node-postgres"].missing() and BUILTIN["jdbc"].missing()
+    assert BUILTIN_CLIENTS["node-postgres"].missing() and BUILTIN_CLIENTS["jdbc"].missing()
     with pytest.raises(PlanError, match="the client jdbc cannot run") as caught:
         locate("jdbc", tmp_path, "arm 'a'")
     assert "make setup-clients" in str(caught.value.next_step)
-    assert install_command(BUILTIN["polars"]).startswith(
+    assert install_command(BUILTIN_CLIENTS["polars"]).startswith(
         "make setup-clients, or pip install polars adbc_driver_postgresql"
     )
 
@@ -469,13 +469,13 @@ def test_duckdb_refuses_what_it_would_answer_without_the_server():
     connection = duckdb.connect(":memory:")
     connection.execute("attach ':memory:' as pg")
     fetch = duckdb_reader.duckdb_reader(connection)
-    with pytest.raises(harness.CannotGoOnError, match="reads no table of the server"):
+    with pytest.raises(harness.FatalClientError, match="reads no table of the server"):
         fetch("select i from generate_series(1, 3) t(i)")
 
 
 def test_duckdb_keeps_no_setting_of_a_session_and_says_so_before_it_connects():
     asked = harness.Job(1, "literals", None, [], [], ["set work_mem = '1MB'"], None)
-    with pytest.raises(harness.CannotGoOnError, match="settings of a session would be lost"):
+    with pytest.raises(harness.FatalClientError, match="settings of a session would be lost"):
         duckdb_reader.attach_server("postgresql://nobody@127.0.0.1:1/none", asked)
 
 
@@ -501,7 +501,7 @@ def test_a_program_is_never_taken_from_the_current_folder(monkeypatch: pytest.Mo
 )
 def test_several_packages_that_are_gone_are_several(packages: tuple[str, ...], words: str | None):
     """It said "the package connectorx, pandas is not installed"."""
-    assert absent(packages) == words
+    assert missing_packages(packages) == words
 
 
 @pytest.mark.parametrize(
@@ -520,5 +520,5 @@ def test_a_client_is_named_by_what_is_run(command: str | list[str], name: str):
 
 def test_text_among_records_is_shown_without_what_follows_it():
     with pytest.raises(StreamError) as caught:
-        list(Reader().take(b"hello\n" + bytes(42) + b"Z" * 96))
+        list(StreamReader().feed(b"hello\n" + bytes(42) + b"Z" * 96))
     assert caught.value.message.endswith("record 1: 'hello'")

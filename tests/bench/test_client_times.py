@@ -12,7 +12,7 @@ from dbdyno.bench.clients import stream
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.clients.process import ClientLostError
 from dbdyno.bench.clients.reader import RECORD, Records, SliceRequest
-from dbdyno.bench.clients.time_coverage import LEAST_SHARE, ON_THE_WAY_NS, Accounted
+from dbdyno.bench.clients.time_coverage import LEAST_SHARE, TRANSIT_NS, TimeCoverage
 
 MS = 1_000_000
 
@@ -32,7 +32,7 @@ def share(own: Records, length_ms: int | None = 1_000, sessions: int = 1, heard_
     """What a slice that began at 0 is found to tell."""
     asked = SliceRequest(1, sessions, 1, 1, None)
     asked.sent_ns, asked.heard_ns = 0, heard_ms * MS
-    accounted = Accounted()
+    accounted = TimeCoverage()
     end = stream.Record(stream.END, started_ns=0, elapsed_ns=heard_ms * MS, rows=len(own))
     accounted.add(own, end, asked, None if length_ms is None else length_ms * MS)
     return accounted.share()
@@ -67,7 +67,7 @@ def test_times_that_shrink_towards_the_beginning_leave_the_rest_of_the_slice():
 def test_a_transaction_longer_than_its_slice_is_held_to_when_its_end_was_heard():
     """It tells more than the slice's length, and less than the time until it was done."""
     found = share(records((0, 0, 400)), length_ms=50, heard_ms=2_000)
-    assert found == pytest.approx(0.4, abs=0.01) and ON_THE_WAY_NS == 1_000 * MS
+    assert found == pytest.approx(0.4, abs=0.01) and TRANSIT_NS == 1_000 * MS
     assert share(records((0, 0, 1_950)), length_ms=50, heard_ms=2_000) == 1.0
 
 
@@ -85,19 +85,19 @@ def test_what_follows_a_failed_transaction_is_used():
 
 
 def test_a_slice_that_a_busy_machine_held_up_is_forgiven_by_the_others():
-    accounted, asked = Accounted(), SliceRequest(1, 1, 1, 1, None)
+    accounted, asked = TimeCoverage(), SliceRequest(1, 1, 1, 1, None)
     asked.heard_ns = 60 * MS
     for held in (10, *[50] * 19):
         end = stream.Record(stream.END, elapsed_ns=60 * MS)
         accounted.add(records((0, 0, held)), end, asked, 50 * MS)
-    assert accounted.share() == pytest.approx(0.96) and accounted.doubt() is None
+    assert accounted.share() == pytest.approx(0.96) and accounted.problem() is None
 
 
 def test_too_little_is_not_judged():
     assert share(records((0, 0, 1)), length_ms=40, heard_ms=50) is None
     late = records((0, 20, 5), (1, 24, 1))  # threads that a busy machine woke up when a slice of 25 ms was nearly over
     assert share(late, length_ms=25, heard_ms=30, sessions=2) is None
-    assert Accounted().doubt() is None
+    assert TimeCoverage().problem() is None
 
 
 @pytest.mark.parametrize("how", ["half", "squeezed"])
@@ -106,16 +106,16 @@ def test_a_client_that_tells_half_of_its_times_is_named_and_ended(how: str):
     try:
         made.connect()
         made.turn(1, 60 * MS, None)
-        made.refuse_doubtful()
+        made.check_time_coverage()
         made.turn(2, 500 * MS, None)
         with pytest.raises(
             ClientLostError, match=r"the client pretended tells operations for 5\d% of the time"
         ) as caught:
-            made.refuse_doubtful()
+            made.check_time_coverage()
         assert made.process is None and caught.value.next_step == "run `dbdyno client check` with this client"
         made.connect()
         made.turn(1, 60 * MS, None)
-        made.refuse_doubtful()
+        made.check_time_coverage()
     finally:
         made.end()
 
@@ -129,7 +129,7 @@ def test_blocks_that_are_too_short_to_judge_by_are_judged_together():
         made.connect()
         for at in range(slices):
             made.turn(number + at, 60 * MS, None)
-        made.refuse_doubtful()
+        made.check_time_coverage()
 
     try:
         block(1, 5)
@@ -143,10 +143,10 @@ def test_blocks_that_are_too_short_to_judge_by_are_judged_together():
 
 def test_short_slices_say_nothing_of_the_blocks_that_follow():
     for length_ms, lasts in ((25, False), (50, True)):
-        accounted, asked = Accounted(), SliceRequest(1, 1, 1, 1, None)
+        accounted, asked = TimeCoverage(), SliceRequest(1, 1, 1, 1, None)
         asked.heard_ns = 60 * MS
         accounted.add(records((0, 0, 5)), stream.Record(stream.END, elapsed_ns=60 * MS), asked, length_ms * MS)
-        assert accounted.lasts is lasts
+        assert accounted.can_continue is lasts
 
 
 def test_the_page_says_how_much_is_expected():

@@ -179,7 +179,7 @@ def test_a_run_from_elsewhere_shows_the_program_that_a_variable_holds(tmp_path: 
         'title = "t"\n[workload]\ncommand = "{x} -a"\nprepare = "sync"\n[[factor]]\nvariables.x = ["ls", "rm -r y"]\n',
         tmp_path / "p.toml",
     )
-    assert ProgramBench.orders(made, None) == [
+    assert ProgramBench.side_effects(made, None) == [
         "runs on this host: sync",
         "runs on this host: ls -a",
         "runs on this host: 'rm -r y' -a",

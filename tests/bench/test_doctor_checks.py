@@ -75,7 +75,7 @@ def test_turned_off_durability_and_a_small_server_are_said_aloud(
 ) -> None:
     settings = {"fsync": False, "synchronous_commit": False, "max_connections": 10}
     with EmbeddedPostgres(settings=settings, binaries=engine.binaries) as weak:
-        found = examined(Postgres.on(weak))
+        found = examined(Postgres.from_engine(weak))
     assert found["durability"].ok is False
     assert "fsync = off" in found["durability"].found
     assert found["connections"].ok is False

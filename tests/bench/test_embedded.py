@@ -48,7 +48,7 @@ def test_the_socket_is_open_to_us_and_tcp_asks_for_the_password(engine: Embedded
 
 
 def test_durability_and_wal_are_postgresqls_own_defaults(engine: EmbeddedPostgres) -> None:
-    with contextlib.closing(Postgres.on(engine).connect()) as conn:
+    with contextlib.closing(Postgres.from_engine(engine).connect()) as conn:
         rows = conn.execute(
             "select name from pg_settings where setting is distinct from boot_val and name = any(%s)",
             [
@@ -65,7 +65,7 @@ def test_durability_and_wal_are_postgresqls_own_defaults(engine: EmbeddedPostgre
 def test_settings_of_the_caller_are_in_force_and_survive_quoting(open_folder: Path) -> None:
     odd = 'it\'s a \\ "prefix" %m '
     with EmbeddedPostgres(open_folder, {"work_mem": "7MB", "log_line_prefix": odd, "jit": False}) as engine:
-        target = Postgres.on(engine)
+        target = Postgres.from_engine(engine)
         assert engine.folder.parent == open_folder
         assert [show(target, name) for name in ("work_mem", "log_line_prefix", "jit")] == [
             "7MB",
@@ -129,7 +129,7 @@ def test_a_server_in_a_deep_folder_starts(open_folder: Path) -> None:
     deep = open_folder / ("d" * 90)
     deep.mkdir(mode=0o755)
     with EmbeddedPostgres(deep) as engine:
-        assert show(Postgres.on(engine), "port") == str(engine.port)
+        assert show(Postgres.from_engine(engine), "port") == str(engine.port)
         socket = engine.socket_dir
     assert not socket.exists()
 
@@ -187,7 +187,7 @@ def test_binaries_out_of_reach_are_copied_not_opened(
     for _ in range(2):
         with EmbeddedPostgres() as engine:
             assert engine.binaries.bindir.is_relative_to(cache)
-            assert show(Postgres.on(engine), "server_version") == engine.binaries.version
+            assert show(Postgres.from_engine(engine), "server_version") == engine.binaries.version
     assert private.stat().st_mode & 0o777 == 0o700
     assert len(list(cache.iterdir())) == 1
     cache.chmod(0o777)

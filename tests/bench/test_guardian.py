@@ -22,14 +22,14 @@ from target_help import show
 
 from dbdyno.base.errors import TargetError
 from dbdyno.base.processes import python_command, python_environment
-from dbdyno.bench.engine.unrestored import read
+from dbdyno.bench.engine.unrestored_settings import read
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.mariadb.address import CONNECT_S
 from dbdyno.bench.mariadb.undo import MariaUndo
 from dbdyno.bench.marked_processes import MarkUndo
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.bench.restoration import RETRY_FOR_S, Claims, put_back_all
+from dbdyno.bench.restoration import RETRY_FOR_S, Claims, execute_undos
 from dbdyno.bench.undo import Attempt, ServerUndo, SqlUndo, from_wire, server_processes, to_wire
 from waiting import until
 
@@ -248,7 +248,7 @@ def test_an_undo_survives_the_wire_and_hides_its_connection() -> None:
 
 def test_a_server_that_does_not_answer_is_a_problem_not_an_exception() -> None:
     nowhere = {"host": "127.0.0.1", "port": "1", "user": "u", "dbname": "d", "password": "hunter2"}
-    (problem,) = SqlUndo("settings", nowhere, ("select 1",), patience_s=0).carry_out()
+    (problem,) = SqlUndo("settings", nowhere, ("select 1",), patience_s=0).execute()
     assert problem.startswith("settings: ")
     assert "hunter2" not in problem
 
@@ -265,15 +265,15 @@ def test_a_server_that_is_silent_is_asked_once_and_not_per_undo(undo_type: type[
             for undo in undos:
                 guardian.push(undo)
             begun = time.monotonic()
-            assert [len(undo.carry_out()) for undo in undos] == [1, 1, 1]
+            assert [len(undo.execute()) for undo in undos] == [1, 1, 1]
         assert time.monotonic() - begun < 1.5 * CONNECT_S, "one login for all"
-    assert undos[1].carry_out() == ["settings 1: the server does not answer"]
+    assert undos[1].execute() == ["settings 1: the server does not answer"]
 
 
 def test_a_server_that_refuses_is_asked_again() -> None:
     nowhere = {"host": "127.0.0.1", "port": "1", "user": "u", "dbname": "d"}
     for _ in range(2):
-        (problem,) = SqlUndo("settings", nowhere, ("select 1",), patience_s=0).carry_out()
+        (problem,) = SqlUndo("settings", nowhere, ("select 1",), patience_s=0).execute()
         assert "refused" in problem
 
 
@@ -284,7 +284,7 @@ def test_the_guardian_goes_on_for_hours_where_the_server_is_away() -> None:
     slept: list[float] = []
     undo = Scripted("settings x", {}, ("select 1",), lasting=True)
     Scripted.answers = iter(answers)
-    assert put_back_all([undo], Claims(), told.append, sleep=slept.append) == []
+    assert execute_undos([undo], Claims(), told.append, sleep=slept.append) == []
     assert slept == [1.0, 2.0]
     assert "not put back yet: settings x: no answer; trying again for 24 h" in told[0]
     assert told[1:] == ["put back: settings x (try 3)"]
@@ -299,7 +299,7 @@ def test_the_guardian_gives_up_after_a_day_and_says_so() -> None:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    assert put_back_all([undo], Claims(), told.append, clock=lambda: now[0], sleep=sleep)
+    assert execute_undos([undo], Claims(), told.append, clock=lambda: now[0], sleep=sleep)
     assert now[0] == pytest.approx(RETRY_FOR_S, abs=120)
     assert told[-1].startswith("stopped: settings x: no answer (try 1")
     assert len(told) == pytest.approx(25, abs=2), "once an hour"

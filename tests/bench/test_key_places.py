@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.bench.postgres.keys.catalog import Catalog, Relation, key_spaces
 from dbdyno.bench.postgres.keys.plan import plan_of
-from dbdyno.evidence.capture_keys import KeyPlan, Places
+from dbdyno.evidence.capture_keys import KeyPlan, KeyPositions
 
 ACCOUNT, ENTRY, VIEW, OTHER = 1, 2, 3, 4
 KEYS = [(ACCOUNT, "id"), (ENTRY, "id")]
@@ -57,7 +57,7 @@ def keys(sql: str) -> dict[str, str]:
     return found
 
 
-def mapped(made: KeyPlan) -> list[Places]:
+def mapped(made: KeyPlan) -> list[KeyPositions]:
     """The statements in which a value is mapped."""
     return [places for places in made.statements if places.parameters or places.literals]
 

@@ -356,7 +356,7 @@ def test_a_plan_from_elsewhere_says_what_it_would_do() -> None:
 
     work = Workload([Script("s", "select 1;")], setup=["create table t (v int)"], teardown=["drop table t"])
     arm = Arm("a", settings={"sync_binlog": "1"}, before_sql=["flush tables"])
-    told = MariaDBBench.orders(Plan("p", [arm], work, dsn="mariadb://db/x"), None)
+    told = MariaDBBench.side_effects(Plan("p", [arm], work, dsn="mariadb://db/x"), None)
     assert told[:2] == ["connects to mariadb://db/x", "sets sync_binlog = 1 (a)"]
     assert {"sends create table t (v int)", "sends select 1;", "sends flush tables", "sends drop table t"} <= set(told)
 

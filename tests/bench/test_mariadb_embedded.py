@@ -14,7 +14,7 @@ from mariadb_lab import MariaLab
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 from dbdyno.study.plan.plan import Workload
-from dbdyno.study.plan.workloads import NAMES, builtin_workload, for_engine
+from dbdyno.study.plan.workloads import NAMES, builtin_workload, workload_for_engine
 from mariadb_server import missing
 
 needs_server = pytest.mark.skipif(bool(missing()), reason=str(missing()))
@@ -72,9 +72,9 @@ def test_a_built_in_workload_is_said_in_each_engines_words_once(name: str) -> No
     work = Workload(
         plain.scripts, builtin=name, scale=2, setup=[*plain.setup, "mine"], teardown=["mine", *plain.teardown]
     )
-    once = for_engine(work, "mariadb")
+    once = workload_for_engine(work, "mariadb")
     assert (once.scripts, once.setup, once.teardown) == (own.scripts, [*own.setup, "mine"], ["mine", *own.teardown])
-    assert for_engine(once, "mariadb") == once and for_engine(work, "postgres") == work
+    assert workload_for_engine(once, "mariadb") == once and workload_for_engine(work, "postgres") == work
     assert "::" not in "".join([*once.setup, once.scripts[0].text])
 
 

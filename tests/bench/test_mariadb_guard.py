@@ -14,7 +14,7 @@ from certificates import make
 from command_line import dbdyno
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.mariadb.address import address
-from dbdyno.bench.mariadb.safe_connection import guard
+from dbdyno.bench.mariadb.safe_connection import safe_connection_class
 from dbdyno.bench.mariadb.server import MariaDB
 
 PASSWORD = "geheimnis"
@@ -58,9 +58,9 @@ def test_no_way_of_asking_gets_the_password_from_doctor_or_snap(files: Path, ask
 
 def test_where_no_authority_is_named_none_is_loaded(files: Path) -> None:
     """Each connection loaded all of the machine's authorities, in 20 ms of processor time, and checked none."""
-    first, second = (guard()(defer_connect=True).ctx for _ in range(2))
+    first, second = (safe_connection_class()(defer_connect=True).ctx for _ in range(2))
     assert first is second and first.verify_mode == ssl.CERT_NONE and not first.get_ca_certs()
-    checked = guard()(defer_connect=True, ssl_ca=str(files / "ca.pem"), ssl_verify_cert=True).ctx
+    checked = safe_connection_class()(defer_connect=True, ssl_ca=str(files / "ca.pem"), ssl_verify_cert=True).ctx
     assert checked.verify_mode == ssl.CERT_REQUIRED and len(checked.get_ca_certs()) == 1
 
 

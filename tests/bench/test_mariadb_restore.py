@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from mariadb_lab import MariaLab
 
-from dbdyno.bench.engine import unrestored
-from dbdyno.bench.mariadb.restore import refuse_left
+from dbdyno.bench.engine import unrestored_settings
+from dbdyno.bench.mariadb.restore import refuse_leftovers
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
 from mariadb_server import MariaServer, missing
@@ -38,11 +38,15 @@ def left(server: MariaServer, was: str = "1") -> Path:
     """The record of a run that set it to 0 and was killed, together with its guardian; the setting as it left it."""
     target = MariaDB.open(server.dsn)
     with contextlib.closing(target.connect()) as connection:
-        kept = {NAME: unrestored.Kept(was, was, ("0",))}
-        path = unrestored.write_new(unrestored.new_record(server.dsn, target.identity(connection), kept, "gone"))
-    record = unrestored.read(path)
+        kept = {NAME: unrestored_settings.ChangedSetting(was, was, ("0",))}
+        path = unrestored_settings.write_new(
+            unrestored_settings.new_record(server.dsn, target.identity(connection), kept, "gone")
+        )
+    record = unrestored_settings.read(path)
     assert record is not None
-    unrestored.write(path, unrestored.from_json({**unrestored.to_json(record), "runner": {}}))
+    unrestored_settings.write(
+        path, unrestored_settings.from_json({**unrestored_settings.to_json(record), "runner": {}})
+    )
     flush(server, 0)
     return path
 
@@ -76,7 +80,7 @@ def test_what_somebody_else_has_set_since_is_left_alone(lab: MariaLab, maria: Ma
 
 def test_a_setting_that_is_back_is_no_longer_owed(maria: MariaServer, record: Path) -> None:
     flush(maria, 1)
-    refuse_left(MariaDB.open(maria.dsn))
+    refuse_leftovers(MariaDB.open(maria.dsn))
     assert not record.exists()
 
 

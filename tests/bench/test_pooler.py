@@ -18,7 +18,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.bench.postgres.pooler import keeps_prepared
+from dbdyno.bench.postgres.pooler import keeps_prepared_statements
 from dbdyno.bench.postgres.prepare import prepare
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.study.plan.plan import Arm, Plan, Script, Workload
@@ -71,7 +71,7 @@ def pooled(request: pytest.FixtureRequest, engine: EmbeddedPostgres) -> Iterator
 def test_prepared_statements_of_a_transaction_pooler_are_sent_extended(pooled: tuple[str, Postgres]) -> None:
     mode, target = pooled
     assert target.pooled
-    assert keeps_prepared(target) == (mode == "session")
+    assert keeps_prepared_statements(target) == (mode == "session")
     script = Script("s", "select 1;")
     plan = Plan(title="pooled", workload=Workload(scripts=[script]), arms=[Arm("a"), Arm("b")])
     ready = prepare(plan, [target, target], 1)

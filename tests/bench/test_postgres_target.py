@@ -30,7 +30,7 @@ SPEC_KEYS = {
 def test_an_embedded_target_gives_the_load_its_socket(own: Postgres) -> None:
     spec = own.conninfo()
     assert own.engine is not None
-    assert own.owned
+    assert own.is_embedded
     assert set(spec) == SPEC_KEYS
     assert spec["host"] == str(own.engine.socket_dir)
     assert (spec["port"], spec["user"], spec["password"]) == (own.engine.port, "postgres", None)
@@ -41,7 +41,7 @@ def test_a_connection_string_gives_concrete_values(engine: EmbeddedPostgres) -> 
     for dsn in (uri, make_conninfo("", **engine.tcp_conninfo(), sslmode="disable")):
         target = Postgres.open(dsn)
         spec = target.conninfo()
-        assert not target.owned
+        assert not target.is_embedded
         assert (spec["host"], spec["port"], spec["password"], spec["sslmode"]) == (
             *("127.0.0.1", engine.port, engine.password),
             "disable",
@@ -108,7 +108,7 @@ def test_an_option_from_the_environment_reaches_the_load(
     assert target.libpq_parameters()["require_auth"] == "scram-sha-256"
     monkeypatch.setenv("PGREQUIREPEER", "postgres")
     refused = Postgres.open(make_conninfo("", **engine.tcp_conninfo()))
-    assert "requirepeer" in str(refused.can("read"))
+    assert "requirepeer" in str(refused.refusal("read"))
     with pytest.raises(TargetError, match="requirepeer"):
         refused.conninfo()
 
@@ -208,13 +208,13 @@ def test_a_connection_takes_its_limits(own: Postgres) -> None:
 
 def test_what_can_run_is_told_as_a_sentence(own: Postgres, plain: Postgres) -> None:
     for kind in ("read", "write", "schema", "redo"):
-        assert own.can(kind) is None
-    assert plain.can("write") is None
-    assert plain.can("schema") == "the role 'plain user' may not create a schema in this database"
-    assert "not a kind of workload" in (own.can("juggle") or "")
+        assert own.refusal(kind) is None
+    assert plain.refusal("write") is None
+    assert plain.refusal("schema") == "the role 'plain user' may not create a schema in this database"
+    assert "not a kind of workload" in (own.refusal("juggle") or "")
     with contextlib.closing(own.connect()) as conn:
         conn.execute('alter role "plain user" set default_transaction_read_only to on')
-    assert "read-only" in (plain.can("write") or "")
+    assert "read-only" in (plain.refusal("write") or "")
 
 
 def test_a_standby_takes_no_writes(engine: EmbeddedPostgres, open_folder: Path) -> None:
@@ -226,16 +226,16 @@ def test_a_standby_takes_no_writes(engine: EmbeddedPostgres, open_folder: Path) 
         with (standby.folder / "postgresql.conf").open("a") as conf:
             conf.write("restore_command = 'false'\n")
         standby.start()
-        target = Postgres.on(standby)
-        assert target.can("read") is None
+        target = Postgres.from_engine(standby)
+        assert target.refusal("read") is None
         for kind in ("write", "redo", "schema"):
-            assert "standby" in (target.can(kind) or "")
+            assert "standby" in (target.refusal(kind) or "")
         assert target.facts()["in_recovery"] is True
 
 
 def test_an_embedded_server_that_died_shows_its_last_words(engine: EmbeddedPostgres) -> None:
     with EmbeddedPostgres(binaries=engine.binaries) as other:
-        target = Postgres.on(other)
+        target = Postgres.from_engine(other)
         assert other.pid is not None
         os.kill(other.pid, signal.SIGQUIT)
         assert until(lambda: not other.running)
@@ -251,7 +251,7 @@ def test_only_an_own_server_is_restarted(others: Postgres) -> None:
 
 def test_open_target_ends_what_it_started_and_nothing_else(engine: EmbeddedPostgres) -> None:
     with open_target(make_conninfo("", **engine.conninfo())) as target:
-        assert not target.owned
+        assert not target.is_embedded
     assert engine.running
     with open_target(settings={"work_mem": "9MB"}) as target:
         assert target.engine is not None

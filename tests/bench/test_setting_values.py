@@ -13,13 +13,13 @@ from dbdyno.bench.postgres.setting_values import (
     SettingFact,
     as_text,
     configuration_line,
-    in_unit,
     list_elements,
     parse_bool,
     parse_number,
     problem_with,
     quoted_element,
     same_value,
+    with_unit,
 )
 
 
@@ -73,8 +73,8 @@ def test_a_number_outside_its_limits_is_refused_with_the_limits_in_bytes() -> No
     pages = fact(unit="8kB", limits=("16", "1000"))
     assert problem_with(pages, "64kB") == "outside 128kB .. 8000kB"
     assert problem_with(pages, "128kB") is None
-    assert in_unit(pages, "16") == "128kB"
-    assert in_unit(fact(unit="ms"), "16") == "16ms"
+    assert with_unit(pages, "16") == "128kB"
+    assert with_unit(fact(unit="ms"), "16") == "16ms"
 
 
 def test_choices_and_booleans_are_checked_without_case() -> None:

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.bench.postgres.statement_cache import Kept, kept_by, kept_in
+from dbdyno.bench.postgres.statement_cache import StatementCache, cache_in_log, read_session_cache
 
 OWN = """select count(*) filter (where name = 'CachedPlanSource'), sum(total_bytes) from pg_backend_memory_contexts
 where name in ('CachedPlanSource', 'CachedPlanQuery', 'CachedPlan')"""
@@ -43,7 +43,7 @@ def test_it_is_what_the_session_says_of_itself(engine, count):
             asked.execute(f"execute s{number}(1)")
         assert asked.execute("select count(*) from pg_prepared_statements").fetchone() == (count,)
         statements, size = asked.execute(OWN, prepare=False).fetchone()
-        kept = kept_by(asking, engine, asked.info.backend_pid)
+        kept = read_session_cache(asking, engine, asked.info.backend_pid)
         assert kept is not None and kept.statements == statements == count
         assert kept.statement_bytes == (size or 0) and kept.session_bytes > kept.statement_bytes
 
@@ -55,7 +55,7 @@ def test_more_statements_than_the_server_lists_are_a_lower_bound(engine):
     with asked, asking:
         for number in range(150):
             asked.execute(f"prepare s{number} as select {number}")
-        kept = kept_by(asking, engine, asked.info.backend_pid)
+        kept = read_session_cache(asking, engine, asked.info.backend_pid)
     assert kept is not None and not kept.whole and 90 <= kept.statements < 150
 
 
@@ -67,9 +67,9 @@ def test_a_session_that_is_gone_is_not_waited_for_without_end(engine, monkeypatc
         asked.close()
         while asking.execute("select 1 from pg_stat_activity where pid = %s", [pid]).fetchone():
             time.sleep(0.005)
-        assert kept_by(asking, engine, pid) is None
+        assert read_session_cache(asking, engine, pid) is None
 
 
 def test_only_lines_of_the_session_count_and_only_to_its_last():
-    assert kept_in(LOG, 7) is None
-    assert kept_in(LOG + TOTAL, 7) == Kept(1, 3072, 9000, whole=True)
+    assert cache_in_log(LOG, 7) is None
+    assert cache_in_log(LOG + TOTAL, 7) == StatementCache(1, 3072, 9000, whole=True)

@@ -167,7 +167,7 @@ def test_a_server_that_is_gone_is_a_problem_not_an_exception(
     engine: EmbeddedPostgres,
 ) -> None:
     with EmbeddedPostgres(binaries=engine.binaries) as other:
-        watcher = Watcher(Postgres.on(other), ["base"], period_ns=FAST_NS)
+        watcher = Watcher(Postgres.from_engine(other), ["base"], period_ns=FAST_NS)
         watcher.start()
         watcher.start()
         assert until(lambda: watcher.samples >= 1)

@@ -17,9 +17,9 @@ def test_without_noise_every_version_is_found_in_as_many_tests_as_planned(count:
         state.share()
         while (version := state.next()) is not None:
             state.share()
-            state.see(version, is_bad=version >= first_bad)
+            state.record(version, is_bad=version >= first_bad)
         assert list(state.suspects) == [first_bad]
-        assert state.tests <= state.planned
+        assert state.tests <= state.planned_tests
 
 
 def test_what_is_skipped_stays_a_suspect_and_is_not_asked_again() -> None:
@@ -30,7 +30,7 @@ def test_what_is_skipped_stays_a_suspect_and_is_not_asked_again() -> None:
         if version in (4, 5, 6):
             state.skip(version)
         else:
-            state.see(version, is_bad=version >= 5)
+            state.record(version, is_bad=version >= 5)
     assert list(state.suspects) == [4, 5, 6, 7]
     assert len(set(asked)) == len(asked)
 
@@ -38,22 +38,22 @@ def test_what_is_skipped_stays_a_suspect_and_is_not_asked_again() -> None:
 def test_the_shares_of_all_tests_together_are_at_most_alpha() -> None:
     state = Bisection(64, 0.05)
     shares = [state.share() for _ in range(200)]
-    assert state.planned == 7
+    assert state.planned_tests == 7
     assert sum(shares) <= 0.05 + 1e-12
     assert min(shares) > 0 or sum(shares) < 0.05
 
 
 def test_a_side_is_known_when_the_interval_excludes_zero_and_never_before_six_values() -> None:
     test = SideTest(0.01)
-    sides = [test.see(value) for value in (1.0, 1.01, 0.99, 1.0, 1.02, 0.98)]
+    sides = [test.add(value) for value in (1.0, 1.01, 0.99, 1.0, 1.02, 0.98)]
     assert sides == [0] * (BLOCKS_LEAST - 1) + [1]
-    assert [SideTest(0.01).see(value) for value in (math.nan, math.inf)] == [0, 0]
+    assert [SideTest(0.01).add(value) for value in (math.nan, math.inf)] == [0, 0]
 
 
 def test_values_that_do_not_vary_decide_at_once_unless_they_are_zero() -> None:
     for value, side in ((-0.1, -1), (0.0, 0)):
         test = SideTest(0.01)
-        assert [test.see(value) for _ in range(BLOCKS_LEAST)][-1] == side
+        assert [test.add(value) for _ in range(BLOCKS_LEAST)][-1] == side
 
 
 def searched(seed: str, *, step: float, noise: str, sd: float, count: int = 64, blocks: int = 200) -> str:
@@ -69,7 +69,7 @@ def searched(seed: str, *, step: float, noise: str, sd: float, count: int = 64, 
 
     def side(versions: list[int], weights: list[float]) -> int:
         test = SideTest(state.share())
-        return next((found for _ in range(blocks) if (found := test.see(value(versions, weights)))), 0)
+        return next((found for _ in range(blocks) if (found := test.add(value(versions, weights)))), 0)
 
     ends = side([0, count - 1], [-1.0, 1.0])
     if ends == 0:
@@ -79,7 +79,7 @@ def searched(seed: str, *, step: float, noise: str, sd: float, count: int = 64, 
         if found == 0:
             state.skip(version)
         else:
-            state.see(version, is_bad=found == ends)
+            state.record(version, is_bad=found == ends)
     if first_bad not in state.suspects:
         return "wrong"
     return "right" if len(state.suspects) == 1 else "cannot tell"

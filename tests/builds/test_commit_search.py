@@ -12,7 +12,7 @@ import pytest
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.builds.bisect.cache import BuildCache
 from dbdyno.builds.bisect.commits import Commit
-from dbdyno.builds.bisect.measure import Measured
+from dbdyno.builds.bisect.measure import Measurement
 from dbdyno.builds.bisect.model import BisectModel
 from dbdyno.builds.bisect.search import CommitSearch
 from dbdyno.stats.bisection import SideTest
@@ -40,22 +40,22 @@ class Times:
     crashing: frozenset[int] = frozenset()
     dice: random.Random = field(default_factory=lambda: random.Random(20261128))
 
-    def compare(self, good: Path, bad: Path, alpha: float, name: str) -> Measured:
+    def compare(self, good: Path, bad: Path, alpha: float, name: str) -> Measurement:
         return self._test([good, bad], [-1.0, 1.0], alpha)
 
-    def between(self, good: Path, tested: Path, bad: Path, alpha: float, name: str) -> Measured:
+    def between(self, good: Path, tested: Path, bad: Path, alpha: float, name: str) -> Measurement:
         if int(tested.name) in self.crashing:
             raise TargetError("all 12 transactions failed")
         return self._test([good, tested, bad], [-0.5, 1.0, -0.5], alpha)
 
-    def _test(self, builds: list[Path], weights: list[float], alpha: float) -> Measured:
+    def _test(self, builds: list[Path], weights: list[float], alpha: float) -> Measurement:
         test, side = SideTest(alpha), 0
         for _ in range(100):
             drawn = [-math.log(self.times[int(build.name)]) + self.dice.gauss(0, self.sd) for build in builds]
-            side = test.see(sum(weight * one for weight, one in zip(weights, drawn, strict=True)))
+            side = test.add(sum(weight * one for weight, one in zip(weights, drawn, strict=True)))
             if side:
                 break
-        return Measured(side, test.mean, test.half(), test.count, "run")
+        return Measurement(side, test.mean, test.half_width(), test.count, "run")
 
 
 def search(times: Times, *, broken: tuple[int, ...] = (), count: int = 64) -> BisectModel:

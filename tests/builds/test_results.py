@@ -15,7 +15,7 @@ from dbdyno.base.errors import EvidenceError
 from dbdyno.builds.results.branch import ResultBranch
 from dbdyno.builds.results.place import place_of, results_in
 from dbdyno.evidence.run import Run
-from dbdyno.study.analysis.measured.kept import parse_result
+from dbdyno.study.analysis.measured.result_file import parse_result
 from dbdyno.study.analysis.trend import trend_of
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import start

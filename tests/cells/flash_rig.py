@@ -26,7 +26,7 @@ from dbdyno.study.plan.cells import flash_log_on_cells
 from dbdyno.study.run.execute import start
 from dbdyno_rig.cell import Cell
 from dbdyno_rig.rack import MINUTE_NS, Load, Rack
-from dbdyno_rig.serve import Served
+from dbdyno_rig.serve import RackAccess
 
 LOAD = Load({"kind": "commit-loop", "think_ms": 200}, 3, 1, SMALL_BUFFERS)
 A_LOOK_NS = 20 * 10**9
@@ -40,7 +40,7 @@ SECOND = 'alter iormplan dbplan=""'
 class Rig:
     """Two modelled cells with different plans; `stop` stops their clocks."""
 
-    def __init__(self, cells: list[Cell], served: Served, stop: threading.Event) -> None:
+    def __init__(self, cells: list[Cell], served: RackAccess, stop: threading.Event) -> None:
         self.cells, self.served, self.stop = cells, served, stop
 
     def start(self, *more: str) -> subprocess.Popen[str]:
@@ -66,7 +66,7 @@ class Rig:
         return survey(plan, self.hosts, access(self.served))
 
     def run(self, plan: CellsPlan, folder: Path, **given: object) -> Run:
-        return start(plan.common(), folder, seed=1, ways=self.ways(), **given)
+        return start(plan.to_plan(), folder, seed=1, ways=self.ways(), **given)
 
     def ways(self) -> dict[str, object]:
         """How the cells are reached."""

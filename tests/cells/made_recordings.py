@@ -9,7 +9,7 @@ from pathlib import Path
 from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import Listing, Reading
-from dbdyno.cells.record import Pace, keep, new_recording
+from dbdyno.cells.record import Pace, new_recording, save_round
 from dbdyno.evidence.run import Run
 
 SECOND = 10**9
@@ -102,6 +102,6 @@ def kept(folder: Path, rounds: list[Collection], **manifest: object) -> Run:
     names = list(dict.fromkeys(c.host.name for one in rounds for c in one.columns))
     run = new_recording(folder, [Host(name, name) for name in names], Pace())
     for index, one in enumerate(rounds):
-        keep(run, index, one)
+        save_round(run, index, one)
     run.save(status="complete", **manifest)
     return run

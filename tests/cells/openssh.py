@@ -32,7 +32,7 @@ import pytest
 from ssh_server import Keys
 
 from dbdyno_rig.cell import Cell
-from dbdyno_rig.filters import Said
+from dbdyno_rig.filters import ProgramResult
 from dbdyno_rig.shell import shell
 
 USER = pwd.getpwuid(os.getuid()).pw_name
@@ -85,7 +85,7 @@ def modelled(cell: Cell) -> Behaviour:
     """What a modelled cell says."""
 
     def say(line: str) -> Then:
-        said: Said = shell(cell, line)
+        said: ProgramResult = shell(cell, line)
         return Then(said.output, said.code, said.errors)
 
     return say

@@ -9,7 +9,7 @@ from pathlib import Path
 from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import Listing, Reading
-from dbdyno.cells.record import Pace, keep, new_recording
+from dbdyno.cells.record import Pace, new_recording, save_round
 from dbdyno.evidence.run import Run
 
 MINUTE = 60 * 10**9
@@ -22,7 +22,7 @@ def run_of(folder: Path, rounds: Sequence[Collection], cells: Sequence[str] = CE
     """The rounds as a whole recording."""
     run = new_recording(folder, [Host(name, "") for name in cells], Pace())
     for index, one in enumerate(rounds):
-        keep(run, index, one)
+        save_round(run, index, one)
     run.save(status="complete")
     return run
 

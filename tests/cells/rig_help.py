@@ -12,7 +12,7 @@ from pathlib import Path
 from dbdyno.cells.ssh import Access
 from dbdyno_rig.cell import Cell
 from dbdyno_rig.rack import Load, Rack
-from dbdyno_rig.serve import Served, Servers
+from dbdyno_rig.serve import RackAccess, Servers
 
 SECOND = 10**9
 UPDATES = {"kind": "update-loop", "blocks": 20_000, "skew": 0.5, "think_ms": 50}
@@ -71,9 +71,9 @@ def said(asked: Cell, text: str) -> str:
 
 
 @contextlib.contextmanager
-def serving(cells: list[Cell], folder: Path, **given) -> Iterator[Served]:
+def serving(cells: list[Cell], folder: Path, **given) -> Iterator[RackAccess]:
     """The servers of these cells, on a thread of their own."""
-    found: list[Served] = []
+    found: list[RackAccess] = []
     ready, loop = threading.Event(), asyncio.new_event_loop()
     end = asyncio.Event()
 
@@ -94,7 +94,7 @@ def serving(cells: list[Cell], folder: Path, **given) -> Iterator[Served]:
         loop.close()
 
 
-def access(served: Served) -> Access:
+def access(served: RackAccess) -> Access:
     assert served.key is not None
     return Access((served.key,), served.known_hosts, config=False, timeout_s=10.0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.cells.aggregate import PASSED_BY, combine, own_names, side_by_side
+from dbdyno.cells.aggregate import PASSED_BY, combine, own_names, with_cell_placeholder
 from dbdyno.cells.listing import Reading, read_text
 from dbdyno.cells.rates import changes, latencies, totals
 from fresh_dice import fresh_dice
@@ -111,7 +111,7 @@ def test_objects_that_bear_the_name_of_their_cell_stand_in_one_row():
     ]
     names = own_names(rows)
     assert names == {"10.0.0.1": "exa1cel01", "10.0.0.2": "exa1cel02"}
-    assert {r.object for r in side_by_side(rows, names)} == {
+    assert {r.object for r in with_cell_placeholder(rows, names)} == {
         "CD_00_<cell>",
         "FD_00_<cell>",
         "DATA_CD_00_<cell>",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dbdyno.cells.columns import NO_TIME, NO_VALUE, TWICE, decimal_mark, header_of
 from dbdyno.cells.documents import read_any
-from dbdyno.cells.findings import DOUBTED
+from dbdyno.cells.findings import AMBIGUOUS_NUMBER
 from dbdyno.cli.main import cli
 
 AT = 1_767_603_600 * 10**9  # 2026-01-05 09:00 UTC
@@ -113,7 +113,7 @@ def test_the_decimal_separator_is_learnt_from_all_numbers_together(values: list[
 def test_a_number_that_nothing_settles_is_taken_of_a_count_and_told_of_others():
     found = read_any("name;objectname;value\nFL_IO_W;FLASHLOG;1,234\nGD_IO_BY_R_LG;DATA_CD_00;1,234\n")
     assert [(row.name, row.value) for row in found.readings] == [("FL_IO_W", 1234.0)]
-    assert [(one.line, one.why) for one in found.unread] == [(3, DOUBTED)]
+    assert [(one.line, one.why) for one in found.unread] == [(3, AMBIGUOUS_NUMBER)]
 
 
 def test_where_numbers_contradict_each_other_only_whole_ones_are_taken():

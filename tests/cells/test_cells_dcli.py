@@ -13,7 +13,7 @@ from openssh import PATIENCE_S, Sshd, modelled, openssh
 from rig_help import rack, serving
 
 from dbdyno.base.errors import CellsError
-from dbdyno.cells.commands import group_answers, left_out, shell_script_of
+from dbdyno.cells.commands import group_answers, remove_lines, shell_script_of
 from dbdyno.cells.copying import copies_of
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.keys import remove_command
@@ -74,7 +74,7 @@ def test_numbers_within_names_versions_and_times_are_no_counters(one: str, other
 
 def test_lines_that_match_are_left_out_and_counted():
     answers = [answer("cel01", "CD_00 normal\nCD_01 failed\n"), answer("cel02", "CD_00 normal\n")]
-    assert left_out(re.compile("normal"), answers) == {"cel01": 1, "cel02": 1}
+    assert remove_lines(re.compile("normal"), answers) == {"cel01": 1, "cel02": 1}
     assert [one.output for one in answers] == ["CD_01 failed\n", ""]
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from dbdyno.base.errors import CellsError
 from dbdyno.cells.collection import Collection, Column
-from dbdyno.cells.diff import diff_page, from_file, share_interval, side
+from dbdyno.cells.diff import collection_of, diff_page, read_collection, share_interval
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.hosts import Host
-from dbdyno.cells.record import Pace, keep, new_recording
+from dbdyno.cells.record import Pace, new_recording, save_round
 from fresh_dice import fresh_dice
 
 BEFORE = """\
@@ -74,23 +74,23 @@ def test_a_service_that_began_anew_has_no_difference():
 def test_files_without_the_names_of_cells_are_the_same_cell(tmp_path: Path):
     for name, text in (("before.txt", BEFORE), ("after.txt", AFTER)):
         (tmp_path / name).write_text(text.replace("cel01: ", ""))
-    page = diff_page(from_file(tmp_path / "before.txt"), from_file(tmp_path / "after.txt"))
+    page = diff_page(read_collection(tmp_path / "before.txt"), read_collection(tmp_path / "after.txt"))
     assert page["flash_log"]["writes"] == 551_342
 
 
 def test_a_recording_is_readable_up_to_its_last_whole_round(tmp_path: Path):
     run = new_recording(tmp_path / "rec", [Host("cel01", "cel01")], Pace())
-    keep(run, 0, collection(BEFORE))
-    keep(run, 1, collection(AFTER))
+    save_round(run, 0, collection(BEFORE))
+    save_round(run, 1, collection(AFTER))
     (run.path / "blocks" / "b000001.json").unlink()  # cut short before the round was whole
-    first = side(str(run.path))
+    first = collection_of(str(run.path))
     assert {r.name: r.value for r in first.readings}["FL_IO_W"] == 1_040_000
-    keep(run, 1, collection(AFTER))
-    page = diff_page(collection(BEFORE), side(str(run.path)))
+    save_round(run, 1, collection(AFTER))
+    page = diff_page(collection(BEFORE), collection_of(str(run.path)))
     assert page["flash_log"]["flash_first"] == 19_190
 
 
 def test_a_file_without_metrics_says_what_was_found(tmp_path: Path):
     (tmp_path / "x").write_text("hello\n")
     with pytest.raises(CellsError, match="contains no metric; line 1 is 'hello'"):
-        from_file(tmp_path / "x")
+        read_collection(tmp_path / "x")

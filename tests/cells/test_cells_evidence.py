@@ -20,7 +20,7 @@ from dbdyno.cells.catalogue import metric
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.listing import Reading
-from dbdyno.cells.numbers import digits
+from dbdyno.cells.numbers import last_digit_value
 from dbdyno.cells.rates import changes
 from dbdyno.cells.record import all_rounds
 from dbdyno.cli.main import cli
@@ -106,7 +106,7 @@ def test_rates_of_an_imported_history_are_the_cells_own_to_the_printed_digit(tmp
                 if rate is None or change.per_s is None:
                     continue
                 # What rounding took from both counters, and from the rate.
-                fine = digits(f"{change.after}") if form == "xml" else _fine(change.name, change)
+                fine = last_digit_value(f"{change.after}") if form == "xml" else _fine(change.name, change)
                 assert abs(change.per_s - rate.value) <= 2 * fine / 60 + _fine(rate.name, rate)
                 compared += rate.value > 0
         assert compared > 20

@@ -21,10 +21,10 @@ from rig_help import cell
 from test_cells_cellsrvstat import SAMPLE
 
 from dbdyno.base.errors import CellsError
-from dbdyno.cells.alerts import Watch
+from dbdyno.cells.alerts import AlertMemory
 from dbdyno.cells.commands import group_answers, script_of, shell_script_of
 from dbdyno.cells.configuration import facts_in
-from dbdyno.cells.diff import from_file
+from dbdyno.cells.diff import read_collection
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.hosts import Host, hosts_of
 from dbdyno.cells.iorm_plan import plan_of
@@ -181,7 +181,7 @@ def other_readers(folder: Path) -> dict[str, Callable[[str], object]]:
 
     return {
         "plan": lambda text: plan_of(text, "cel01"),
-        "alerts": lambda text: Watch().take("cel01", read_any(text).details),
+        "alerts": lambda text: AlertMemory().unreported("cel01", read_any(text).details),
         "facts": lambda text: facts_in(read_any(text).details),
         "regrouped": lambda text: group_answers(
             [Answer(Host(name, name), output=one) for name, one in (("a", text), ("b", text[::2]), ("c", text))]
@@ -190,7 +190,7 @@ def other_readers(folder: Path) -> dict[str, Callable[[str], object]]:
         "group": from_a_file(lambda file: hosts_of([f"@{file}"])),
         "script": from_a_file(script_of),
         "shell script": from_a_file(shell_script_of),
-        "file": from_a_file(from_file),
+        "file": from_a_file(read_collection),
     }
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from ssh_server import answers, servers
 
 from dbdyno.cells.hosts import hosts_of
-from dbdyno.cells.keys import install_command, install_with_ssh, key_steps, look, make_key, trust
+from dbdyno.cells.keys import install_command, install_with_ssh, key_steps, make_key, read_host_keys, trust
 from dbdyno.cells.ssh import Access, run_everywhere
 from dbdyno.cli.cells.setup_keys import command
 
@@ -72,17 +72,17 @@ def test_the_key_has_a_line_of_its_own_behind_one_that_does_not_end(tmp_path: Pa
 def test_host_keys_are_known_new_or_changed(tmp_path: Path):
     with servers(tmp_path, [shell]) as rig:
         hosts = hosts_of([f"127.0.0.1:{rig.ports[0]}"])
-        assert [key.known for key in look(hosts, rig.known_hosts)] == ["yes"]
+        assert [key.known for key in read_host_keys(hosts, rig.known_hosts)] == ["yes"]
         new = tmp_path / "new_known_hosts"
-        (shown,) = look(hosts, new)
+        (shown,) = read_host_keys(hosts, new)
         assert shown.known == "no"
         assert shown.fingerprint.startswith("SHA256:")
         assert trust([shown], new) == 1
-        assert [key.known for key in look(hosts, new)] == ["yes"]
+        assert [key.known for key in read_host_keys(hosts, new)] == ["yes"]
         assert mode(new) == 0o600
         other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode().strip()
         new.write_text(f"[127.0.0.1]:{rig.ports[0]} {other}\n")
-        (shown,) = look(hosts, new)
+        (shown,) = read_host_keys(hosts, new)
         assert shown.known == "changed"
         assert trust([shown], new) == 0
 
@@ -151,9 +151,9 @@ def test_a_cell_of_the_ssh_configuration_is_known_by_its_address_and_port(tmp_pa
         config.write_text(f"Host exa1cel01\n HostName 127.0.0.1\n Port {rig.ports[0]}\n")
         hosts = hosts_of(["exa1cel01"])
         access = Access(config=config, timeout_s=5.0)
-        assert [key.known for key in look(hosts, rig.known_hosts, access)] == ["yes"]
+        assert [key.known for key in read_host_keys(hosts, rig.known_hosts, access)] == ["yes"]
         new = tmp_path / "new_known_hosts"
-        (shown,) = look(hosts, new, access)
+        (shown,) = read_host_keys(hosts, new, access)
         assert shown.line.startswith(f"[127.0.0.1]:{rig.ports[0]} ")
         trust([shown], new)
         found = Access(keys=(rig.key,), known_hosts=new, config=config, timeout_s=5.0)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from dbdyno.cells.listing import read_text
-from dbdyno.cells.numbers import cellcli_text, digits, number_and_unit, size_bytes
+from dbdyno.cells.numbers import cellcli_text, last_digit_value, number_and_unit, size_bytes
 from fresh_dice import fresh_dice
 
 
@@ -120,7 +120,11 @@ def test_nothing_is_dropped_whatever_the_text():
 def test_numbers_keep_their_printed_digits():
     assert number_and_unit("2,844 ms/request") == (2844.0, "ms/request")
     assert number_and_unit("none") is None
-    assert (digits("0.062 MB"), digits("2,844 ms/request"), digits("8.55164e+06")) == (0.001, 1, 10)
+    assert (last_digit_value("0.062 MB"), last_digit_value("2,844 ms/request"), last_digit_value("8.55164e+06")) == (
+        0.001,
+        1,
+        10,
+    )
     assert size_bytes("365.25G") == round(365.25 * 2**30)
     assert size_bytes("5.82122802734375T") == round(5.82122802734375 * 2**40)
     for value, unit, text in [

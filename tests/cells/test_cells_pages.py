@@ -9,7 +9,7 @@ from made_recordings import Cells
 
 from dbdyno.cells.show import age_words, show_page, table_rows, worst_of
 from dbdyno.pages import page_of
-from dbdyno.report.figures.cells_series import height_used
+from dbdyno.report.figures.cells_series import axis_ends
 
 MANY = tuple(f"exa1cel{number:02}" for number in range(1, 15))
 
@@ -76,12 +76,12 @@ def test_a_rack_whose_clocks_are_off_is_one_sentence():
 
 @pytest.mark.parametrize("values", [[1000.0, 1007.0, 1003.0], [98.0, 102.0, 100.0], [3.4, 4.1]])
 def test_lines_that_lie_close_together_take_most_of_the_height(values: list[float]):
-    low, high = height_used(values)
+    low, high = axis_ends(values)
     assert low < min(values) < max(values) < high
     assert (max(values) - min(values)) / (high - low) > 0.7
 
 
 @pytest.mark.parametrize("values", [[0.0, 5.0], [1.0, 9.0], [4.0, 4.0], [], [0.0]])
 def test_other_lines_begin_at_zero(values: list[float]):
-    low, high = height_used(values)
+    low, high = axis_ends(values)
     assert low == 0 < high

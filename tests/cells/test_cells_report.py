@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from recordings import CELLS, MINUTE, cache, column, disks, redo, rounds_of, run_of
 
 from dbdyno.base.errors import CellsError, EvidenceError
-from dbdyno.cells.alerts import Watch, moment_ns
+from dbdyno.cells.alerts import AlertMemory, moment_ns
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.diff import share_interval
 from dbdyno.cells.rates import OK, changes, latencies
@@ -43,12 +43,12 @@ def test_rates_latencies_and_shares_are_those_of_the_counters(tmp_path: Path):
     with open_series(run_of(tmp_path / "rec", rounds_of(MINUTES, whole))) as found:
         writes = found.get("flash log", "FL_IO_W")
         assert writes.mean("cel01") == pytest.approx(10.0)
-        assert writes.whole() == pytest.approx(10 * (1 + 1.1 + 1.2))
-        assert found.get("flash log", "FL_IO_TM_W_RQ").whole() == pytest.approx(250_000)
-        assert found.get("flash log", "flash first").whole() == pytest.approx(0.05)
+        assert writes.overall() == pytest.approx(10 * (1 + 1.1 + 1.2))
+        assert found.get("flash log", "FL_IO_TM_W_RQ").overall() == pytest.approx(250_000)
+        assert found.get("flash log", "flash first").overall() == pytest.approx(0.05)
         assert found.get("flash cache", "hits").mean("cel03") == pytest.approx(0.9)
         used = found.get("flash cache", "FC_BY_USED")
-        assert (used.kind, used.whole()) == ("gauge", pytest.approx(3 * 1004))
+        assert (used.kind, used.overall()) == ("gauge", pytest.approx(3 * 1004))
 
 
 def test_series_in_sql_are_those_of_the_rounds_one_by_one(tmp_path: Path):
@@ -199,7 +199,7 @@ def details(severity: str, **more: str) -> dict[str, str]:
 
 
 def test_alerts_are_kept_once_and_again_when_they_change():
-    watch, since_ns = Watch(), moment_ns("2026-11-21T11:00:00+00:00")
+    watch, since_ns = AlertMemory(), moment_ns("2026-11-21T11:00:00+00:00")
     (first,) = watch._new("cel01", [details("critical")], since_ns)
     assert first["alertMessage"] == "Hard disk is in predictive failure"
     assert watch._new("cel01", [details("critical")], since_ns) == []

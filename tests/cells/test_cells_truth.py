@@ -12,7 +12,7 @@ from ssh_server import answers, servers
 from dbdyno.cells.clocks import clock_of, duration_words
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.diff import diff_page
-from dbdyno.cells.identity import Names
+from dbdyno.cells.identity import CellNames
 from dbdyno.cells.record import recorded_round
 from dbdyno.cli.main import cli
 from dbdyno.evidence.run import Run
@@ -90,7 +90,7 @@ def test_a_clock_that_is_off_is_named_and_does_not_stretch_the_report(tmp_path: 
 @pytest.mark.parametrize("lag_s", [0, 5, 59, 100])
 def test_a_clock_within_what_a_minute_hides_is_right(lag_s: int):
     asked = [at * MINUTE for at in range(5)]
-    assert clock_of(asked, [at - lag_s * 10**9 for at in asked]).words == ""
+    assert clock_of(asked, [at - lag_s * 10**9 for at in asked]).offset_text == ""
 
 
 def test_a_cell_that_stopped_collecting_is_not_taken_for_a_clock_for_certain():
@@ -101,9 +101,9 @@ def test_a_cell_that_stopped_collecting_is_not_taken_for_a_clock_for_certain():
 
 def test_a_clock_at_another_pace_is_named_as_that():
     asked = [at * MINUTE for at in range(5)]
-    assert clock_of(asked, [at * 60 for at in asked]).words == "runs 60 times as fast as ours"
+    assert clock_of(asked, [at * 60 for at in asked]).offset_text == "runs 60 times as fast as ours"
     set_back = [*asked[:2], *(at - 60 * MINUTE for at in asked[2:])]
-    assert clock_of(asked, set_back).ahead_s or clock_of(asked, set_back).words
+    assert clock_of(asked, set_back).ahead_s or clock_of(asked, set_back).offset_text
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(42, "42 s"), (300, "5 min"), (3590, "1 h"), (86400 * 12, "12 days")])
@@ -150,10 +150,10 @@ def test_a_recording_by_addresses_counts_a_cell_once_by_its_own_name(tmp_path: P
 
 
 def test_a_cell_keeps_its_name_when_it_does_not_answer():
-    names = Names()
+    names = CellNames()
     first = Collection([column("10.0.0.1", {("CD_IO_RQ_R_SM", "CD_00_cel01"): 1.0}, 0)])
     first.columns[0].everything = first.columns[0].readings
-    names.take(first)
+    names.apply_names(first)
     later = Collection([column("10.0.0.1", {}, 1, problem="no answer within 30 s")])
-    names.take(later)
+    names.apply_names(later)
     assert [one.columns[0].host.name for one in (first, later)] == ["cel01", "cel01"]

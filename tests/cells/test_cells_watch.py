@@ -11,12 +11,12 @@ from made_recordings import Cells
 from dbdyno.base.errors import CellsError
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.listing import Reading
-from dbdyno.cells.selection import pick_of
-from dbdyno.cells.watch import Since, rank_rows, watch_page
+from dbdyno.cells.selection import selection_of
+from dbdyno.cells.watch import RunningSums, rank_rows, watch_page
 
 
 def watched(rounds, **more):
-    since = Since()
+    since = RunningSums()
     pages = [watch_page(since, one, other, **more) for one, other in itertools.pairwise(rounds)]
     return pages[-1]
 
@@ -65,21 +65,21 @@ def reading(name: str, item: str) -> Reading:
 
 
 def test_objects_databases_and_exclusions_pick():
-    assert pick_of(item="CD_00_.*").wants(reading("CD_IO_RQ_R_SM", "CD_00_cel01"))
-    assert not pick_of(item="CD_00").wants(reading("CD_IO_RQ_R_SM", "CD_00_cel01"))
-    of_sales = pick_of(databases="sales, hr")
+    assert selection_of(item="CD_00_.*").wants(reading("CD_IO_RQ_R_SM", "CD_00_cel01"))
+    assert not selection_of(item="CD_00").wants(reading("CD_IO_RQ_R_SM", "CD_00_cel01"))
+    of_sales = selection_of(databases="sales, hr")
     assert of_sales.wants(reading("DB_IO_RQ_SM", "SALES"))
     assert of_sales.wants(reading("CG_IO_RQ_SM", "HR.BATCH"))
     assert not of_sales.wants(reading("DB_IO_RQ_SM", "SALES2"))
     assert not of_sales.wants(reading("FL_IO_W", "FLASHLOG"))
-    assert not pick_of(exclude="FL_.*").wants(reading("FL_IO_W", "FLASHLOG"))
+    assert not selection_of(exclude="FL_.*").wants(reading("FL_IO_W", "FLASHLOG"))
     with pytest.raises(CellsError) as told:
-        pick_of(exclude="(")
+        selection_of(exclude="(")
     assert told.value.where == "--exclude"
 
 
 def test_a_mask_of_times_keeps_their_latencies():
-    pick = pick_of(mask="CD_IO_TM.*")
+    pick = selection_of(mask="CD_IO_TM.*")
     assert pick.wants_name("CD_IO_TM_R_SM_RQ")
-    assert pick_of(mask="CD_IO_TM_R_SM").wants_name("CD_IO_TM_R_SM_RQ")
+    assert selection_of(mask="CD_IO_TM_R_SM").wants_name("CD_IO_TM_R_SM_RQ")
     assert metric("CD_IO_ERRS").counts_errors

@@ -10,7 +10,7 @@ from flash_rig import Rig
 from rig_help import access
 
 from dbdyno.base.errors import CellsError
-from dbdyno.bench.cells.survey import describe, refuse_held, survey
+from dbdyno.bench.cells.survey import describe, refuse_flash_log_set, survey
 from dbdyno.cells.hosts import hosts_of
 
 
@@ -28,7 +28,7 @@ def test_a_plan_that_holds_flash_log_already_is_not_taken_for_the_one_to_put_bac
     rig.cells[1].answer(f"alter iormplan {plan}")
     before = rig.plans
     with pytest.raises(CellsError, match="another run on these cells may be active") as told:
-        refuse_held(rig.plan(held="refuse"), rig.survey(rig.plan()))
+        refuse_flash_log_set(rig.plan(held="refuse"), rig.survey(rig.plan()))
     assert told.value.where == rig.hosts[1].name
     assert "off" not in str(told.value.next_step)
     assert rig.plans == before
@@ -43,7 +43,7 @@ def test_a_plan_of_ones_own_is_accepted_by_name_and_never_advised(rig: Rig):
 def test_a_plan_without_flash_log_is_no_reason_to_refuse(rig: Rig):
     for cell in rig.cells:
         cell.answer("alter iormplan dbplan=((name=ORCL,share=3),(name=default,share=1))")
-    refuse_held(rig.plan(held="refuse"), rig.survey(rig.plan()))
+    refuse_flash_log_set(rig.plan(held="refuse"), rig.survey(rig.plan()))
 
 
 def test_a_cell_named_twice_is_refused_before_anything_is_changed(rig: Rig, tmp_path: Path):

@@ -126,7 +126,7 @@ def test_an_alter_that_lands_after_the_undo_is_undone_too(rig: Rig):
     undo = PlanUndo(undo.label, undo.cells, undo.reach, settle_s=1.5)
     late = threading.Timer(0.8, rig.cells[0].answer, [FIRST.replace("Log=on", "Log=off")])
     late.start()
-    assert undo.carry_out() == []
+    assert undo.execute() == []
     late.join()
     assert rig.plans == before
 
@@ -141,16 +141,16 @@ def test_an_undo_survives_the_wire_and_can_be_carried_out_twice(rig: Rig):
     for text, cell in zip((FIRST, SECOND), rig.cells, strict=True):
         cell.answer(text.replace("flashLog=on", "flashLog=off"))
     rig.cells[1].answer("alter iormplan dbplan=((name=ORCL,flashLog=off),(name=other,flashLog=on))")
-    assert again.carry_out() == []
+    assert again.execute() == []
     assert rig.plans == before
-    assert again.carry_out() == []
+    assert again.execute() == []
 
 
 def test_a_cell_that_cannot_be_reached_to_put_its_plan_back_is_told(rig: Rig):
     host = Host("gone", "127.0.0.1", 1, "celladmin")
     undo = plan_undo({host: IormPlan(())}, {host: ((),)}, access(rig.served))
     undo = PlanUndo(undo.label, undo.cells, undo.reach, patience_s=0.5)
-    (problem,) = undo.carry_out()
+    (problem,) = undo.execute()
     assert problem.startswith("IORM plans: gone: its IORM plan cannot be read: cannot be reached")
 
 
@@ -194,7 +194,7 @@ def test_a_cell_that_hangs_on_the_plan_is_put_back_when_it_answers_again(
     monkeypatch.setattr(execute_cells, "survey", lambda plan, hosts, _: looked(plan, hosts, patient))
     monkeypatch.setattr(iorm_switch, "SETTLE_S", 4.0)
     with pytest.raises(CellsError, match=r"cannot be changed: no answer within 1 s"):
-        start(rig.plan().common(), tmp_path, seed=1, ways={"reach": lambda: reach, "user": "celladmin"})
+        start(rig.plan().to_plan(), tmp_path, seed=1, ways={"reach": lambda: reach, "user": "celladmin"})
     assert len(slow) == 1
     assert slow[0].startswith("alter iormplan dbplan=((name=ORCL,flashLog=")
     assert rig.plans == before

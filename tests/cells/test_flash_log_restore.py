@@ -14,7 +14,7 @@ from rig_help import access
 
 from command_line import dbdyno
 from dbdyno.base.errors import CellsError, TargetError
-from dbdyno.bench.cells.restore import refuse_cut, undo_of
+from dbdyno.bench.cells.restore import refuse_interrupted_runs, undo_of
 from dbdyno.bench.guardian import Guardian
 from dbdyno.cells.iorm_switch import plan_undo
 from dbdyno.evidence.run import Run, new_run
@@ -206,9 +206,9 @@ def test_what_is_no_cut_run_on_cells_is_refused_in_words(rig: Rig, tmp_path: Pat
     assert refused.returncode == 2
     assert "is still running" in refused.stderr
     with pytest.raises(CellsError, match="run mine is still running on this cell"):
-        refuse_cut(runs, found)
+        refuse_interrupted_runs(runs, found)
     at_work.save(restored=True)
-    refuse_cut(runs, found)
+    refuse_interrupted_runs(runs, found)
 
 
 @pytest.mark.soak

@@ -96,7 +96,7 @@ def test_a_plan_that_is_not_in_force_is_refused(rig: Rig):
 def test_a_cell_without_flash_log_metrics_is_refused(rig: Rig, monkeypatch: pytest.MonkeyPatch):
     from dbdyno.bench.cells import survey as cells_survey
 
-    monkeypatch.setattr(cells_survey, "MARK", "FL_NOBODY")
+    monkeypatch.setattr(cells_survey, "COLLECTION_METRIC", "FL_NOBODY")
     with pytest.raises(CellsError, match="it has no metrics of a flash log"):
         rig.survey(rig.plan())
 

@@ -56,7 +56,7 @@ def made(
 ) -> Run:
     """A run with these differences of each cell's counters in each block, arm off and arm on."""
     plan = plan or CellsPlan("cel[01-02]", ("ORCL",))
-    common = plan.common()
+    common = plan.to_plan()
     names = [f"cel0{at + 1}" for at in range(cells)]
     run = new_run(
         folder,
@@ -264,7 +264,7 @@ def test_counters_of_several_moments_fail_the_identity(tmp_path: Path):
 
 
 def test_the_same_plan_twice_gives_a_noise_floor(tmp_path: Path):
-    plan = CellsPlan("cel01", ("ORCL",)).same_twice()
+    plan = CellsPlan("cel01", ("ORCL",)).aa_plan()
     dice = np.random.default_rng(3)
     turns = [(noisy(OFF, dice.normal(1, 0.02)), noisy(OFF, dice.normal(1, 0.02))) for _ in range(10)]
     model = analyse(made(tmp_path, turns, plan=plan))

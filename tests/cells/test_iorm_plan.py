@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.base.errors import CellsError
-from dbdyno.cells.iorm_plan import alter, is_same_plan, plan_of, with_flash_log
+from dbdyno.cells.iorm_plan import alter_command, is_same_plan, plan_of, with_flash_log
 from dbdyno_rig.cell import Cell
 from fresh_dice import fresh_dice
 
@@ -25,19 +25,19 @@ def listed(*lines: str, status: str = "active") -> str:
 def test_a_plan_without_directives():
     plan = plan_of(EMPTY, "cel01")
     assert (plan.directives, plan.objective, plan.active) == ((), "basic", True)
-    assert alter(plan.directives) == 'alter iormplan dbplan=""'
+    assert alter_command(plan.directives) == 'alter iormplan dbplan=""'
 
 
 def test_a_plan_by_share_is_read_and_written_as_it_is():
     lines = ("name=sales,share=8,limit=50,flashLog=on", "name=default,share=1")
     plan = plan_of(listed(*lines), "cel01")
-    assert alter(plan.directives) == f"alter iormplan dbplan=(({lines[0]}),({lines[1]}))"
+    assert alter_command(plan.directives) == f"alter iormplan dbplan=(({lines[0]}),({lines[1]}))"
     assert not plan_of(listed(*lines, status="inactive"), "cel01").active
 
 
 def test_only_the_flash_log_of_the_database_changes():
     plan = plan_of(listed("name=SALES,share=8,flashcache=off", "name=hr,share=2"), "cel01")
-    assert alter(with_flash_log(plan, ["sales"], on=False)) == (
+    assert alter_command(with_flash_log(plan, ["sales"], on=False)) == (
         "alter iormplan dbplan=((name=SALES,share=8,flashcache=off,flashLog=off),(name=hr,share=2))"
     )
     both = with_flash_log(plan, ["sales", "HR"], on=True)
@@ -52,14 +52,14 @@ def test_a_flash_log_that_was_set_is_set_in_its_place():
 
 def test_in_a_plan_without_directives_the_rest_is_named_as_the_source_did():
     plan = plan_of(EMPTY, "cel01")
-    assert alter(with_flash_log(plan, ["ORCL"], on=False)) == (
+    assert alter_command(with_flash_log(plan, ["ORCL"], on=False)) == (
         "alter iormplan dbplan=((name=ORCL,flashLog=off),(name=other,flashLog=on))"
     )
 
 
 def test_a_database_of_the_rest_keeps_what_the_rest_gives_it():
     plan = plan_of(listed("name=sales,share=8", "name=default,share=2,limit=30"), "cel01")
-    assert alter(with_flash_log(plan, ["hr"], on=False)) == (
+    assert alter_command(with_flash_log(plan, ["hr"], on=False)) == (
         "alter iormplan dbplan=((name=sales,share=8),(name=hr,share=2,limit=30,flashLog=off),"
         "(name=default,share=2,limit=30))"
     )
@@ -121,7 +121,7 @@ def test_what_a_modelled_cell_shows_is_what_it_was_told(a_cell: Cell):
         plan = plan_of(listed(*lines), "cel01")
         wanted = with_flash_log(plan, [dice.choice(["sales", "new"])], on=dice.random() < 0.5)
         for directives in (plan.directives, wanted, ()):
-            assert a_cell.answer(alter(directives))[1] == 0
+            assert a_cell.answer(alter_command(directives))[1] == 0
             shown = plan_of(a_cell.answer("list iormplan detail")[0], "cell01")
             assert is_same_plan(shown.directives, directives)
 

@@ -24,9 +24,9 @@ def row(value: float, item: str = "X", name: str = "M") -> Row:
 def seen(threshold: Threshold, values: list[float]) -> Alerts:
     """What has come of these values, a minute apart."""
     alerts = Alerts()
-    alerts.put(threshold)
+    alerts.set_threshold(threshold)
     for minute, number in enumerate(values):
-        alerts.collected(Sample(minute * MINUTE_NS, [row(number)]))
+        alerts.check_sample(Sample(minute * MINUTE_NS, [row(number)]))
     return alerts
 
 
@@ -92,8 +92,8 @@ def test_a_threshold_is_of_one_object_or_of_all():
     rows = [row(50, "X"), row(50, "Y"), row(50, "X", "OTHER")]
     for name, expected in (("m", {"X", "Y"}), ("m.y", {"Y"}), ("M.Z", set())):
         alerts = Alerts()
-        alerts.put(replace(OVER, name=name))
-        alerts.collected(Sample(0, rows))
+        alerts.set_threshold(replace(OVER, name=name))
+        alerts.check_sample(Sample(0, rows))
         assert {one.row[1] for one in alerts.entries()} == expected
 
 
@@ -106,7 +106,7 @@ def test_other_limits_and_the_end_of_a_threshold_end_its_alerts():
 
 def test_what_is_over_is_forgotten_and_what_lasts_is_kept():
     alerts = seen(OVER, [50, 5, 50])
-    alerts.forget()
+    alerts.delete_ended()
     assert told(alerts) == [("2_1", "warning", 2)]
 
 

@@ -6,9 +6,9 @@ import pytest
 from rig_help import cell, said, value
 
 from dbdyno_rig.cell import Cell
-from dbdyno_rig.language import KINDS, Condition, Query, RefusedError, parsed
+from dbdyno_rig.language import KINDS, Condition, Query, RefusedError, parse_command
+from dbdyno_rig.objects import ATTRIBUTES
 from dbdyno_rig.rack import Load, Rack
-from dbdyno_rig.things import ATTRIBUTES
 from fresh_dice import fresh_dice
 
 
@@ -27,7 +27,7 @@ def test_a_list_with_everything_in_it_is_read():
         'AND metricValue > 0 AND metricObjectName not like "x y" ORDER BY metricValue DESC, name '
         "LIMIT 5 DETAIL;"
     )
-    assert parsed(text) == Query(
+    assert parse_command(text) == Query(
         "metriccurrent",
         ("FL_IO_W", "FL_RQ_W"),
         ("name", "metricValue"),
@@ -43,11 +43,11 @@ def test_a_list_with_everything_in_it_is_read():
 
 
 def test_clauses_stand_in_any_order_and_once():
-    first = parsed("list cell attributes name where name = a order by name limit 3 detail")
-    assert parsed("list cell detail limit 3 where name = a order by name attributes name") == first
+    first = parse_command("list cell attributes name where name = a order by name limit 3 detail")
+    assert parse_command("list cell detail limit 3 where name = a order by name attributes name") == first
     for text in ("where name = a where name = b", "limit 1 limit 2", "attributes a attributes b"):
         with pytest.raises(RefusedError, match="CELL-01504"):
-            parsed(f"list cell {text}")
+            parse_command(f"list cell {text}")
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_refusal_in_xml_is_a_document():
 
 def test_refused_commands_carry_their_code():
     with pytest.raises(RefusedError, match="CELL-02026"):
-        parsed("list cell order by name")
+        parse_command("list cell order by name")
 
 
 def test_a_dropped_flash_cache_is_empty_and_a_new_one_has_its_size():

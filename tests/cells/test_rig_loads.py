@@ -7,7 +7,7 @@ from rig_help import value
 
 from dbdyno.base.errors import ModelError
 from dbdyno_rig.cell import Cell
-from dbdyno_rig.loads import NAMED, load_of
+from dbdyno_rig.loads import NAMED_LOADS, load_of
 from dbdyno_rig.rack import Load, Rack
 
 
@@ -30,7 +30,7 @@ def test_several_workloads_stand_beside_each_other():
 
 
 def test_what_is_set_counts_for_more_than_what_a_name_sets():
-    assert given("mixed").settings == NAMED["mixed"].settings
+    assert given("mixed").settings == NAMED_LOADS["mixed"].settings
     asked = load_of(["mixed"], sessions=None, seed=1, settings={"cells.controller.learn_s": "5"}).settings
     assert asked is not None
     assert asked["cells.controller.learn_s"] == "5"

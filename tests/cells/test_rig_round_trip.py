@@ -11,7 +11,7 @@ from rig_help import any_rack, cell, rack
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.listing import Reading
-from dbdyno.cells.numbers import digits
+from dbdyno.cells.numbers import last_digit_value
 from dbdyno.cells.rates import changes
 from dbdyno_rig.cell import Cell
 from dbdyno_rig.language import KINDS
@@ -41,7 +41,7 @@ def test_xml_is_read_back_to_every_digit_text_to_its_printed_ones():
         for reading in text.readings:
             value, unit = expected[reading.name, reading.object]
             assert reading.unit == unit
-            assert abs(reading.value - value) <= digits(reading.text) / 2 * (1 + 1e-9)
+            assert abs(reading.value - value) <= last_digit_value(reading.text) / 2 * (1 + 1e-9)
         check_detail(asked, expected)
 
 

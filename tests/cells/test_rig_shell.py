@@ -12,8 +12,8 @@ from rig_help import access, cell, rack, serving
 from dbdyno.cells.hosts import hosts_of
 from dbdyno.cells.ssh import run_everywhere
 from dbdyno_rig.cell import Cell
-from dbdyno_rig.cellcli import Talk, cellcli, started
-from dbdyno_rig.serve import Served
+from dbdyno_rig.cellcli import Conversation, cellcli, parse_options
+from dbdyno_rig.serve import RackAccess
 from dbdyno_rig.shell import shell, words_of
 from fresh_dice import fresh_dice
 
@@ -155,15 +155,15 @@ def test_a_script_is_read_a_command_a_line(asked: Cell):
 
 
 def test_prompt_banner_and_the_rest_of_a_command():
-    talk = Talk(cell(), started([]))
+    talk = Conversation(cell(), parse_options([]))
     assert talk.begin().startswith("CellCLI: modelled by dbdyno")
     assert talk.prompt == "CellCLI> "
-    assert talk.said("list cell -") == ""
+    assert talk.answer("list cell -") == ""
     assert talk.prompt == "> "
-    assert talk.said("detail").startswith("\t name:")
-    assert talk.said("exit") == "\nquitting\n\n"
+    assert talk.answer("detail").startswith("\t name:")
+    assert talk.answer("exit") == "\nquitting\n\n"
     assert talk.ended
-    quiet = Talk(cell(), started(["-n", "-x"]))
+    quiet = Conversation(cell(), parse_options(["-n", "-x"]))
     assert quiet.begin() == quiet.prompt == ""
 
 
@@ -185,7 +185,7 @@ def test_the_last_refusal_is_the_exit_code_of_a_script(asked: Cell):
 
 
 @contextlib.asynccontextmanager
-async def session(where: Served, command: str | None, term: str | None = None):
+async def session(where: RackAccess, command: str | None, term: str | None = None):
     """A session on the first cell, as `ssh` opens it."""
     import asyncssh
 
@@ -201,7 +201,7 @@ async def session(where: Served, command: str | None, term: str | None = None):
         yield await connection.create_process(command, term_type=term, stderr=asyncssh.STDOUT)
 
 
-async def piped(where: Served, command: str | None, text: str) -> str:
+async def piped(where: RackAccess, command: str | None, text: str) -> str:
     """What a session answers to what is piped into it, and its exit code."""
     async with session(where, command) as process:
         process.stdin.write(text)
@@ -210,7 +210,7 @@ async def piped(where: Served, command: str | None, text: str) -> str:
         return f"{done.stdout}[{done.exit_status}]"
 
 
-async def typed(where: Served, keys: list[tuple[str, str]]) -> str:
+async def typed(where: RackAccess, keys: list[tuple[str, str]]) -> str:
     """What a terminal shows: after each keys it waits until the text beside them is there."""
     shown = ""
     async with session(where, None, "xterm") as process:
@@ -279,7 +279,7 @@ def test_ssh_knows_the_cells_by_their_names(tmp_path: Path):
     folder = tmp_path / "with a blank"
     folder.mkdir()
 
-    async def name_of(where: Served, host: str) -> str:
+    async def name_of(where: RackAccess, host: str) -> str:
         async with asyncssh.connect(host, config=[str(where.config)], agent_path=None) as connection:
             done = await connection.run("hostname; whoami")
             assert isinstance(done.stdout, str)

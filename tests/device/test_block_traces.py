@@ -18,7 +18,7 @@ from dbdyno.device.block_trace import BlockTrace, read_block_trace
 from dbdyno.device.catalogue import device_of
 from dbdyno.device.fio import read_fio_json
 from dbdyno.device.fit import fit_jobs, fit_trace
-from dbdyno.device.replay import largest_gap, outstanding, replayed_ns
+from dbdyno.device.replay import largest_gap, largest_outstanding, replayed_ns
 
 BLKPARSE = """\
   8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]
@@ -261,7 +261,7 @@ def test_json_that_is_not_of_fio_is_refused(tmp_path: Path, text: str) -> None:
 
 def test_figures_of_samples() -> None:
     assert largest_gap(np.array([1, 2, 3, 4]), np.array([3, 4, 5, 6])) == pytest.approx(0.5)
-    assert outstanding(np.array([0, 1, 5]), np.array([5, 3, 9])) == 2
+    assert largest_outstanding(np.array([0, 1, 5]), np.array([5, 3, 9])) == 2
 
 
 def test_fit_mount_and_replay_as_a_user_would(tmp_path: Path) -> None:

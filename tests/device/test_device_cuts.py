@@ -21,7 +21,7 @@ from dbdyno.bench.mariadb.binaries import find_programs
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.cli.device.cut import Progress
 from dbdyno.cuts.campaign import Campaign, run_campaign
-from dbdyno.cuts.engine import last_words
+from dbdyno.cuts.engine import informative_line
 from dbdyno.cuts.evidence import STORES
 from dbdyno.cuts.ledger import Content, Ledger, judge, payload_of
 from dbdyno.cuts.model import CutRow, campaign_model, recoveries
@@ -49,7 +49,7 @@ def sums(name: str, cuts: int, seed: int = 7) -> dict[str, float]:
 def test_a_ledger_names_what_is_lost_doubled_damaged_or_of_nobody():
     ledger = Ledger()
     for number in (1, 2, 3, 4):
-        ledger.try_one(number)
+        ledger.record_attempt(number)
     for number in (1, 2, 3):
         ledger.acknowledge(number)
     rows = [(1, payload_of(1)), (1, payload_of(1)), (3, "x"), (9, payload_of(9))]
@@ -191,8 +191,12 @@ def test_a_control_file_must_be_whole_and_of_a_server_in_production():
 
 def test_the_last_words_of_a_server_are_those_that_say_why():
     said = "a [Note] start\nb [ERROR] InnoDB: page 3 is corrupt\nc [ERROR] Aborting\nd [Note] end\n"
-    assert last_words(said) == "b [ERROR] InnoDB: page 3 is corrupt"
-    assert (last_words("x\n FATAL: y \n z"), last_words("x\n\n"), last_words("")) == ("FATAL: y", "x", "no answer")
+    assert informative_line(said) == "b [ERROR] InnoDB: page 3 is corrupt"
+    assert (informative_line("x\n FATAL: y \n z"), informative_line("x\n\n"), informative_line("")) == (
+        "FATAL: y",
+        "x",
+        "no answer",
+    )
 
 
 def test_page_checksums_are_a_setting_of_a_plan_that_is_on_or_off():
@@ -293,9 +297,9 @@ def test_a_step_of_shrinking_is_kept_only_if_the_cut_still_fails(monkeypatch: py
         after = plan.after_changes or 40
         return {"cut": 3, "after_changes": after} if plan.settings.items() >= needed.items() and after >= 17 else None
 
-    monkeypatch.setattr(search, "once", once)
+    monkeypatch.setattr(search, "try_cut", once)
     plan = CutPlan("t", "sqlite", {"journal_mode": "wal", **needed}, fail=("slow:ms=1",))
-    found, last = search.least(plan, row)  # type: ignore[arg-type]
+    found, last = search.smallest_plan(plan, row)  # type: ignore[arg-type]
     assert (found.settings, found.fail, found.after_changes) == (needed, (), 17)
     assert (found.cuts_of_a_database, found.recovery_percent, found.sector_bytes) == (1, 0, 4096)
     assert last["after_changes"] == 17

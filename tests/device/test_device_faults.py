@@ -18,10 +18,10 @@ from command_line import dbdyno
 from dbdyno import _core
 from dbdyno.base.device_types import DeviceStatus
 from dbdyno.cuts.campaign import run_campaign
-from dbdyno.cuts.model import FAULTS_MOST, campaign_model, kept_faults
+from dbdyno.cuts.model import FAULTS_MOST, campaign_model, reported_faults
 from dbdyno.cuts.plan import plan_of
 from dbdyno.device.faults import KINDS, fault_rule
-from dbdyno.device.mounts import mounted, transport
+from dbdyno.device.mounts import mount_folder, transport
 
 
 @contextlib.contextmanager
@@ -31,7 +31,7 @@ def file_with(fault: str, below: Path) -> Iterator[tuple[_core.DeviceMount, int]
     folder, back = empty_folder(below), empty_folder(below, "back")
     (back / "a").write_bytes(b"x" * 4096)
     spec = {"device": "t", "folder": str(folder), "back": str(back), "faults": [fault_rule(fault)], "cuts": True}
-    with mounted(spec) as mount:  # type: ignore[arg-type]
+    with mount_folder(spec) as mount:  # type: ignore[arg-type]
         file = os.open(folder / "a", os.O_RDWR)
         try:
             yield mount, file
@@ -128,7 +128,7 @@ def test_a_write_hole_damages_synced_pages_that_share_a_row_with_one_that_is_not
         spec = {"device": "t", "folder": str(folder), "back": str(back), "faults": [rule], "cuts": True}
         spec["names"] = "with-files"
         synced = [bytes([number]) * page for number in range(pages)]
-        with mounted(spec) as mount, (folder / "a").open("wb", buffering=0) as file:  # type: ignore[arg-type]
+        with mount_folder(spec) as mount, (folder / "a").open("wb", buffering=0) as file:  # type: ignore[arg-type]
             file.write(b"".join(synced))
             os.fsync(file)
             os.pwrite(file.fileno(), b"\xff" * page, 0)
@@ -180,7 +180,7 @@ def test_evidence_of_a_campaign_names_what_a_cut_took_that_was_not_survived():
 
 def test_faults_of_cuts_that_were_not_survived_are_all_kept():
     rows = [{"cut": cut} for cut in [1] * FAULTS_MOST + [2] * 5 + [3] * 5]
-    kept = kept_faults(rows, {3})  # type: ignore[arg-type]
+    kept = reported_faults(rows, {3})  # type: ignore[arg-type]
     assert [sum(row["cut"] == cut for row in kept) for cut in (1, 2, 3)] == [FAULTS_MOST, 0, 5]
 
 

@@ -22,7 +22,7 @@ from dbdyno.device.mounts import (
     MountedFolder,
     check_folders,
     check_machine,
-    mounted,
+    mount_folder,
     mounted_folders,
     open_mount,
     status,
@@ -50,7 +50,7 @@ def test_every_device_names_the_source_of_each_number():
 def test_a_program_sees_files_and_the_folder_below_has_them(tmp_path: Path):
     require_fuse()
     folder = empty_folder(tmp_path)
-    with mounted(spec(folder, toml=PLAIN)):  # type: ignore[arg-type]
+    with mount_folder(spec(folder, toml=PLAIN)):  # type: ignore[arg-type]
         (folder / "sub").mkdir()
         (folder / "sub" / "a").write_text("text")
         (folder / "sub" / "a").rename(folder / "b")
@@ -71,7 +71,7 @@ def test_a_program_sees_files_and_the_folder_below_has_them(tmp_path: Path):
 def test_synced_writes_take_the_time_of_the_device(tmp_path: Path):
     require_fuse()
     folder = empty_folder(tmp_path)
-    with mounted(spec(folder, toml=PLAIN)) as mount, (folder / "a").open("wb", buffering=0) as file:  # type: ignore[arg-type]
+    with mount_folder(spec(folder, toml=PLAIN)) as mount, (folder / "a").open("wb", buffering=0) as file:  # type: ignore[arg-type]
         begin = time.monotonic()
         for _ in range(22):
             file.write(b"x" * 4096)
@@ -145,7 +145,7 @@ def test_a_killed_mount_says_so_and_can_be_removed(tmp_path: Path):
         with pytest.raises(DeviceError, match="is dead"):
             status(folder)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("dbdyno.bench.doctor.examine_named", lambda dsn: [])
+            patched.setattr("dbdyno.bench.doctor.examine_server", lambda dsn: [])
             assert f"dead mount: {folder}" in dbdyno("doctor").stderr
         assert unmount(folder) is None
     _nothing_is_left(folder)
@@ -202,7 +202,7 @@ def test_two_mounts_at_once_do_not_know_each_other(tmp_path: Path):
     first, second = empty_folder(tmp_path, "one"), empty_folder(tmp_path, "two")
     (tmp_path / "other").mkdir()
     other = {**spec(second), "back": str(tmp_path / "other")}
-    with mounted(spec(first)), mounted(other):  # type: ignore[arg-type]
+    with mount_folder(spec(first)), mount_folder(other):  # type: ignore[arg-type]
         (first / "a").write_text("1")
         assert not (second / "a").exists()
         assert len([one for one in mounted_folders() if one.folder in (first, second)]) == 2
@@ -212,7 +212,7 @@ def test_faults_fail_what_they_name_and_are_recorded(tmp_path: Path):
     require_fuse()
     folder = empty_folder(tmp_path)
     rules = [fault_rule("eio:path=a*,operation=write,from_bytes=4096"), fault_rule("enospc:path=full,after=1")]
-    with mounted(spec(folder, faults=rules, direct_io=True)) as mount:  # type: ignore[arg-type]
+    with mount_folder(spec(folder, faults=rules, direct_io=True)) as mount:  # type: ignore[arg-type]
         with (folder / "a").open("wb", buffering=0) as file:
             file.write(b"x" * 4096)
             with pytest.raises(OSError, match="Input/output error"):
@@ -233,7 +233,7 @@ def test_a_device_that_is_full_has_no_space(tmp_path: Path):
     require_fuse()
     folder = empty_folder(tmp_path)
     small = PLAIN.replace("iops = 200.0", "iops = 1e6\ncapacity_gb = 0.002")
-    with mounted(spec(folder, toml=small, direct_io=True)), (folder / "a").open("wb", buffering=0) as file:  # type: ignore[arg-type]
+    with mount_folder(spec(folder, toml=small, direct_io=True)), (folder / "a").open("wb", buffering=0) as file:  # type: ignore[arg-type]
         file.write(b"x" * (1 << 20))
         with pytest.raises(OSError, match="No space left"):
             file.write(b"x" * (1 << 20))

@@ -10,7 +10,7 @@ from device_mounts import require_fuse
 from command_line import dbdyno
 from dbdyno.base.errors import DeviceError, PlanError
 from dbdyno.bench.engine.mounted_volumes import MountedVolumes
-from dbdyno.bench.engine.volumes import check_volumes, in_words, target_parts, volumes_of
+from dbdyno.bench.engine.volumes import check_volumes, describe_devices, target_parts, volumes_of
 from dbdyno.bench.kinds import kind_of
 from dbdyno.study.library import find_study
 from dbdyno.study.plan.file import parse_plan
@@ -25,22 +25,22 @@ def plan(text: str, above: str = "") -> Plan:
 
 def test_data_and_log_share_a_volume_where_device_and_parameters_are_equal():
     shared = volumes_of({"data": "gp3", "wal": "gp3", "iops": "6000"})
-    assert [(one.device, one.carries, one.settings) for one in shared] == [("gp3", "data and log", ("iops=6000",))]
+    assert [(one.device, one.contents, one.settings) for one in shared] == [("gp3", "data and log", ("iops=6000",))]
     apart = volumes_of({"data": "gp3", "wal": "gp3", "wal.iops": "16000"})
-    assert [(one.carries, one.settings) for one in apart] == [("data", ()), ("log", ("iops=16000",))]
-    assert [one.carries for one in volumes_of({"data": "none", "wal": "io2"})] == ["log"]
+    assert [(one.contents, one.settings) for one in apart] == [("data", ()), ("log", ("iops=16000",))]
+    assert [one.contents for one in volumes_of({"data": "none", "wal": "io2"})] == ["log"]
     assert volumes_of({"data": "none"}) == []
 
 
 def test_a_parameter_for_all_devices_goes_to_those_that_have_it():
-    words = in_words({"data": "disk-7200", "wal": "gp3", "iops": "9000", "data.direct_io": "on"})
+    words = describe_devices({"data": "disk-7200", "wal": "gp3", "iops": "9000", "data.direct_io": "on"})
     assert words == "data on disk-7200 (direct I/O), log on gp3 (iops=9000)"
 
 
 def test_a_device_that_polls_needs_a_processor_of_its_own(monkeypatch: pytest.MonkeyPatch):
     require_fuse()
     polling = {"data": "gp3", "wal": "io2", "poll": "on"}
-    assert in_words(polling) == "data on gp3 (polling), log on io2 (polling)"
+    assert describe_devices(polling) == "data on gp3 (polling), log on io2 (polling)"
     for cores, said in ((1, "keep 2 of 1 processor busy"), (2, "keep 2 of 2 processors busy")):
         monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: set(range(cores)))
         with pytest.raises(DeviceError, match=said):
@@ -83,7 +83,7 @@ name = "c"
 dsn = "mariadb+device:flash-2011"
 """
     found = plan(arms, 'target = "mariadb+device:gp3"\n')
-    words = [in_words(found.device_of(arm)) for arm in found.arms]
+    words = [describe_devices(found.device_of(arm)) for arm in found.arms]
     assert words == ["data and log on gp3", "data on gp3, log on io2 (iops=5000)", "data and log on flash-2011"]
     assert (found.dsn, found.arms[2].dsn) == ("mariadb", "mariadb")
     assert plan_from_dict(found.to_dict()) == found
@@ -108,7 +108,7 @@ def test_an_error_in_a_plan_names_the_line():
 
 def test_set_gives_parts_and_parameters_and_several_values_make_arms():
     made = find_study("redo-size").plan({"wal": "gp3,io2", "iops": "4000"}, quick=True, target="postgres+device:gp3")
-    assert [in_words(made.device_of(arm)) for arm in made.arms] == [
+    assert [describe_devices(made.device_of(arm)) for arm in made.arms] == [
         "data and log on gp3 (iops=4000)",
         "data on gp3 (iops=4000), log on io2 (iops=4000)",
     ]

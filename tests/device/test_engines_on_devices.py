@@ -158,7 +158,7 @@ def test_what_is_left_when_the_guardian_is_killed_too_is_named_and_can_be_remove
         process.wait()
         with pytest.raises(DeviceError, match="is dead"):
             status(mount)
-        monkeypatch.setattr("dbdyno.bench.doctor.examine_named", lambda dsn: [])
+        monkeypatch.setattr("dbdyno.bench.doctor.examine_server", lambda dsn: [])
         assert f"dead mount: {mount}" in dbdyno("doctor").stderr
     finally:
         stop_server(mount / "data", fast_s=0, immediate_s=1)

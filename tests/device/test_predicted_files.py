@@ -12,11 +12,11 @@ from command_line import dbdyno
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.evidence import find_run
-from dbdyno.model.machine import parsed
+from dbdyno.model.machine import parse_machine
 from dbdyno.study.analysis.measured.measures import measure
-from dbdyno.study.prediction.compare import Calibrated, predict
+from dbdyno.study.prediction.compare import CalibratedMachine, predict
 from dbdyno.study.prediction.fit import Machine, calibrate
-from dbdyno.study.prediction.observed import observe, timed_waits
+from dbdyno.study.prediction.observation import observe, timed_waits
 from kernel_probes import require_probes
 from skipped import skip_for
 
@@ -77,7 +77,7 @@ def predicted(folder: Path, plan: str) -> tuple[Machine, dict[str, Any]]:
     (path,) = (folder / "runs").iterdir()
     run = find_run(str(path), path.parent)
     machine = calibrate(timed_waits(observe(run, measure(run), "x1")))
-    page = predict(run, measure(run), Calibrated.of(parsed("model:x1", machine.toml())))
+    page = predict(run, measure(run), CalibratedMachine.from_machine(parse_machine("model:x1", machine.toml())))
     return machine, {arm["arm"]: arm for arm in page["arms"]}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from command_line import dbdyno, on_a_terminal
-from dbdyno.cli.arrow import put_rows
+from dbdyno.cli.arrow import write_rows
 
 ipc = pytest.importorskip("pyarrow.ipc", reason="pyarrow is not installed")
 
@@ -70,7 +70,7 @@ def test_a_report_gives_the_numbers_of_its_rows_as_csv_does(folder: Path) -> Non
 
 
 def test_a_column_of_numbers_and_words_becomes_one_of_words(tmp_path: Path) -> None:
-    put_rows([{"value": 1.5}, {"value": "on"}, {"value": None}], tmp_path / "rows.arrow")
+    write_rows([{"value": 1.5}, {"value": "on"}, {"value": None}], tmp_path / "rows.arrow")
     table = ipc.open_stream((tmp_path / "rows.arrow").read_bytes()).read_all()
     assert table.column("value").to_pylist() == ["1.5", "on", None]
 

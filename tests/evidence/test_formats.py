@@ -11,7 +11,7 @@ import pytest
 from interface import interface, sample
 
 from command_line import dbdyno
-from dbdyno.bench.clients.reader import Reader
+from dbdyno.bench.clients.reader import StreamReader
 from dbdyno.bench.clients.stream import Record
 
 FORMATS = sorted(path for path in (Path(__file__).parent / "formats").iterdir() if path.is_dir())
@@ -70,7 +70,7 @@ def test_records_of_a_client_are_read_as_they_were_meant(old: Path) -> None:
     assert before["version"] in (now["version"], now["version"] - 1)
     assert before["kinds"].items() <= now["kinds"].items()
     for kind, word in before["kinds"].items():
-        (read,) = Reader().take(bytes.fromhex(before["records"][word]))
+        (read,) = StreamReader().feed(bytes.fromhex(before["records"][word]))
         assert _fields(read) == _fields(sample(int(kind)))
 
 

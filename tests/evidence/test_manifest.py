@@ -15,18 +15,18 @@ from dbdyno.evidence.run import Run, new_run
 
 def test_what_it_says_is_written_again_in_the_same_order_and_nothing_else() -> None:
     said = {"schema": 1, "title": "t", "of_a_later_version": [1, {"a": None}], "seed": 7}
-    assert list(Manifest.of(said).to_json().items()) == list(said.items())
+    assert list(Manifest.from_values(said).to_json().items()) == list(said.items())
 
 
 def test_what_has_a_default_need_not_be_there_and_what_has_none_is_an_error_with_its_name() -> None:
-    manifest = Manifest.of({"schema": 1})
+    manifest = Manifest.from_values({"schema": 1})
     assert (manifest.title, manifest.slice_ns, manifest.resumed, manifest.restored) == ("", None, (), True)
-    assert manifest.says("schema") and not manifest.says("title")
+    assert manifest.has("schema") and not manifest.has("title")
     with pytest.raises(EvidenceError, match="lacks 'arms'") as caught:
         _ = manifest.arms
     assert "restore it from a copy" in str(caught.value)
     with pytest.raises(EvidenceError, match="lacks 'judge'"):
-        _ = Manifest.of({"plan": Section()}).plan["judge"]
+        _ = Manifest.from_values({"plan": Section()}).plan["judge"]
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def test_a_value_of_the_wrong_kind_is_an_error_with_its_name_and_file(
 
 
 def test_it_is_changed_by_making_another() -> None:
-    manifest = Manifest.of({"schema": 1, "seed": 7})
+    manifest = Manifest.from_values({"schema": 1, "seed": 7})
     with pytest.raises(FrozenInstanceError):
         manifest.seed = 8  # type: ignore[misc]
-    assert (manifest.changed(seed=8).seed, manifest.seed) == (8, 7)
+    assert (manifest.with_values(seed=8).seed, manifest.seed) == (8, 7)
 
 
 def test_saving_and_opening_gives_the_same_values(tmp_path: Path) -> None:

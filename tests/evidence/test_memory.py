@@ -7,21 +7,21 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dbdyno.evidence.memory import for_files
+from dbdyno.evidence.memory import file_connection
 
 
 def test_what_one_holds_no_other_sees() -> None:
-    with for_files() as one, for_files() as other:
+    with file_connection() as one, file_connection() as other:
         one.execute("create temp table held as select 1 as a")
         with pytest.raises(duckdb.CatalogException):
             other.execute("from held")
-    with for_files() as later, pytest.raises(duckdb.CatalogException):
+    with file_connection() as later, pytest.raises(duckdb.CatalogException):
         later.execute("from held")
 
 
 def test_a_name_is_a_table_or_nothing() -> None:
     rows = duckdb.values([1])
-    with for_files() as connection, pytest.raises(duckdb.CatalogException):
+    with file_connection() as connection, pytest.raises(duckdb.CatalogException):
         connection.execute("from rows")
     assert rows
 
@@ -29,12 +29,12 @@ def test_a_name_is_a_table_or_nothing() -> None:
 def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     for value in range(3):
-        with for_files() as connection:
+        with file_connection() as connection:
             connection.execute(f"copy (select {value} as a) to '{path}' (format parquet)")
-        with for_files() as connection:
+        with file_connection() as connection:
             assert connection.execute("select a from read_parquet(?)", [str(path)]).fetchone() == (value,)
 
 
 def test_nothing_is_left_in_the_shared_database() -> None:
-    with for_files() as connection:
+    with file_connection() as connection:
         assert connection.execute("select count(*) from duckdb_tables() where not internal").fetchone() == (0,)

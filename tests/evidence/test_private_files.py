@@ -29,7 +29,7 @@ def usual_umask() -> Iterator[None]:
     before = os.umask(0o022)
     yield
     os.umask(before)
-    files.share(False)
+    files.share_new_folders(False)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_run_folder_and_all_in_it_is_private(tmp_path: Path) -> None:
 
 
 def test_a_run_folder_that_is_shared_can_be_read_and_not_written_by_others(tmp_path: Path) -> None:
-    files.share()
+    files.share_new_folders()
     run = new_run(tmp_path / "runs", "x", {})
     run.add_block(Block(0, "measure", 1, 2, 3, []))
     write_table(run.path / "statements.parquet", {"text": ["select 1"]})
@@ -58,7 +58,7 @@ def test_a_run_folder_that_is_shared_can_be_read_and_not_written_by_others(tmp_p
 
 def test_a_shared_run_is_not_writable_by_the_group_under_any_umask_and_can_be_gone_on_with(tmp_path: Path) -> None:
     os.umask(0o002)
-    files.share()
+    files.share_new_folders()
     run = new_run(tmp_path / "runs", "x", {})
     run.save(title="again")
     run.add_block(Block(0, "measure", 1, 2, 3, []))
@@ -77,7 +77,7 @@ def test_a_foreseen_temporary_name_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("kept")
     for name in ("manifest.json.tmp", ".manifest.json.tmp", ".r.html.tmp", "s.parquet.tmp", f".r.html.{os.getpid()}"):
         (tmp_path / name).symlink_to("victim")
-    files.write_whole(tmp_path / "manifest.json", TEXT, durable=True)
+    files.write_atomically(tmp_path / "manifest.json", TEXT, durable=True)
     write_page(tmp_path / "r.html", TEXT)
     write_table(tmp_path / "s.parquet", {"a": ["b"]})
     assert (tmp_path / "victim").read_text() == "kept"
@@ -94,7 +94,7 @@ def test_no_code_of_the_package_foresees_the_name_of_what_it_writes_aside() -> N
 
 
 def test_a_file_of_a_run_replaces_a_link_in_its_place(link: Path) -> None:
-    files.write_whole(link, TEXT)
+    files.write_atomically(link, TEXT)
     assert not link.is_symlink()
     assert (link.read_bytes(), (link.parent / "victim").read_text()) == (TEXT, "kept")
 
@@ -134,14 +134,14 @@ def test_what_fails_leaves_nothing_behind_and_what_was_there_stays(tmp_path: Pat
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        files.write_whole(tmp_path / "a", TEXT, durable=True)
+        files.write_atomically(tmp_path / "a", TEXT, durable=True)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_text() == "before"
 
 
 def test_a_key_is_never_readable_by_others(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    files.write_whole(tmp_path / "key", TEXT, mode=0o600)
+    files.write_atomically(tmp_path / "key", TEXT, mode=0o600)
     assert mode(tmp_path / "key") == 0o600
 
 

@@ -18,21 +18,21 @@ from dbdyno.base import files
 from dbdyno.base.errors import CellsError, Error, EvidenceError, PlanError, TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.cells.plan import CellsPlan
-from dbdyno.bench.cells.restore import undo_of, way_of
+from dbdyno.bench.cells.restore import checked_access, undo_of
 from dbdyno.cells import hosts, iorm_plan
 from dbdyno.cells.ssh import Access
 from dbdyno.cli.main import cli
 from dbdyno.evidence import Block, Run, list_runs, new_run
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import SliceRecord
-from dbdyno.evidence.seal import is_own
+from dbdyno.evidence.seal import is_own_plan
 from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.reading.periods import baselines
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import plan_from_dict
-from dbdyno.study.run.execute import orders, resume
+from dbdyno.study.run.execute import resume, side_effects
 
 PLAN = parse_plan(
     'title = "t"\n[[workload.scripts]]\nname = "s"\ntext = "select 1;"\n[[arm]]\nname = "a"\n', "p"
@@ -104,14 +104,14 @@ def test_a_run_folder_does_not_say_how_to_connect(run: Run, reach: JsonObject) -
     run.manifest.iorm["undo"]["reach"] = {**REACH, **reach}
     undo = undo_of(run)
     with pytest.raises(CellsError, match="with its own options") as caught:
-        way_of(run, undo, Access())
+        checked_access(run, undo, Access())
     assert "repeat those you trust" in str(caught.value)
     mine = Access(jump="mine")
-    assert way_of(run, undo, mine) == mine
+    assert checked_access(run, undo, mine) == mine
 
 
 def test_a_run_that_had_no_way_of_its_own_is_reached_as_the_command_line_says(run: Run) -> None:
-    assert way_of(run, undo_of(run), Access()) == Access()
+    assert checked_access(run, undo_of(run), Access()) == Access()
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_addresses_that_a_user_may_type_are_let_through(address: str) -> None:
 def test_what_a_manifest_lacks_is_named(run: Run) -> None:
     (run.path / "manifest.json").write_text(json.dumps({"schema": 1, "iorm": {}, "plan": {}}))
     with pytest.raises(EvidenceError, match="'workload'"):
-        CellsPlan.of(plan_from_dict(Run.open(run.path).manifest.plan))
+        CellsPlan.from_plan(plan_from_dict(Run.open(run.path).manifest.plan))
 
 
 def test_json_without_end_is_no_crash(run: Run) -> None:
@@ -200,7 +200,7 @@ def read_all(path: Path) -> None:
             run.blocks,
             lambda run=run: run.status,
             lambda run=run: undo_of(run),
-            lambda run=run: CellsPlan.of(plan_from_dict(run.manifest.plan)),
+            lambda run=run: CellsPlan.from_plan(plan_from_dict(run.manifest.plan)),
             lambda run=run: plan_from_dict(run.manifest.plan),
         ):
             try:
@@ -288,7 +288,7 @@ def test_a_damaged_store_of_snapshots_is_an_error_with_words_and_never_a_crash(
     (place / "baselines" / "b.json").write_text(json.dumps(mutated({"name": "b", "first": 1, "last": 1}, dice, junk)))
     store = Store(place)
     for read in (
-        lambda: [one.at for one in store],
+        lambda: [one.at_utc for one in store],
         lambda: find(store, "last"),
         lambda: store.last("a"),
         lambda: baselines(store),
@@ -329,7 +329,7 @@ def elsewhere(run: Run, dsn: str) -> None:
     plan["arms"][0]["before_sql"] = ["copy t from program 'id'"]
     said = run.manifest.to_json() | {"plan": plan, "bench": "postgres"}
     del said["iorm"]
-    run.manifest = Manifest.of(said)
+    run.manifest = Manifest.from_values(said)
     run.save()
 
 
@@ -362,19 +362,19 @@ def test_a_server_on_the_command_line_does_not_agree_to_foreign_sql(run: Run) ->
 
 
 def is_ours(run: Run) -> bool:
-    return is_own(run.manifest.plan, run.manifest.seal)
+    return is_own_plan(run.manifest.plan, run.manifest.seal)
 
 
 def test_a_run_of_ones_own_is_gone_on_with_without_a_question(run: Run) -> None:
     assert is_ours(run) and is_ours(Run.open(run.path))
-    assert orders(run) == []
+    assert side_effects(run) == []
 
 
 def test_another_user_another_key_or_no_key_are_asked(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DBDYNO_STATE", str(tmp_path / "another"))
-    assert not is_ours(run) and orders(run)
+    assert not is_ours(run) and side_effects(run)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("DBDYNO_STATE", str(tmp_path / "file"))
     assert not is_ours(run)

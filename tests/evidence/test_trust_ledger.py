@@ -17,10 +17,10 @@ from test_trust import JUNK, mutated
 
 from command_line import dbdyno
 from dbdyno.base.errors import MoveError
-from dbdyno.bench.engine import unrestored
+from dbdyno.bench.engine import unrestored_settings
 from dbdyno.move.ledger.folder import INNER, Ledger
 from dbdyno.move.loading.files import files_of
-from dbdyno.move.proof.statement import check_files, statement_of
+from dbdyno.move.proof.statement import check_files, recorded_proof
 from fresh_dice import fresh_dice
 
 SECONDS = 60
@@ -30,14 +30,16 @@ RECORD = {"number": 0, "rows": 1, "file_bytes": 1, "hash": "0f", "file": "part-0
 
 def attack_owed(path: Path, seed: int, junk: Any) -> None:
     """A record with one thing in it changed, at times a byte too."""
-    record = unrestored.new_record("host=h", "7", {"work_mem": unrestored.Kept("4MB", None, ("8MB",))}, "runs/x")
+    record = unrestored_settings.new_record(
+        "host=h", "7", {"work_mem": unrestored_settings.ChangedSetting("4MB", None, ("8MB",))}, "runs/x"
+    )
     dice = random.Random(seed)
-    path.write_text(json.dumps(mutated(unrestored.to_json(record), dice, junk)))
+    path.write_text(json.dumps(mutated(unrestored_settings.to_json(record), dice, junk)))
     if dice.random() < 0.2:
         raw = bytearray(path.read_bytes())
         raw[dice.randrange(len(raw))] = dice.randrange(256)
         path.write_bytes(raw)
-    found = unrestored.read(path)
+    found = unrestored_settings.read(path)
     assert found is None or (found.state in ("held", "retrying", "left") and isinstance(found.names, str))
 
 
@@ -62,7 +64,7 @@ def attack_job(folder: Path, seed: int, junk: Any) -> None:
     record = RECORD if in_manifest else mutated(RECORD, dice, junk)
     (folder / INNER / "chunks" / "00000.json").write_text(json.dumps(record))
     reads: tuple[Callable[[], object], ...] = (
-        lambda: check_files(Ledger.open(folder), statement_of(Ledger.open(folder))).sentences(),
+        lambda: check_files(Ledger.open(folder), recorded_proof(Ledger.open(folder))).sentences(),
         lambda: files_of(folder),
     )
     for read in reads:

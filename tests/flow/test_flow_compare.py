@@ -8,12 +8,12 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.base.errors import FlowError
-from dbdyno.flow import in_spark
+from dbdyno.flow import spark_plans
 from dbdyno.flow.answers import answer, difference
-from dbdyno.flow.compare import compare, tree
+from dbdyno.flow.compare import compare, join_tree
 from dbdyno.flow.conditions import atoms
-from dbdyno.flow.in_pig import parse_plan as pig_plan
-from dbdyno.flow.in_polars import parse_graph as polars_plan
+from dbdyno.flow.pig_plans import parse_plan as pig_plan
+from dbdyno.flow.polars_plans import parse_graph as polars_plan
 from dbdyno.flow.step import FILTER, GROUP, JOIN, LIMIT, SCAN, SORT, TOP, Flow, Step
 from dbdyno.flow.tables import input_tables
 from skipped import skip_for
@@ -73,7 +73,7 @@ def test_conditions_that_went_or_came_are_told() -> None:
 
 def test_joins_in_another_order_are_told_from_swapped_sides() -> None:
     written = join(join(A, B), C)
-    assert tree(written) == "((a x b) x c)"
+    assert join_tree(written) == "((a x b) x c)"
     (other,) = compare(Flow("x", written, join(A, join(B, C)), "off")).changes
     assert other.sentence == "joins: written ((a x b) x c), executed (a x (b x c))."
     (swapped,) = compare(Flow("x", written, join(C, join(B, A)), "off")).changes
@@ -205,7 +205,7 @@ def test_duckdb_tells_rows_of_both_plans(shop: Path) -> None:
     ],
 )
 def test_steps_of_spark_say_by_what_they_group_and_sort(kind: str, words: str, text: str) -> None:
-    assert in_spark._words(kind, words.partition("(")[0], words, None, {}) == (text, ())
+    assert spark_plans._words(kind, words.partition("(")[0], words, None, {}) == (text, ())
 
 
 # Py4J leaves the sockets to its JVM to the collector.
@@ -219,7 +219,7 @@ def test_real_engines_push_both_conditions_below_the_join(shop: Path, engine: st
     if engine != "pig":
         pytest.importorskip({"polars": "polars", "spark": "pyspark"}[engine], reason="make setup-clients; make soak")
     else:
-        from dbdyno.flow.in_pig import jars
+        from dbdyno.flow.pig_plans import jars
 
         try:
             jars()

@@ -109,14 +109,14 @@ def test_no_time_is_taken_where_two_arms_answer_differently(tmp_path: Path) -> N
 
 def test_the_tables_are_the_same_wherever_they_are_made(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        tables.make(tmp_path / name, LINES)
+        tables.write_tables(tmp_path / name, LINES)
     files = [sorted(folder.glob("*.csv")) for folder in (tmp_path / "one", tmp_path / "two")]
     assert [file.read_bytes() for file in files[0]] == [file.read_bytes() for file in files[1]]
     assert len((tmp_path / "one" / "lines.csv").read_text().splitlines()) == LINES
 
 
 def test_an_engine_says_its_own_words_and_goes_on_and_its_death_is_named(tmp_path: Path) -> None:
-    tables.make(tmp_path / "t", LINES)
+    tables.write_tables(tmp_path / "t", LINES)
     engine = EngineProcess(ENGINES["duckdb"], tmp_path / "e", {}, lambda: False, 60)
     try:
         engine.tables("small", tmp_path / "t")

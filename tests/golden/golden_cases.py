@@ -82,12 +82,12 @@ def _traces(folder: Path) -> JsonObject:
     from golden_traces import two_sets
 
     from dbdyno.study.analysis.traces.compare import compare_traces
-    from dbdyno.study.analysis.traces.question import Question
+    from dbdyno.study.analysis.traces.options import ComparisonOptions
     from dbdyno.trace.source import open_traces
 
     one, two = two_sets(folder)
     with open_traces([str(one)]) as base, open_traces([str(two)]) as other:
-        return compare_traces(base, other, Question(names=("before", "after")))
+        return compare_traces(base, other, ComparisonOptions(names=("before", "after")))
 
 
 def settled(analysis: JsonObject) -> JsonObject:

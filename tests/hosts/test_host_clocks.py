@@ -14,7 +14,7 @@ from dbdyno.base.core_types import LoadSpec
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.hosts import clock as clocks
 from dbdyno.hosts.calls import HostPart, write_calls
-from dbdyno.hosts.clock import ClockFit, ClockServer, Comparison, SteadyClock, compare, fit
+from dbdyno.hosts.clock import ClockComparison, ClockFit, ClockServer, SteadyClock, compare_clock, fit_clock
 from dbdyno.hosts.shares import first_session, share_of
 from dbdyno.stats.gates_hosts import host_start_gate, hosts_alike
 from fresh_dice import fresh_dice
@@ -25,11 +25,11 @@ SECOND = 1_000_000_000
 def test_an_offset_is_found_within_its_error_and_strangers_get_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = SteadyClock()
     with ClockServer(lambda: ours.now_ns() + 500_000_000, "127.0.0.1") as server:
-        found = compare(ours.now_ns, "127.0.0.1", server.port, server.key, rounds=20)
+        found = compare_clock(ours.now_ns, "127.0.0.1", server.port, server.key, rounds=20)
         assert abs(found.offset_ns - 500_000_000) <= found.error_ns < 50_000_000
         monkeypatch.setattr(clocks, "TIMEOUT_S", 0.01)
         with pytest.raises(TargetError, match="the clock of the worker does not answer"):
-            compare(ours.now_ns, "127.0.0.1", server.port, b"x" * clocks.KEY_BYTES)
+            compare_clock(ours.now_ns, "127.0.0.1", server.port, b"x" * clocks.KEY_BYTES)
 
 
 def test_offset_and_drift_are_within_the_error_for_delays_that_differ_by_direction() -> None:
@@ -41,8 +41,8 @@ def test_offset_and_drift_are_within_the_error_for_delays_that_differ_by_directi
             sent = step * SECOND // 10
             there, back = (1_000_000 + int(dice.expovariate(1 / 400_000)) for _ in range(2))
             host = sent + there + round(offset + drift * (sent + there))
-            found.append(Comparison(host, host - (sent + sent + there + back) // 2, (there + back) // 2))
-        line = fit(found)
+            found.append(ClockComparison(host, host - (sent + sent + there + back) // 2, (there + back) // 2))
+        line = fit_clock(found)
         for ours in (0, 2 * SECOND, 4 * SECOND):
             host = ours + round(offset + drift * ours)
             assert abs(host - line.offset_at(host) - ours) <= line.error_ns
@@ -50,10 +50,10 @@ def test_offset_and_drift_are_within_the_error_for_delays_that_differ_by_directi
 
 
 def test_a_clock_that_jumps_within_a_block_has_an_error_of_the_jump() -> None:
-    steady = [Comparison(step * SECOND, 0, 1_000) for step in range(5)]
-    jumped = [Comparison(step * SECOND, 80_000_000, 1_000) for step in range(5, 10)]
-    assert fit(steady).error_ns == 1_000
-    assert fit(steady + jumped).error_ns > 20_000_000
+    steady = [ClockComparison(step * SECOND, 0, 1_000) for step in range(5)]
+    jumped = [ClockComparison(step * SECOND, 80_000_000, 1_000) for step in range(5, 10)]
+    assert fit_clock(steady).error_ns == 1_000
+    assert fit_clock(steady + jumped).error_ns > 20_000_000
 
 
 SPEC: LoadSpec = {

@@ -17,11 +17,11 @@ from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.evidence.run import find_run
 from dbdyno.hosts import shared_folder
 from dbdyno.hosts import workers as workers_module
-from dbdyno.hosts.shared_folder import Placed, SharedFolder, place, refuse_another
+from dbdyno.hosts.shared_folder import PlacedPart, SharedFolder, place_part, refuse_unshared_folder
 from dbdyno.hosts.workers import Workers
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import plan_from_dict
-from dbdyno.study.run.execute import orders
+from dbdyno.study.run.execute import side_effects
 
 
 def with_load(text: str, load: str) -> str:
@@ -95,7 +95,7 @@ def test_a_run_from_elsewhere_names_its_hosts_before_it_goes_on(desk: Desk) -> N
     read = json.loads(manifest.read_text())
     read["plan"]["hosts"] = ["theirs"]
     manifest.write_text(json.dumps(read))
-    assert "starts Python processes over SSH on: theirs" in orders(find_run("last", desk.folder / "runs"))
+    assert "starts Python processes over SSH on: theirs" in side_effects(find_run("last", desk.folder / "runs"))
 
 
 def test_a_part_comes_by_the_folder_once_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,20 +103,20 @@ def test_a_part_comes_by_the_folder_once_and_nothing_is_left(tmp_path: Path, mon
     part.write_bytes(b"rows")
     with SharedFolder(tmp_path) as shared:
         shared.make()
-        refuse_another(shared.path, shared.word)
-        placed = place(part, shared.path)
+        refuse_unshared_folder(shared.path, shared.word)
+        placed = place_part(part, shared.path)
         assert shared.read(placed) == b"rows"
-        assert shared.read(Placed("none", 0)) == b""
+        assert shared.read(PlacedPart("none", 0)) == b""
         monkeypatch.setattr(shared_folder, "SHOWN_S", 0.0)
         with pytest.raises(TargetError, match=f"does not show {placed.name} here"):
             shared.read(placed)
         with pytest.raises(TargetError, match="is another one on this host"):
-            refuse_another(shared.path, "other")
+            refuse_unshared_folder(shared.path, "other")
         shared.close()
         with pytest.raises(TargetError, match="cannot be used on this host: No such file or directory"):
-            refuse_another(shared.path, shared.word)
+            refuse_unshared_folder(shared.path, shared.word)
         shared.make()  # a host that was cut off had removed it
-        refuse_another(shared.path, shared.word)
+        refuse_unshared_folder(shared.path, shared.word)
     assert [file.name for file in tmp_path.iterdir()] == ["b1.parquet"]
     began = time.monotonic()
     with pytest.raises(TargetError, match="cannot be written here"):

@@ -22,7 +22,7 @@ from psycopg.conninfo import make_conninfo
 from command_line import dbdyno
 from conftest import Desk
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.hosts.held_load import drop_renewals_from_log
+from dbdyno.hosts.worker_load import drop_renewals_from_log
 
 LOAD = """\
 title = "two loads"

@@ -146,7 +146,7 @@ def test_a_killed_runner_leaves_no_task_running(desk: Desk, tmp_path: Path) -> N
         process.wait(20)
         with open_workers(found.address) as workers:
             deadline = time.monotonic() + 20
-            while any(workers.ask(watched_tasks).values()):
+            while any(workers.run_on_all(watched_tasks).values()):
                 assert time.monotonic() < deadline, "a worker still runs a block that nobody waits for"
                 time.sleep(0.2)
 

@@ -137,7 +137,7 @@ def test_too_many_intervals_are_joined_with_their_means_weighted(tmp_path: Path)
     dbdyno("runs", "import", path, "--out", "a", cwd=tmp_path)
     arm = measures_of(Run.open(tmp_path / "a")).arms[0]
     assert len(arm.blocks) == 180
-    assert arm.of("transactions") == pytest.approx(900_000, rel=1e-4)
+    assert arm.total("transactions") == pytest.approx(900_000, rel=1e-4)
     assert list(arm.values["throughput"]) == pytest.approx([1000.0] * 180, rel=1e-9)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.base.errors import PlanError
-from dbdyno.bench.clients.builtin import BUILTIN
+from dbdyno.bench.clients.builtin import BUILTIN_CLIENTS
 from dbdyno.bench.clients.process import ClientLostError
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.library import STUDIES
@@ -87,7 +87,7 @@ def test_an_error_is_told_in_the_same_words_by_every_client(lab):
     arms = "".join(
         f'[[arm]]\nname = "{name}"\nclient = "{name}"\n'
         for name in ("psycopg", "asyncpg", "jdbc", "node-postgres", "pandas", "adbc")
-        if BUILTIN[name].missing() is None
+        if BUILTIN_CLIENTS[name].missing() is None
     )
     plan = lab.plan(f'[[arm]]\nname = "own"\n{arms}', script=script, blocks=2, more='expected_errors = ["23505"]')
     lab("run", plan)
@@ -112,7 +112,7 @@ def test_an_open_loop_counts_from_when_a_transaction_was_due(lab):
 
 def test_a_client_stands_as_far_away_as_its_network_says(lab):
     """With every client a statement takes at least twice the delay."""
-    names = [name for name in ("psycopg", "jdbc") if BUILTIN[name].missing() is None]
+    names = [name for name in ("psycopg", "jdbc") if BUILTIN_CLIENTS[name].missing() is None]
     arms = "".join(f'[[arm]]\nname = "{name}"\nclient = "{name}"\nnetwork = {{delay = "3ms"}}\n' for name in names)
     lab("run", lab.plan(arms + '[[arm]]\nname = "own"\nnetwork = {delay = "3ms"}\n', blocks=2))
     found = rows(lab, "select arm, min(elapsed_ns) as least, count(error) as errors from calls group by arm")
@@ -234,7 +234,7 @@ def test_a_plan_from_elsewhere_says_which_programs_it_would_start():
     text = f'title = "t"\n[workload]\nscripts = [{{text = "select 1;"}}]\n{TWO}'
     text += '[[arm]]\nname = "third"\nclient = ["./own", "--fast"]\n'
     plan = parse_plan(text, Path("/elsewhere/plan.toml"))
-    said = PostgresBench.orders(plan, None)
+    said = PostgresBench.side_effects(plan, None)
     assert any("starts the client psycopg" in line for line in said)
     assert any("starts the client /elsewhere/./own --fast" in line or "/elsewhere/own --fast" in line for line in said)
 
@@ -255,14 +255,14 @@ def test_the_conformance_test_passes_psycopg_and_fails_what_pretends(lab, dsn):
 def test_the_clients_are_listed_with_what_installs_them(lab, monkeypatch, tmp_path):
     monkeypatch.setenv("DBDYNO_CLIENTS", str(tmp_path))
     found = {row["client"]: row for row in json.loads(lab("client", "list", "--format", "json").stdout)}
-    assert list(found) == list(BUILTIN) and found["psycopg"]["installed"] == "yes"
+    assert list(found) == list(BUILTIN_CLIENTS) and found["psycopg"]["installed"] == "yes"
     assert found["jdbc"]["installed"] == "no" and "make setup-clients" in found["jdbc"]["next"]
 
 
-@pytest.mark.parametrize("name", [name for name in BUILTIN if name not in ("psycopg", "duckdb-scan")])
+@pytest.mark.parametrize("name", [name for name in BUILTIN_CLIENTS if name not in ("psycopg", "duckdb-scan")])
 def test_a_built_in_client_reads_the_same_rows(lab, name):
     """Tests the installed clients; CI has only psycopg."""
-    if (gone := BUILTIN[name].missing()) is not None:
+    if (gone := BUILTIN_CLIENTS[name].missing()) is not None:
         pytest.skip(gone)
     arms = f'[[arm]]\nname = "a"\nclient = "{name}"\n'
     lab("run", lab.plan(arms, script="select i, i * 0.5 as half, 'x' as word from generate_series(1, 7) i;", blocks=2))
@@ -270,7 +270,7 @@ def test_a_built_in_client_reads_the_same_rows(lab, name):
 
 
 def test_duckdb_over_the_attached_server_reads_its_tables_and_refuses_what_it_would_answer_alone(lab):
-    if (gone := BUILTIN["duckdb-scan"].missing()) is not None:
+    if (gone := BUILTIN_CLIENTS["duckdb-scan"].missing()) is not None:
         pytest.skip(gone)
     more = """setup = ["create table attached as select i, 'x' as word from generate_series(1, 7) i"]
 teardown = ["drop table attached"]"""
@@ -343,7 +343,7 @@ def test_drivers_says_which_clients_it_leaves_out(monkeypatch, tmp_path):
 def test_drivers_runs_a_client_that_takes_seconds_only_where_it_is_named():
     """R calls pgjdbc for each value, which takes seconds for 10,000 rows of four; the default study leaves it out and
     takes two minutes."""
-    assert BUILTIN["r-jdbc-rows"].slow
+    assert BUILTIN_CLIENTS["r-jdbc-rows"].slow
     assert all(arm.client != "r-jdbc-rows" for arm in STUDIES["drivers"].plan({}).arms)
     (named,) = STUDIES["drivers"].plan({"client": "r-jdbc-rows"}).arms
     assert named.client == "r-jdbc-rows"

@@ -20,7 +20,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench import recorder
 from dbdyno.bench.postgres import session
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.bench.postgres.session import NoAnswer, StopAsked, open_session
+from dbdyno.bench.postgres.session import NoAnswer, StopRequested, open_session
 from dbdyno.bench.postgres.watch import Watcher
 from mariadb_server import MariaServer, missing
 from soaked import first
@@ -74,7 +74,7 @@ def test_a_statement_heeds_the_wish_to_stop_and_is_cancelled(through):
     with contextlib.closing(open_session(through, answer_s=None, stop=stop.is_set)) as conn:
         pid = conn.info.backend_pid
         threading.Timer(0.3, stop.set).start()
-        with pytest.raises(StopAsked):
+        with pytest.raises(StopRequested):
             conn.execute("select pg_sleep(600)")
     gone = "select count(*) from pg_stat_activity where pid = %s and state = 'active'"
     with psycopg.connect(**through) as other:
@@ -95,16 +95,16 @@ def test_a_statement_with_a_long_limit_ends_where_a_second_connection_finds_nobo
 def test_what_waits_says_how_long_no_transaction_ended(monkeypatch):
     now, noted = [100.0], []
     monkeypatch.setattr(recorder.time, "monotonic", lambda: now[0])
-    silence = recorder.Silence(noted.append)
-    assert silence.extended("base", 5) == "base"
+    silence = recorder.SilenceDetector(noted.append)
+    assert silence.extend_text("base", 5) == "base"
     now[0] += 9
-    assert silence.extended("base", 6) == "base"
+    assert silence.extend_text("base", 6) == "base"
     now[0] += 12
-    assert silence.extended("base", 6) == "base: no answer for 12 s"
+    assert silence.extend_text("base", 6) == "base: no answer for 12 s"
     now[0] += 30
-    assert silence.extended("base", 6) == "base: no answer for 42 s"
+    assert silence.extend_text("base", 6) == "base: no answer for 42 s"
     assert noted == ["base: no answer for 12 s"], "once"
-    assert silence.extended("base", 7) == "base"
+    assert silence.extend_text("base", 7) == "base"
 
 
 @pytest.mark.soak

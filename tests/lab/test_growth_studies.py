@@ -12,7 +12,7 @@ import pytest
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.engine import cold_start, usage
-from dbdyno.bench.engine.own_server import files_below
+from dbdyno.bench.engine.embedded_server import files_below
 from dbdyno.bench.postgres import statements
 from dbdyno.study.library import find_study, loader
 from dbdyno.study.plan.plan import plan_from_dict
@@ -191,10 +191,10 @@ def test_what_a_process_used_is_read_whatever_its_name(tmp_path: Path):
 
 def test_only_what_was_used_since_the_first_reading_counts(tmp_path: Path):
     seven, eight = tmp_path / "7", tmp_path / "8"
-    bill = usage.Bill({seven: 0, eight: 1}, {seven: Counter(user_ns=5)})
+    bill = usage.UsageReading({seven: 0, eight: 1}, {seven: Counter(user_ns=5)})
     seven.mkdir()
     (seven / "stat").write_text(f"7 (postgres) S {' '.join(['0'] * 10)} 10 0 0\n")
-    first, second = bill.added_to([{"arm": 0, "transactions": 1}, {"arm": 1, "transactions": 1}])
+    first, second = bill.add_to_reports([{"arm": 0, "transactions": 1}, {"arm": 1, "transactions": 1}])
     assert first["user_ns"] == 10 * 10_000_000 - 5
     assert second == {"arm": 1, "transactions": 1}
 
@@ -205,7 +205,7 @@ def test_the_pages_of_a_file_leave_the_cache_and_its_bytes_stay(tmp_path: Path):
     file.write_bytes(b"x" * 100_000)
     (tmp_path / "base" / "link").symlink_to("/etc/passwd")
     assert list(files_below(tmp_path / "base")) == [file]
-    cold_start.forget(file)
+    cold_start.drop_from_cache(file)
     assert file.read_bytes() == b"x" * 100_000
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.base.json_types import JsonObject
-from dbdyno.study.plan.new import example_plan
+from dbdyno.study.plan.example import example_plan
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "learn" / "guide.md").read_text()
 # The same experiment in seconds: a few short blocks, and none before them.

@@ -10,7 +10,7 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.base.errors import PlanError
-from dbdyno.bench.clients.builtin import BUILTIN
+from dbdyno.bench.clients.builtin import BUILTIN_CLIENTS
 from dbdyno.bench.mariadb.clients import environment_of
 from mariadb_server import missing
 
@@ -46,7 +46,7 @@ def written(folder: Path, arms: str) -> str:
 
 @pytest.mark.skipif(bool(missing()), reason=str(missing()))
 def test_connector_j_does_the_same_as_our_own_load_and_tells_errors_in_the_same_words(tmp_path: Path) -> None:
-    if (gone := BUILTIN["jdbc"].missing()) is not None:
+    if (gone := BUILTIN_CLIENTS["jdbc"].missing()) is not None:
         pytest.skip(gone)
     done = dbdyno("run", written(tmp_path, f'[[arm]]\nname = "own"\n{CLIENTS}'), cwd=tmp_path, NO_COLOR="1")
     assert done.returncode in (0, 1), f"{done.stdout}\n{done.stderr}"
@@ -66,7 +66,7 @@ def test_connector_j_does_the_same_as_our_own_load_and_tells_errors_in_the_same_
 def test_the_conformance_test_passes_connector_j_and_refuses_who_has_no_driver(tmp_path: Path) -> None:
     refused = dbdyno("client", "check", "psycopg", "--target", "mariadb", cwd=tmp_path)
     assert refused.returncode == 2 and "the client psycopg has no driver for this engine" in refused.stderr
-    if (gone := BUILTIN["jdbc"].missing()) is not None:
+    if (gone := BUILTIN_CLIENTS["jdbc"].missing()) is not None:
         pytest.skip(gone)
     done = dbdyno("client", "check", "jdbc", "--target", "mariadb", "--format", "json", cwd=tmp_path)
     found = {row["check"]: row for row in json.loads(done.stdout)}
@@ -118,4 +118,4 @@ def test_a_plan_from_elsewhere_says_which_programs_it_would_start() -> None:
     from dbdyno.study.plan.file import parse_plan
 
     plan = parse_plan(PLAN + CLIENTS, Path("/elsewhere/plan.toml"))
-    assert sum("starts the client jdbc" in line for line in MariaDBBench.orders(plan, None)) == 3
+    assert sum("starts the client jdbc" in line for line in MariaDBBench.side_effects(plan, None)) == 3

@@ -104,7 +104,7 @@ def test_what_is_written_wrong_is_named(arm: str, said: str):
 
 def test_a_run_from_elsewhere_says_which_programs_it_would_start():
     server = '{bindir = "/tmp/evil", initdb = ["-X", "/x"], settings = {archive_command = "rm -r x"}}'
-    lines = PostgresBench.orders(plan(arms(server)), None)
+    lines = PostgresBench.side_effects(plan(arms(server)), None)
     assert "runs the server programs in /tmp/evil (0)" in lines
     assert "runs initdb with -X /x (0)" in lines
     assert "starts the server with archive_command = rm -r x (0)" in lines

@@ -27,7 +27,7 @@ def resident_mib() -> float:
 def test_memory_is_flat_however_many_operations_a_block_has(server, tmp_path: Path):
     arm = {
         "name": "soak",
-        "connection": Postgres.on(server).conninfo(),
+        "connection": Postgres.from_engine(server).conninfo(),
         "scripts": [{"name": "batch", "text": SCRIPT}],
         "sessions": 2,
     }

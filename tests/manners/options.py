@@ -49,7 +49,7 @@ def commands() -> Iterator[tuple[str, click.Command]]:
                 if found is not None:
                     yield from walk(found, f"{words} {name}".strip())
         if words == "move":
-            from dbdyno.cli.move.out import command as out
+            from dbdyno.cli.move.tables import command as out
 
             yield "move SOURCE TARGET", out
 

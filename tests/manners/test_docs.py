@@ -11,11 +11,11 @@ import click
 import pytest
 
 from dbdyno._core import check_script
-from dbdyno.base.decisions import ANSWERS, RULES
+from dbdyno.base.decisions import DECISIONS, RULES
 from dbdyno.bench.doctor import CHECKS
 from dbdyno.bench.engine.prepare import check_scripts
 from dbdyno.cli.main import COMMANDS, cli
-from dbdyno.model.machine import parsed
+from dbdyno.model.machine import parse_machine
 from dbdyno.snapshot.sending.alerts import read_rules
 from dbdyno.snapshot.taking.fleet import read_fleet
 from dbdyno.study.plan import keys as plan_keys
@@ -146,7 +146,7 @@ def test_a_plan_that_is_shown_can_be_read(path: Path, block: str, tmp_path: Path
             assert read_fleet(shown, dict.fromkeys(names, "postgresql://127.0.0.1/x"))
         return
     if "storage" in tables:
-        parsed("model:shown", block)
+        parse_machine("model:shown", block)
         return
     text = block if "title" in tables else f'title = "t"\n{block}'
     if "workload" not in tables:
@@ -205,7 +205,7 @@ def test_the_evidence_page_has_every_column(table: str) -> None:
 
 def test_the_tables_of_decisions_and_gates_are_those_of_the_code():
     text = page("method.md")
-    for a in ANSWERS.values():
+    for a in DECISIONS.values():
         assert f"| {a.name} | {a.word} | {a.tone} | {a.exit_of_run} | {a.exit_of_compare} | {a.when} |" in text
     for rule in RULES.values():
         assert f"| {rule.code} | {rule.effect} | {rule.fails} |" in text

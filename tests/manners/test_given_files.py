@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from command_line import dbdyno
-from dbdyno.base.files import GIVEN_MOST, read_given, toml_tables
+from dbdyno.base.files import USER_FILE_MOST, read_user_file, toml_tables
 
 KINDS = {
     "plan": ("plan", "check"),
@@ -47,12 +47,12 @@ def test_nesting_that_a_person_writes_is_read():
 
 def test_a_file_of_data_in_place_of_a_plan_is_refused_by_its_length(tmp_path: Path):
     file = tmp_path / "data"
-    file.write_text("#" * (GIVEN_MOST + 1))
+    file.write_text("#" * (USER_FILE_MOST + 1))
     with pytest.raises(OSError, match="16 million characters") as told:
-        read_given(file)
+        read_user_file(file)
     assert told.value.errno == errno.EFBIG
     file.write_text("a\r\nb")
-    assert read_given(file) == "a\nb"
+    assert read_user_file(file) == "a\nb"
 
 
 def bounded() -> None:

@@ -10,7 +10,7 @@ import options
 import pytest
 
 from command_line import dbdyno
-from dbdyno.cli.main import FORMER, current_names
+from dbdyno.cli.main import FORMER_OPTIONS, current_names
 
 ALL = list(options.options())
 KNOWN = {
@@ -40,7 +40,7 @@ def test_an_option_with_a_known_meaning_bears_the_known_name(meaning: str) -> No
 def test_no_option_has_a_former_name() -> None:
     meanings = {"--to": "TIME", "--machine": "FILE"}
     for words, option in ALL:
-        assert not set(option.opts) & (FORMER.keys() - meanings.keys() - {"--out"}), f"{words} {option.opts}"
+        assert not set(option.opts) & (FORMER_OPTIONS.keys() - meanings.keys() - {"--out"}), f"{words} {option.opts}"
         for name, metavar in meanings.items():
             assert name not in option.opts or option.metavar == metavar, f"{words}: {name} has one meaning"
 

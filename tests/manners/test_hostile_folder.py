@@ -19,13 +19,13 @@ PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dbdyno"
 STARTERS = {
     "builds/bisect/cache.py",
     "builds/bisect/commits.py",
-    "flow/in_pig.py",
+    "flow/pig_plans.py",
     "wide/sstable_load.py",
     "bench/flows/process.py",
     "base/processes.py",
     "cli/cells/setup_keys.py",
     "bench/engine/os_user.py",
-    "bench/engine/own_server.py",
+    "bench/engine/embedded_server.py",
     "bench/postgres/binaries.py",
     "bench/clients/process.py",
     "bench/guardian.py",
@@ -41,7 +41,7 @@ STARTERS = {
     "move/engines/postgres/snapshot_holder.py",
     "snapshot/sending/alerts.py",
     "ui/drawing.py",
-    "ui/preparing.py",
+    "ui/preparer.py",
 }
 """The files that start processes. A new one comes with a command of its own below."""
 

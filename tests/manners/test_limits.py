@@ -11,7 +11,7 @@ from command_line import dbdyno
 from dbdyno.base.errors import PlanError, StatsError, TraceError
 from dbdyno.base.limits import COUNT_MOST, Count, Number
 from dbdyno.cli.main import cli
-from dbdyno.cli.probe.redo import size, time
+from dbdyno.cli.probe.redo import parse_size, parse_time
 from dbdyno.stats.correlation import prob_r_log10
 from dbdyno.study.plan.durations import duration_ns
 from dbdyno.trace.units import LONGEST_NS, length_ns
@@ -71,7 +71,7 @@ def test_a_length_of_time_fits_on_the_clocks_of_evidence(text: str):
 
 def test_times_and_sizes_of_the_probes_fit_into_the_core():
     """`probe flash --for 99999999h` was an internal error."""
-    for read in (time, size):
+    for read in (parse_time, parse_size):
         for text in ("99999999999h", "9" * 400 + "s", "99999999999999GiB"):
             with pytest.raises(click.BadParameter):
                 read(text)
@@ -80,7 +80,7 @@ def test_times_and_sizes_of_the_probes_fit_into_the_core():
 
 def test_a_device_has_terabytes():
     """`probe flash --file-size 1TiB` was no size."""
-    assert [size(text) for text in ("1TiB", "2tb", "1.5T")] == [2**40, 2 * 10**12, 3 * 2**39]
+    assert [parse_size(text) for text in ("1TiB", "2tb", "1.5T")] == [2**40, 2 * 10**12, 3 * 2**39]
 
 
 def test_more_pairs_than_there_can_be_are_refused():

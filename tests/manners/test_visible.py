@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from command_line import on_a_terminal
-from dbdyno.base import visible
+from dbdyno.base import escaping
 from dbdyno.evidence import new_run
 from dbdyno.report import console
-from dbdyno.report.tabular import no_formula
+from dbdyno.report.tabular import escape_formula
 
 TITLE = "\x1b]0;taken\x07"
 HIDE = "\x1b[2K\x1b[1A\x1b[8m\x9b31m\u202e\u200b\r"
@@ -63,24 +63,24 @@ def test_a_title_is_shown_by_what_it_is_made_of(hostile: Path) -> None:
 
 def test_data_in_a_pipe_stays_exact(tmp_path: Path) -> None:
     out = io.StringIO()
-    stream = visible.VisibleStream(out)
+    stream = escaping.EscapingStream(out)
     stream.write(f"a{TITLE}")
-    visible.unwrap(stream).write("\x1b[1m")  # type: ignore[arg-type]
+    escaping.unwrap_stream(stream).write("\x1b[1m")  # type: ignore[arg-type]
     assert out.getvalue() == "a\\x1b]0;taken\\x07\x1b[1m"
 
 
 def test_a_page_in_colour_has_our_colours_and_nobody_elses() -> None:
     text = console.render_text(
-        lambda page: page.print(console.plain(f"x\x1b[31m{TITLE}", "bold")), width=80, color=True
+        lambda page: page.print(console.plain_text(f"x\x1b[31m{TITLE}", "bold")), width=80, color=True
     )
     assert text == "\x1b[1mx\\x1b[31m\\x1b]0;taken\x1b[0m\n"
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1+1", "-1+1", "@x", "\t=1", "\r=1", "\n=1", "＝1", "=cmd|' /C calc'!A0"])
 def test_text_that_a_spreadsheet_would_work_out_is_marked(text: str) -> None:
-    assert no_formula(text) == f"'{text}"
+    assert escape_formula(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("value", ["-1", "+2.5", "-1e-9", ".5", "a=b", "", -1, 2.5, None])
 def test_numbers_and_plain_text_stay(value: object) -> None:
-    assert no_formula(value) == value
+    assert escape_formula(value) == value

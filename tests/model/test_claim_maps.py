@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from dbdyno.base.errors import ModelError
 from dbdyno.cli.main import cli
-from dbdyno.model.claims import FILES, MAPS, group_commit, map_of
+from dbdyno.model.claims import FILES, MAPS, group_commit, measure_map
 from dbdyno.model.claims.bench import Bench
 from dbdyno.model.claims.map import Map, _crossings, draw_map
 
@@ -36,7 +36,7 @@ def test_a_curve_meets_a_value_between_two_points_on_logarithmic_scales():
 
 @pytest.mark.usefixtures("small")
 def test_commits_a_write_fall_with_the_cpu_and_meet_what_was_published():
-    page = map_of("n12", replications=2, seed=1)
+    page = measure_map("n12", replications=2, seed=1)
     for curve in ("1 log member", "2 log members"):
         values = [point["value"] for point in page["points"] if point["curve"] == curve]
         # Two crowds of ten that take turns; then fewer the longer a transaction computes.
@@ -69,7 +69,7 @@ def test_each_map_runs_at_its_ends_and_names_what_was_published():
 
 def test_a_claim_without_a_map_is_told_with_those_that_have_one():
     with pytest.raises(ModelError, match="no map of a claim named 'N1'"):
-        map_of("N1")
+        measure_map("N1")
     with pytest.raises(ModelError, match="2 replications"):
-        map_of("N12", replications=1)
+        measure_map("N12", replications=1)
     assert isinstance(run("N99").exception, ModelError)

@@ -14,7 +14,7 @@ from model_made import model_run
 from dbdyno.base.errors import ModelError
 from dbdyno.cli.main import cli
 from dbdyno.model.calibrate import calibration
-from dbdyno.model.machine import parsed
+from dbdyno.model.machine import parse_machine
 
 
 def run(*arguments: str) -> Result:
@@ -43,7 +43,7 @@ def test_a_column_of_a_file_becomes_a_device_that_a_machine_takes(table: Path, t
     place = tmp_path / "device.toml"
     assert run(str(table), "--column", "write_us", "-o", str(place)).exit_code == 0
     machine = 'title = "made"\n[storage]\nredo = "measured"\ndata = "measured"\n'
-    made = parsed("model:made", machine + place.read_text())
+    made = parse_machine("model:made", machine + place.read_text())
     assert [part["kind"] for part in made.parts] == ["empirical"]
 
 

@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 
 from dbdyno.base.errors import ModelError
 from dbdyno.cli.main import cli
-from dbdyno.model.claims import NAMES, claims, hold
-from dbdyno.model.claims.base import BASES, LOAD_CHOSEN, Claim, Part, interval, to_json, verdict
-from dbdyno.model.claims.bench import Arm, Bench, Evidence, Kept
+from dbdyno.model.claims import NAMES, claims, measure_claims
+from dbdyno.model.claims.base import BASES, LOAD_CHOSEN, Claim, ClaimQuantity, interval, to_json, verdict
+from dbdyno.model.claims.bench import Arm, Bench, Evidence, ReplicationCache
 
 DOCS = Path(__file__).parents[2] / "docs" / "explanation" / "model.md"
 
@@ -42,11 +42,11 @@ def test_a_quantity_holds_only_if_the_whole_interval_lies_in_the_band():
 
 
 def test_a_claim_is_as_good_as_its_worst_quantity():
-    def of(*parts: Part) -> str:
+    def of(*parts: ClaimQuantity) -> str:
         return str(to_json(Claim("N0", "made", "made", "mechanism", lambda _: []), parts)["verdict"])
 
-    good, bad = Part("a", [2.0, 2.1], low=1), Part("b", [2.0, 2.1], low=9)
-    unknown, beside = Part("c", [0.0, 4.0], low=1), Part("for comparison", [7.0, 7.1])
+    good, bad = ClaimQuantity("a", [2.0, 2.1], low=1), ClaimQuantity("b", [2.0, 2.1], low=9)
+    unknown, beside = ClaimQuantity("c", [0.0, 4.0], low=1), ClaimQuantity("for comparison", [7.0, 7.1])
     assert of(good, beside) == "holds"
     assert of(good, unknown) == "cannot tell"
     assert of(good, unknown, bad) == "does not hold"
@@ -56,7 +56,7 @@ def test_a_claim_is_as_good_as_its_worst_quantity():
 def test_a_verdict_that_other_dice_might_change_is_not_steady():
     def steady(*values: float) -> object:
         claim = Claim("N0", "made", "made", "mechanism", lambda _: [])
-        return to_json(claim, [Part("a", values, low=1.0)])["steady"]
+        return to_json(claim, [ClaimQuantity("a", values, low=1.0)])["steady"]
 
     assert steady(2.0, 2.1, 2.05)
     assert not steady(1.05, 1.1, 1.08), "clears 1 at 95 %, not at 99.9 %"
@@ -67,13 +67,13 @@ def test_a_verdict_that_other_dice_might_change_is_not_steady():
 def test_a_claim_is_measured_until_its_verdict_is_steady(monkeypatch: pytest.MonkeyPatch):
     asked = []
 
-    def measure(bench: Bench) -> list[Part]:
+    def measure(bench: Bench) -> list[ClaimQuantity]:
         asked.append(bench.replications)
-        return [Part("a", [1.2 + 0.15 * (-1) ** number for number in range(bench.replications)], low=1.0)]
+        return [ClaimQuantity("a", [1.2 + 0.15 * (-1) ** number for number in range(bench.replications)], low=1.0)]
 
     claim = Claim("N0", "made", "made", "mechanism", measure)
     monkeypatch.setattr("dbdyno.model.claims.claims", lambda _: [claim])
-    (found,) = hold(["N0"], replications=2)["claims"]
+    (found,) = measure_claims(["N0"], replications=2)["claims"]
     assert asked == [2, 4, 8, 16]
     assert (found["verdict"], found["steady"], found["replications"]) == ("holds", True, 16)
 
@@ -94,18 +94,18 @@ def test_an_unknown_claim_is_told_with_the_known_ones():
     with pytest.raises(ModelError, match="no claim 'N99'"):
         claims(["N99"])
     with pytest.raises(ModelError, match="2 replications"):
-        hold(["N1"], replications=1)
+        measure_claims(["N1"], replications=1)
 
 
 def test_the_figures_come_from_runs_and_a_seed_gives_them_again():
-    one, again, other = (hold(["N14"], replications=2, seed=seed) for seed in (1, 1, 2))
+    one, again, other = (measure_claims(["N14"], replications=2, seed=seed) for seed in (1, 1, 2))
     assert one["claims"][0]["parts"] == again["claims"][0]["parts"]
     assert one["claims"][0]["parts"] != other["claims"][0]["parts"]
 
 
 @pytest.mark.soak
 def test_shares_are_measured_with_two_databases():
-    (claim,) = hold(["N15"], replications=2)["claims"]
+    (claim,) = measure_claims(["N15"], replications=2)["claims"]
     share, wait, light, none = (part["value"] for part in claim["parts"])
     assert share == pytest.approx(10 / 14, abs=0.03)
     assert light == pytest.approx(0.5, abs=0.05)
@@ -126,7 +126,7 @@ def test_more_replications_run_only_those_that_are_new():
     """`model claims` ran 8, then 16, 32 and 64 anew, 120 in all, and had not ended after ten minutes."""
     (claim,) = claims(["N14"])
     told: list[int] = []
-    with Kept() as kept:
+    with ReplicationCache() as kept:
         for number in (2, 4):
             told.append(0)
 
@@ -139,9 +139,9 @@ def test_more_replications_run_only_those_that_are_new():
 
 
 def test_the_most_replications_are_the_users(monkeypatch: pytest.MonkeyPatch):
-    claim = Claim("N0", "made", "made", "mechanism", lambda _: [Part("a", [0.9, 1.1], low=1.0)])
+    claim = Claim("N0", "made", "made", "mechanism", lambda _: [ClaimQuantity("a", [0.9, 1.1], low=1.0)])
     monkeypatch.setattr("dbdyno.model.claims.claims", lambda _: [claim])
-    page = hold(["N0"], replications=2, most=4)
+    page = measure_claims(["N0"], replications=2, most=4)
     assert [(found["replications"], found["steady"]) for found in page["claims"]] == [(4, False)]
     assert page["facts"].startswith("2 to 4 replications")
 
@@ -154,12 +154,12 @@ def test_every_claim_can_be_measured(claim: Claim):
 
 
 def test_a_claim_that_cannot_be_measured_does_not_cost_the_others(monkeypatch: pytest.MonkeyPatch):
-    def fails(_: Bench) -> list[Part]:
+    def fails(_: Bench) -> list[ClaimQuantity]:
         raise ModelError("keys = 0: must be 1 or more", where="arm a")
 
-    good = Claim("N1", "made", "made", "mechanism", lambda _: [Part("a", [1.2, 1.2], low=1.0)])
+    good = Claim("N1", "made", "made", "mechanism", lambda _: [ClaimQuantity("a", [1.2, 1.2], low=1.0)])
     monkeypatch.setattr("dbdyno.model.claims.claims", lambda _: [Claim("N0", "x", "y", "mechanism", fails), good])
-    page = hold(replications=2)
+    page = measure_claims(replications=2)
     assert [entry["verdict"] for entry in page["claims"]] == ["cannot tell", "holds"]
     assert "keys = 0" in page["claims"][0]["error"]
     assert page["title"] == "1 of 2 claims hold"
@@ -176,7 +176,7 @@ def test_forms_of_output():
 
 
 def test_a_claim_that_does_not_hold_ends_with_1(monkeypatch: pytest.MonkeyPatch):
-    claim = Claim("N0", "too much", "made", "mechanism", lambda _: [Part("a", [0.5, 0.51], low=1.0)])
+    claim = Claim("N0", "too much", "made", "mechanism", lambda _: [ClaimQuantity("a", [0.5, 0.51], low=1.0)])
     monkeypatch.setattr("dbdyno.model.claims.claims", lambda _: [claim])
     result = run("--replications", "2")
     assert re.search("N0 · .*  does not hold\n", result.output)
@@ -186,8 +186,8 @@ def test_a_claim_that_does_not_hold_ends_with_1(monkeypatch: pytest.MonkeyPatch)
 def seeded(monkeypatch: pytest.MonkeyPatch, means: dict[int, float]) -> None:
     """Let the only claim give a mean that depends on the seed; it asks for 1 or more."""
 
-    def measure(bench: Bench) -> list[Part]:
-        return [Part("a", [means[bench.seed] + 0.001 * at for at in range(bench.replications)], low=1.0)]
+    def measure(bench: Bench) -> list[ClaimQuantity]:
+        return [ClaimQuantity("a", [means[bench.seed] + 0.001 * at for at in range(bench.replications)], low=1.0)]
 
     claim = Claim("N0", "made", "made", "mechanism", measure)
     monkeypatch.setattr("dbdyno.model.claims.claims", lambda _: [claim])
@@ -195,7 +195,7 @@ def seeded(monkeypatch: pytest.MonkeyPatch, means: dict[int, float]) -> None:
 
 def test_a_claim_is_measured_at_several_seeds_and_holds_if_it_holds_at_each(monkeypatch: pytest.MonkeyPatch):
     seeded(monkeypatch, {7: 1.5, 8: 1.2, 9: 1.3})
-    page = hold(replications=2, seed=7, seeds=3)
+    page = measure_claims(replications=2, seed=7, seeds=3)
     (claim,) = page["claims"]
     assert page["title"] == "1 of 1 claims hold at each of 3 seeds"
     assert "each at the seeds 7 to 9" in page["facts"]
@@ -206,7 +206,7 @@ def test_a_claim_is_measured_at_several_seeds_and_holds_if_it_holds_at_each(monk
 
 def test_a_verdict_that_depends_on_the_seed_is_none(monkeypatch: pytest.MonkeyPatch):
     seeded(monkeypatch, {7: 1.5, 8: 0.5})
-    page = hold(replications=2, seed=7, seeds=2)
+    page = measure_claims(replications=2, seed=7, seeds=2)
     (claim,) = page["claims"]
     assert (claim["verdict"], claim["steady"]) == ("cannot tell", False)
     assert claim["notes"][0] == "the verdict depends on the seed: holds at 7; does not hold at 8"
@@ -219,7 +219,7 @@ def test_a_verdict_that_depends_on_the_seed_is_none(monkeypatch: pytest.MonkeyPa
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 5])
 def test_all_fifteen_hold_whatever_the_seed(seed: int):
-    found = hold(seed=seed)["claims"]
+    found = measure_claims(seed=seed)["claims"]
     assert {claim["claim"]: claim["verdict"] for claim in found} == dict.fromkeys(NAMES, "holds")
 
 

@@ -14,7 +14,7 @@ from dbdyno import _core
 from dbdyno.base.errors import ModelError
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.cli.main import cli
-from dbdyno.model.describe import commented, describe, toml_value
+from dbdyno.model.describe import commented_text, describe, toml_value
 from dbdyno.report.figures import machine as drawing
 
 MACHINES = _core.model_machines()
@@ -96,7 +96,7 @@ def test_new_leaves_a_file_alone(tmp_path: Path):
 
 def test_check_names_key_line_and_what_is_allowed(tmp_path: Path):
     mine = tmp_path / "mine.toml"
-    mine.write_text(commented(MACHINES[0]).replace("cores =", "coers ="))
+    mine.write_text(commented_text(MACHINES[0]).replace("cores =", "coers ="))
     error = run("check", str(mine)).exception
     assert isinstance(error, ModelError)
     assert re.search(r"mine\.toml.*line \d+.*coers", str(error))

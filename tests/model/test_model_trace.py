@@ -162,7 +162,9 @@ def test_the_time_of_modelled_sessions_closes_and_their_cpu_is_positive(modelled
 
 def test_a_run_of_another_target_is_refused(tmp_path: Path):
     run = model_run(tmp_path, 1, blocks=1, transactions=1)
-    run.manifest = Manifest.of({name: own for name, own in run.manifest.to_json().items() if name != "machine"})
+    run.manifest = Manifest.from_values(
+        {name: own for name, own in run.manifest.to_json().items() if name != "machine"}
+    )
     with pytest.raises(ModelError, match="not a run of a model"):
         write_model_trace(run, tmp_path / "out")
 

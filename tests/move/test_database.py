@@ -19,7 +19,7 @@ from psycopg.conninfo import make_conninfo
 from command_line import dbdyno, on_a_terminal
 from dbdyno.bench.postgres.binaries import WHEEL_PACKAGE, Binaries, inspect
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.move.database import finishing
+from dbdyno.move.database import finish_steps
 from dbdyno.move.database.programs import find_programs
 
 
@@ -184,13 +184,13 @@ def test_what_belongs_to_the_database_itself_is_told(databases: Databases) -> No
 
 def test_a_table_whose_rows_were_changed_on_the_way_is_named(databases: Databases) -> None:
     databases.run(databases.source, "create table t as select generate_series(1, 10) i", "create table u (i int)")
-    whole = finishing.set_sequences
+    whole = finish_steps.set_sequences
 
     def change(conn: object, sequences: object) -> None:
         databases.run(databases.target, "update t set i = 11 where i = 3")
         whole(conn, sequences)  # type: ignore[arg-type]
 
-    with mock.patch.object(finishing, "set_sequences", change):
+    with mock.patch.object(finish_steps, "set_sequences", change):
         done = databases.move()
     assert done.returncode == 1
     assert "DIFFERS: public.t: 10 rows, hash" in done.stdout
@@ -199,13 +199,13 @@ def test_a_table_whose_rows_were_changed_on_the_way_is_named(databases: Database
 
 def test_an_object_that_was_changed_on_the_way_is_named(databases: Databases) -> None:
     databases.run(databases.source, "create table t (i int not null, j int)", "create index t_i on t (i)")
-    whole = finishing.set_sequences
+    whole = finish_steps.set_sequences
 
     def change(conn: object, sequences: object) -> None:
         databases.run(databases.target, "drop index t_i", "alter table t alter i drop not null", "create table v ()")
         whole(conn, sequences)  # type: ignore[arg-type]
 
-    with mock.patch.object(finishing, "set_sequences", change):
+    with mock.patch.object(finish_steps, "set_sequences", change):
         done = databases.move("--verify", "counts")
     assert done.returncode == 1
     assert "DIFFERS: index public.t_i is missing" in done.stdout

@@ -24,9 +24,9 @@ from command_line import dbdyno
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.database.inventory import take_all
+from dbdyno.move.database.inventory import take_inventory
 from dbdyno.move.database.mask_key import derived_key, digest_of, key_sql
-from dbdyno.move.database.masks import mask, read_masks
+from dbdyno.move.database.masks import apply_masks, read_masks
 from dbdyno.move.engines.postgres.columns import Column
 from dbdyno.move.engines.postgres.source import Table
 from dbdyno.move.reading.run import Plan
@@ -201,9 +201,9 @@ def test_a_job_does_not_go_on_with_another_mask_key(people: Databases) -> None:
 def test_what_cannot_be_masked_is_an_error_with_a_reason(catalog: Postgres, masks: tuple[str, ...], says: str) -> None:
     with pytest.raises(MoveError, match=re.escape(says)):
         named = read_masks(masks)
-        snapshot, inventory = take_all(catalog, "test")
+        snapshot, inventory = take_inventory(catalog, "test")
         with snapshot:
-            mask(snapshot, inventory, named)
+            apply_masks(snapshot, inventory, named)
 
 
 def test_a_mask_that_is_refused_leaves_nothing(people: Databases) -> None:
@@ -241,7 +241,7 @@ def test_a_mask_is_for_a_whole_database(databases: Databases) -> None:
 def test_names_are_written_as_in_sql() -> None:
     with pytest.raises(MoveError, match="is not a mask"):
         read_masks(["a.b.c.d = hash"])
-    assert read_masks(["a.b = Constant: it's 5 % : x "])[0].making == "constant:it's 5 % : x"
+    assert read_masks(["a.b = Constant: it's 5 % : x "])[0].method_text == "constant:it's 5 % : x"
     assert read_masks(['"Odd.Schema"."Tab""le".C = HASH'])[0].names == ("Odd.Schema", 'Tab"le', "c")
 
 

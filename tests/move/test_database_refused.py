@@ -13,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 from command_line import dbdyno
 from dbdyno.base.errors import MoveError
 from dbdyno.move.database.archive import read
-from dbdyno.move.database.finishing import bare_tables
+from dbdyno.move.database.finish_steps import tables_without_statistics
 from dbdyno.move.database.programs import find_programs
 from standby import Standby, open_to_standbys
 
@@ -63,7 +63,7 @@ def test_a_role_that_is_no_superuser_finds_the_tables_to_analyse(databases: Data
     databases.run(databases.target, "analyze analysed")
     with psycopg.connect(databases.target) as conn:
         conn.execute("set role pg_monitor")
-        assert bare_tables(conn) == [("public", "bare")]
+        assert tables_without_statistics(conn) == [("public", "bare")]
 
 
 def test_a_target_that_others_use(databases: Databases) -> None:

@@ -189,13 +189,13 @@ def test_an_aborted_job_says_what_is_left(full: Databases) -> None:
 
 
 def test_a_job_that_was_ended_from_the_databases_side_says_how_it_goes_on(full: Databases) -> None:
-    whole = rows.maker
+    whole = rows.job_builder
 
     def ending(*given: Any) -> Any:
         full.run(full.source, "select pg_terminate_backend(pid) from pg_stat_activity where application_name ~ 'move'")
         return whole(*given)
 
-    with mock.patch.object(rows, "maker", ending):
+    with mock.patch.object(rows, "job_builder", ending):
         done = full.move()
     assert done.returncode == 2
     assert f"dbdyno move resume {full.job} --source DSN --target DSN" in done.stderr

@@ -86,7 +86,7 @@ def test_replace_by_several_workers_empties_the_partitions_without_rows(parted: 
 def test_attach_neither_scans_the_new_partition_nor_builds_on_it(parted: Lab) -> None:
     """Check by the server's own messages what ATTACH would scan or build while the table is locked."""
     said: list[str] = []
-    real = swap.older_snapshots
+    real = swap.has_older_snapshots
 
     def listening(conn: object) -> bool:
         conn.add_notice_handler(lambda notice: said.append(str(notice.message_primary)))  # type: ignore[attr-defined]
@@ -94,7 +94,7 @@ def test_attach_neither_scans_the_new_partition_nor_builds_on_it(parted: Lab) ->
         return real(conn)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(swap, "older_snapshots", listening)
+        patch.setattr(swap, "has_older_snapshots", listening)
         assert into(parted, *PARTS).returncode == 0
     implied = [one for one in said if "is implied by existing constraints" in one]
     assert len(implied) == 3, said
@@ -188,13 +188,13 @@ def test_who_has_an_older_snapshot_sees_no_part_of_the_new_rows(parted: Lab, mon
 
 
 def test_a_partition_that_comes_while_rows_come_changes_nothing(parted: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = swap.older_snapshots
+    real = swap.has_older_snapshots
 
     def meanwhile(conn: object) -> bool:
         parted.run("create table u_5 partition of u for values from (5) to (6)")
         return real(conn)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(swap, "older_snapshots", meanwhile)
+    monkeypatch.setattr(swap, "has_older_snapshots", meanwhile)
     rows = parted.rows(ROWS)
     done = into(parted, *PARTS)
     assert (done.returncode, "partitions were added, taken away or altered" in done.stderr) == (2, True), done.stderr

@@ -99,7 +99,7 @@ def test_a_view_that_is_refreshed_as_the_snapshot_is_taken_is_taken_again(
 
     monkeypatch.setattr(source, begun.__name__, late)
     request = source.Request(query=words[1]) if words[0] == "--query" else source.Request(tables=[words[1]])
-    with source.take(target, request, "job") as snapshot:
+    with source.take_snapshot(target, request, "job") as snapshot:
         assert len(tries) == 2
         assert snapshot.conn.execute("select count(*) from t").fetchone() == (2,), "the snapshot is the later one"
         with lab.connect() as conn, pytest.raises(psycopg.errors.LockNotAvailable):

@@ -21,10 +21,10 @@ from command_line import dbdyno
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.engines.postgres.merging import Merged
+from dbdyno.move.engines.postgres.merging import MergeCounts
 from dbdyno.move.loading import load as inward
 from dbdyno.move.loading import methods as loading
-from dbdyno.move.loading.request import Loaded, LoadRequest
+from dbdyno.move.loading.request import LoadRequest, LoadResult
 from dbdyno.move.reading.run import JobOptions
 from fresh_dice import fresh_dice
 
@@ -187,7 +187,7 @@ def test_a_kill_on_the_way_in_leaves_all_or_nothing(lab: Lab) -> None:
     assert content(lab, "u") == content(lab, "t")
 
 
-def loaded(lab: Lab) -> Loaded:
+def loaded(lab: Lab) -> LoadResult:
     """Load the files of `out` into the table u, in this process."""
     return inward.load_files(Postgres.open(lab.dsn), lab.out, LoadRequest("u"), JobOptions(workers=2), lambda _: None)
 
@@ -199,11 +199,11 @@ def test_who_is_cut_off_while_rows_are_published_is_told_that_nobody_knows(
     lab.run("create table t as select g as id from generate_series(1, 9) g", "create table u (like t)")
     assert lab.move("--table", "t").returncode == 0
 
-    def ended(conn: psycopg.Connection[Any], *_: object, **__: object) -> Merged:
+    def ended(conn: psycopg.Connection[Any], *_: object, **__: object) -> MergeCounts:
         conn.execute("select pg_terminate_backend(pg_backend_pid())")
         raise AssertionError
 
-    def interrupted(*_: object, **__: object) -> Merged:
+    def interrupted(*_: object, **__: object) -> MergeCounts:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(loading, "publish", ended)

@@ -17,21 +17,21 @@ from sqlglot import exp
 from command_line import dbdyno
 from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.oracle import source
-from dbdyno.move.engines.oracle.source import Extent, Piece, cut, select_sql, split_name
-from dbdyno.move.engines.oracle.types import Described, column_of
+from dbdyno.move.engines.oracle.source import Extent, Piece, group_extents, select_sql, split_name
+from dbdyno.move.engines.oracle.types import DescribedColumn, column_of
 from fresh_dice import fresh_dice
 
 COLUMNS = [
-    Described("ID", "NUMBER", 10, 0),
-    Described("AMOUNT", "NUMBER", 12, 2),
-    Described("ANY", "NUMBER", None, None),
-    Described("At\u00e9", "TIMESTAMP(6) WITH TIME ZONE", None, 6),
-    Described("FINE", "TIMESTAMP(9)", None, 9),
-    Described("WHEN", "DATE", None, None),
-    Described("GAP", "INTERVAL DAY(2) TO SECOND(6)", 2, 6),
-    Described("NOTE", "VARCHAR2", None, None),
-    Described("RAWS", "RAW", None, None),
-    Described("DOC", "XMLTYPE", None, None),
+    DescribedColumn("ID", "NUMBER", 10, 0),
+    DescribedColumn("AMOUNT", "NUMBER", 12, 2),
+    DescribedColumn("ANY", "NUMBER", None, None),
+    DescribedColumn("At\u00e9", "TIMESTAMP(6) WITH TIME ZONE", None, 6),
+    DescribedColumn("FINE", "TIMESTAMP(9)", None, 9),
+    DescribedColumn("WHEN", "DATE", None, None),
+    DescribedColumn("GAP", "INTERVAL DAY(2) TO SECOND(6)", 2, 6),
+    DescribedColumn("NOTE", "VARCHAR2", None, None),
+    DescribedColumn("RAWS", "RAW", None, None),
+    DescribedColumn("DOC", "XMLTYPE", None, None),
 ]
 
 
@@ -59,12 +59,12 @@ def test_pieces_hold_every_block_once() -> None:
     for _ in range(50):
         extents = [Extent(7, n, rng.randrange(1000), blocks := rng.randint(1, 200), blocks * 8192) for n in range(20)]
         wanted = rng.randint(1, 40)
-        pieces = cut(extents, wanted)
+        pieces = group_extents(extents, wanted)
         blocks = [(one.file, one.block + at) for piece in pieces for one in piece.ranges for at in range(one.blocks)]
         assert sorted(blocks) == sorted((one.file, one.block + at) for one in extents for at in range(one.blocks))
         assert len(pieces) <= wanted
         assert sum(piece.bytes for piece in pieces) == sum(one.bytes for one in extents)
-    assert cut([], 4) == []
+    assert group_extents([], 4) == []
 
 
 def test_what_travels_as_words() -> None:
@@ -72,7 +72,7 @@ def test_what_travels_as_words() -> None:
     assert kinds["AMOUNT"] == ("decimal", False)
     assert [name for name, (_, cast) in kinds.items() if cast] == ["ANY", "At\u00e9", "FINE", "GAP", "DOC"]
     with pytest.raises(MoveError, match="BFILE, which cannot be moved"):
-        column_of(Described("B", "BFILE", None, None))
+        column_of(DescribedColumn("B", "BFILE", None, None))
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from move_lab import Lab
 from test_move_job import begun, wait_for
 
 from command_line import dbdyno
-from dbdyno.base.core_types import MoveDone
+from dbdyno.base.core_types import MoveFinishedChunk
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.summary import KILLED
-from dbdyno.move.loading.pieces import as_they_are
+from dbdyno.move.loading.pieces import whole_files
 from dbdyno.move.reading.progress import ChunkProgress, FileProgress
 from dbdyno.report.figures import draw
 
@@ -194,12 +194,12 @@ def test_progress_of_a_file_goes_by_its_rows(tmp_path: Path) -> None:
     shown: list[tuple[float, int, int]] = []
     path = tmp_path / "t.csv"
     path.write_text("x" * 200)
-    progress = FileProgress(lambda *one: shown.append(one), as_they_are([path]))
+    progress = FileProgress(lambda *one: shown.append(one), whole_files([path]))
     progress.show(50, 0)
     progress.show(200, 3, whole=True)
     assert shown == [(0.25, 50, 200), (1.0, 200, 200)]
 
 
-def _done(number: int, size: int) -> MoveDone:
+def _done(number: int, size: int) -> MoveFinishedChunk:
     one: Any = {"number": number, "copy_bytes": size}
     return one

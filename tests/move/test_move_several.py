@@ -10,7 +10,7 @@ from move_lab import Lab
 from test_move_in import content, nothing_left
 
 from command_line import dbdyno
-from dbdyno.move.ledger.summary import account
+from dbdyno.move.ledger.summary import job_summary
 from dbdyno.page import Page
 from dbdyno.pages import page_of
 
@@ -54,7 +54,7 @@ def test_tables_with_foreign_keys_arrive_in_one_transaction(lab: Lab) -> None:
         assert "Proved: 2,300 rows in " in done.stdout
         assert all(content(lab, f"archive.{name}") == content(lab, f"sales.{name}") for name in NAMES)
     assert nothing_left(lab)
-    page: Page = page_of(account(lab.folder / "second"))
+    page: Page = page_of(job_summary(lab.folder / "second"))
     assert (page.head.title, page.head.word) == ("2 tables", "Complete")
     tables = next(one for one in page.sections if one.name == "tables").tables[0]
     assert [(row.cells["table"], row.cells["rows"]) for row in tables.rows] == [

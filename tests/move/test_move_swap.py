@@ -109,13 +109,13 @@ def test_who_has_an_older_snapshot_never_sees_a_part(made: Lab, monkeypatch: pyt
 
 def test_what_changes_while_rows_come_is_seen(made: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table is checked again once no other session can alter it."""
-    older = swap.older_snapshots
+    older = swap.has_older_snapshots
 
     def meanwhile(conn: object) -> bool:
         made.run("alter table u add column late int default 7")
         return older(conn)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(swap, "older_snapshots", meanwhile)
+    monkeypatch.setattr(swap, "has_older_snapshots", meanwhile)
     done = into(made, *TWO)
     assert done.returncode == 0, done.stderr
     assert "its columns were altered meanwhile" in done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.base.errors import MoveError
-from dbdyno.move.engines.postgres.sql import whole
+from dbdyno.move.engines.postgres.sql import checked_sql
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from dbdyno.move.engines.postgres.sql import whole
     ],
 )
 def test_a_whole_condition_is_taken_as_it_is(text: str) -> None:
-    assert whole(text, "--where") == text
+    assert checked_sql(text, "--where") == text
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,12 @@ def test_a_whole_condition_is_taken_as_it_is(text: str) -> None:
 )
 def test_what_would_reach_beyond_is_refused_with_its_place(text: str, said: str) -> None:
     with pytest.raises(MoveError) as refused:
-        whole(text, "--where")
+        checked_sql(text, "--where")
     assert said in str(refused.value)
     assert refused.value.next_step
 
 
 def test_only_a_query_may_end_in_a_semicolon() -> None:
-    assert whole("select 1; ", "--query") == "select 1; "
+    assert checked_sql("select 1; ", "--query") == "select 1; "
     with pytest.raises(MoveError):
-        whole("select 1; select 2", "--query")
+        checked_sql("select 1; select 2", "--query")

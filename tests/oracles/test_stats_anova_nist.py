@@ -15,7 +15,7 @@ import scipy.stats
 from nist_help import digits
 
 from dbdyno.stats.description import describe
-from dbdyno.stats.group_tests import one_way
+from dbdyno.stats.group_tests import one_way_anova
 
 FOLDER = Path(scipy.stats.__file__).parent / "tests" / "data" / "nist_anova"
 #: File: least digits of F and of R squared.
@@ -43,6 +43,6 @@ def test_an_anova_set(name: str) -> None:
     f = float(re.search(r"Between \w+\s+\d+\s+\S+\s+\S+\s+(\S+)", text)[1])  # type: ignore[index]
     r2 = float(re.search(r"R-Squared\s+(\S+)", text)[1])  # type: ignore[index]
     rows = np.array([line.split() for line in text.splitlines()[60:] if line.strip()], dtype=float)
-    found = one_way(describe(rows[:, 1], rows[:, 0].astype(int)).groups)
+    found = one_way_anova(describe(rows[:, 1], rows[:, 0].astype(int)).groups)
     assert digits(found.statistic, f) >= LEAST[name][0]
     assert digits(found.effect_value, r2) >= LEAST[name][1]

@@ -9,7 +9,7 @@ from scipy import stats
 
 from dbdyno.stats.description import describe
 from dbdyno.stats.distributions import chi2_log10_p, f_log10_p, normal_log10_p
-from dbdyno.stats.group_tests import compare_groups, from_summary
+from dbdyno.stats.group_tests import compare_groups, welch_from_summary
 from dbdyno.stats.regression import lm
 from dbdyno.stats.scalability import usl
 
@@ -125,7 +125,7 @@ FIRST, SECOND = (4_000_000, 508.6763, 176.145), (4_000_000, 542.3583, 185.668)
 def test_welch_from_the_posts_own_summary() -> None:
     """Published: t = 263.2139, df = 7977922, interval 33.43124 to 33.93285. log10 p is -15046.8 for
     the normal; Student's tail at these degrees of freedom is 65 powers of ten longer."""
-    found = from_summary(FIRST, SECOND)
+    found = welch_from_summary(FIRST, SECOND)
     assert found.statistic == pytest.approx(263.2139, abs=5e-4)
     assert found.df == pytest.approx(7_977_922, rel=1e-6)
     assert (found.low, found.high) == pytest.approx((33.43124, 33.93285), abs=5e-5)

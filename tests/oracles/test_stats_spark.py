@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from dbdyno.base.errors import StatsError
-from dbdyno.stats.description import Described, of_parquet
+from dbdyno.stats.description import Description, describe_parquet
 from dbdyno.stats.group_tests import compare_groups, compare_in_blocks
 from dbdyno.stats.spark import bounds, describe_by_spark
 
@@ -69,9 +69,9 @@ def spark() -> Iterator[None]:
             there.stop()
 
 
-def both(files: list[Path], column: str, by: str | None = "arm") -> tuple[Described, Described]:
-    here = of_parquet([("", files)], column, by, "block", longest=50)
-    assert isinstance(here, Described)
+def both(files: list[Path], column: str, by: str | None = "arm") -> tuple[Description, Description]:
+    here = describe_parquet([("", files)], column, by, "block", longest=50)
+    assert isinstance(here, Description)
     there, used, block = describe_by_spark(files, "parquet", column, by, longest=50)
     assert (used, block) == (column, "block")
     return here, there
@@ -129,8 +129,8 @@ def test_csv_and_three_groups(files: list[Path], tmp_path: Path) -> None:
 
 
 def test_buckets_have_the_core_s_ends(files: list[Path]) -> None:
-    here = of_parquet([("", files)], "edge")
-    assert isinstance(here, Described)
+    here = describe_parquet([("", files)], "edge")
+    assert isinstance(here, Description)
     middle, reach = 1 << 18, (1023 + 64) * 128
     known = {bounds(bucket) for bucket in range(middle - reach, middle + reach)}
     assert {(low, high) for low, high, _ in here.groups[0].histogram} <= known

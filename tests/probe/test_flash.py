@@ -16,7 +16,7 @@ import pytest
 import command_line
 from dbdyno import _core
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.host.flash import used_by
+from dbdyno.bench.host.flash import device_users
 from dbdyno.evidence import find_run
 from dbdyno.stats.steady_state import steadiness, steady_after
 from dbdyno.study.analysis.analyse import analyse
@@ -228,10 +228,10 @@ def test_what_uses_a_device_is_found_in_its_parts_too(tmp_path: Path) -> None:
     (part / "dev").write_text("8:99\n")
     (proc / "self").mkdir(parents=True)
     disk = Path("/dev/sdx")
-    assert used_by(disk, proc, sys_) == ""
+    assert device_users(disk, proc, sys_) == ""
     (proc / "swaps").write_text("Filename Type Size\n/dev/sdx1 partition 100\n")
-    assert used_by(disk, proc, sys_) == "sdx1 is swap space"
+    assert device_users(disk, proc, sys_) == "sdx1 is swap space"
     (proc / "self/mountinfo").write_text("36 35 8:99 / /data rw - ext4 /dev/sdx1 rw\n")
-    assert used_by(disk, proc, sys_) == "sdx1 is mounted at /data"
+    assert device_users(disk, proc, sys_) == "sdx1 is mounted at /data"
     (part / "holders/dm-0").mkdir(parents=True)
-    assert used_by(disk, proc, sys_) == "dm-0 is made of sdx1"
+    assert device_users(disk, proc, sys_) == "dm-0 is made of sdx1"

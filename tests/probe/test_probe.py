@@ -248,7 +248,7 @@ def on_host(study: str, options: dict[str, str]) -> Plan:
 
 def test_the_arms_of_flash_log_differ_by_the_race_alone() -> None:
     arms = on_host("flash-log", {"paths": "/x/a,/x/b"}).arms
-    off, on = (LogArm.of({"name": arm.name, **arm.parameters}).spec() for arm in arms)
+    off, on = (LogArm.from_spec({"name": arm.name, **arm.parameters}).spec() for arm in arms)
     differing = {key for key in off if off[key] != on[key]}
     assert differing == {"name", "paths", "rule", "hand_over"}
     assert off["hand_over"], "its writes go through a thread too"

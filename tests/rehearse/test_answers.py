@@ -9,12 +9,12 @@ from typing import cast
 
 import pytest
 
-from dbdyno.rehearse.answer import KEPT, Answer, answer_of, difference
+from dbdyno.rehearse.answer import ROWS_KEPT, Answer, answer_of, difference
 from dbdyno.rehearse.budget import Budget
 from dbdyno.rehearse.measuring import Bench
 from dbdyno.rehearse.order import determined_parts, undetermined_reason
 from dbdyno.rehearse.rehearsal import rehearse
-from dbdyno.rehearse.rehearsed import Rehearsed
+from dbdyno.rehearse.rehearsed_statement import RehearsedStatement
 from dbdyno.rehearse.side import Side
 from dbdyno.rehearse.statement import Parameters, Statement
 
@@ -99,7 +99,7 @@ def test_what_a_statement_leaves_open_is_named(text: str, reason: str) -> None:
 
 def test_last_digits_in_more_rows_than_are_kept_are_no_difference() -> None:
     dice = random.Random(3)
-    count = KEPT + 1
+    count = ROWS_KEPT + 1
     values = [dice.uniform(-1e6, 1e6) for _ in range(count)]
     old = answer([(at, repr(value)) for at, value in enumerate(values)], "id x", [1])
     near = [(at, repr(value * (1 + 2e-16 * dice.randint(-2, 2)))) for at, value in enumerate(values)]
@@ -144,22 +144,22 @@ class Answering:
     def close(self) -> None: ...
 
 
-def rehearsed(text: str, old: Answering, new: Answering) -> Rehearsed:
-    item = Rehearsed(Statement(1, text, calls=1, total_ns=1, samples=(Parameters(text),)))
+def rehearsed(text: str, old: Answering, new: Answering) -> RehearsedStatement:
+    item = RehearsedStatement(Statement(1, text, calls=1, total_ns=1, samples=(Parameters(text),)))
     rehearse([item], Bench(cast(Side, old), cast(Side, new), Budget(0.1), random.Random(1), 0.1))
     return item
 
 
 def test_a_new_server_that_changes_its_answer_does_so_by_right_too() -> None:
     item = rehearsed("select f()", Answering("old", "a"), Answering("new", "b", "a"))
-    assert item.differs is None
+    assert item.differing_trial is None
     assert item.undetermined == "the new server itself answers differently the second time"
     steady = rehearsed("select f()", Answering("old", "a"), Answering("new", "b"))
-    assert steady.differs is not None and steady.undetermined == ""
+    assert steady.differing_trial is not None and steady.undetermined == ""
 
 
 def test_answers_that_are_alike_count_as_compared_whatever_the_statement_leaves_open() -> None:
     text = "select x from t limit 1"
     assert rehearsed(text, Answering("old", "a"), Answering("new", "a")).undetermined == ""
     differing = rehearsed(text, Answering("old", "a"), Answering("new", "b"))
-    assert (differing.differs, differing.undetermined) == (None, "LIMIT without ORDER BY")
+    assert (differing.differing_trial, differing.undetermined) == (None, "LIMIT without ORDER BY")

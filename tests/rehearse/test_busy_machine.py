@@ -19,7 +19,7 @@ from dbdyno.rehearse.answer import Answer
 from dbdyno.rehearse.budget import Budget
 from dbdyno.rehearse.decision import decide, is_settled, prior_of, total
 from dbdyno.rehearse.measuring import Bench, measure
-from dbdyno.rehearse.rehearsed import LEAST_BLOCKS, NO_TIME_FOR_BLOCKS, Rehearsed, Trial
+from dbdyno.rehearse.rehearsed_statement import LEAST_BLOCKS, NO_TIME_FOR_BLOCKS, RehearsedStatement, Trial
 from dbdyno.rehearse.run_queue import Stopwatch, is_local, run_queue_of
 from dbdyno.rehearse.shortage import shortage_of
 from dbdyno.rehearse.side import Side
@@ -34,18 +34,20 @@ class Closed:
     def close(self) -> None: ...
 
 
-def statement(number: int, total_ns: int = 1_000) -> Rehearsed:
-    item = Rehearsed(Statement(number, f"select {number}", calls=10, total_ns=total_ns))
+def statement(number: int, total_ns: int = 1_000) -> RehearsedStatement:
+    item = RehearsedStatement(Statement(number, f"select {number}", calls=10, total_ns=total_ns))
     item.trials = [Trial(Parameters(item.statement.text), Answer(), Answer(), "", elapsed_ns=100_000)]
     return item
 
 
-def measured_in(items: Sequence[Rehearsed], block_s: float, seconds: float, monkeypatch: pytest.MonkeyPatch) -> Budget:
+def measured_in(
+    items: Sequence[RehearsedStatement], block_s: float, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> Budget:
     """Measure statements whose blocks take `block_s`, on a clock that only blocks advance."""
     now, dice = [0.0], random.Random(5)
     monkeypatch.setattr("dbdyno.rehearse.budget.time.monotonic", lambda: now[0])
 
-    def run_block(item: Rehearsed, *_: object, **__: object) -> None:
+    def run_block(item: RehearsedStatement, *_: object, **__: object) -> None:
         now[0] += block_s
         item.old_ns.append(1e6)
         item.new_ns.append(1e6 * math.exp(dice.gauss(0, 0.1)))

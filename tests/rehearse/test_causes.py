@@ -9,11 +9,11 @@ import pytest
 
 from dbdyno.rehearse.answer import Answer
 from dbdyno.rehearse.catalog import Catalog, Relation
-from dbdyno.rehearse.cause import Cause, Grounds
+from dbdyno.rehearse.cause import Cause, CauseContext
 from dbdyno.rehearse.causes import cause_of_answer, cause_of_slowness, read_plan, unexplained_note
 from dbdyno.rehearse.decision import Decision
 from dbdyno.rehearse.names import named_objects, search_path
-from dbdyno.rehearse.rehearsed import Rehearsed, Trial
+from dbdyno.rehearse.rehearsed_statement import RehearsedStatement, Trial
 from dbdyno.rehearse.statement import Parameters, Statement
 
 OLD = Catalog(
@@ -40,9 +40,9 @@ SCAN = plan(**{"Relation Name": "Orders", "Schema": "app"})
 
 
 def slow(text: str, old: Catalog, new: Catalog, plans: tuple[str, str] = ("", ""), path: str = "") -> Cause | None:
-    decision = Decision(Rehearsed(Statement(1, text, calls=1, total_ns=1)), "slower", 2.0, 1.9, 2.1, 1e6, 2e6)
+    decision = Decision(RehearsedStatement(Statement(1, text, calls=1, total_ns=1)), "slower", 2.0, 1.9, 2.1, 1e6, 2e6)
     read = [read_plan(one) if one else None for one in plans]
-    grounds = Grounds(old, new, (read[0], read[1]), search_path((), path or "public"))
+    grounds = CauseContext(old, new, (read[0], read[1]), search_path((), path or "public"))
     return cause_of_slowness(decision, grounds, lambda name, value, rounds: None)
 
 
@@ -60,21 +60,23 @@ PARALLEL = plan(**{"Node Type": "Gather", "Plans": [{"Node Type": "Seq Scan", "R
     ids=["as fast as the old without workers", "as slow without them", "parallel on both", "parallel on the old only"],
 )
 def test_a_plan_with_parallel_workers_is_a_cause(plans: tuple[str, str], without_ns: float, is_cause: bool) -> None:
-    decision = Decision(Rehearsed(Statement(1, "select 1", calls=1, total_ns=1)), "slower", 2.0, 1.9, 2.1, 1e6, 2e6)
+    decision = Decision(
+        RehearsedStatement(Statement(1, "select 1", calls=1, total_ns=1)), "slower", 2.0, 1.9, 2.1, 1e6, 2e6
+    )
     tried: list[tuple[str, str]] = []
 
     def trial(name: str, value: str, rounds: int) -> tuple[list[float], list[float]]:
         tried.append((name, value))
         return [2e6 + 1e3 * at for at in range(rounds)], [without_ns + 1e3 * at for at in range(rounds)]
 
-    found = cause_of_slowness(decision, Grounds(OLD, OLD, (read_plan(plans[0]), read_plan(plans[1]))), trial)
+    found = cause_of_slowness(decision, CauseContext(OLD, OLD, (read_plan(plans[0]), read_plan(plans[1]))), trial)
     assert (found is not None and found.code == "parallel plan") == is_cause
     assert (tried == [("max_parallel_workers_per_gather", "0")]) == (plans == (SCAN, PARALLEL))
 
 
 def other_answer(text: str, old: Catalog, new: Catalog, kind: str = "values") -> Cause:
     trial = Trial(Parameters(text), Answer(), Answer(), kind)  # type: ignore[arg-type]
-    return cause_of_answer(text, trial, Grounds(old, new))
+    return cause_of_answer(text, trial, CauseContext(old, new))
 
 
 @pytest.mark.parametrize("plan_of", [BITMAP, INDEXED])
@@ -173,11 +175,11 @@ def test_nothing_explains_it_says_what_was_compared_and_what_could_not_be_read()
     trial = Trial(Parameters("select 1"), Answer(), Answer(), "", (SCAN, INDEXED))
     old = replace(OLD, settings={"work_mem": "4096 kB"})
     new = replace(OLD, settings={"work_mem": "64 kB"}, unread=("extended statistics",))
-    said = unexplained_note(trial, Grounds(old, new))
+    said = unexplained_note(trial, CauseContext(old, new))
     assert "the plans differ; 1 settings differ" in said and "not known: extended statistics of the new side" in said
-    alike = unexplained_note(replace(trial, plans=(SCAN, SCAN)), Grounds(OLD, OLD))
+    alike = unexplained_note(replace(trial, plans=(SCAN, SCAN)), CauseContext(OLD, OLD))
     assert alike == "Nothing that was read explains it: the plans are alike; the settings are alike."
-    assert "its plan on the new side" in unexplained_note(replace(trial, plans=(SCAN, "")), Grounds(OLD, OLD))
+    assert "its plan on the new side" in unexplained_note(replace(trial, plans=(SCAN, "")), CauseContext(OLD, OLD))
 
 
 def test_the_search_path_is_that_of_the_session() -> None:

@@ -16,9 +16,9 @@ from dbdyno.bench.postgres.binaries import Binaries, inspect, installed_folders,
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.rehearse.catalog import Catalog
-from dbdyno.rehearse.changed_settings import changed_settings, default_since, fate, name_in, value_in
-from dbdyno.rehearse.new_server import CARRIED, carried_settings
-from dbdyno.rehearse.settings import settable, why_differing
+from dbdyno.rehearse.changed_settings import change_clause, changed_settings, default_since, name_in, value_in
+from dbdyno.rehearse.new_server import CARRIED_NAMES, carried_settings
+from dbdyno.rehearse.settings import settable_value, why_differing
 
 BY_BUILD = re.compile(
     "server_version.*|ssl_(library|ciphers|ecdh_curve)|krb_server_keyfile|unix_socket_directories|lc_.*"
@@ -51,12 +51,14 @@ def known(major: int) -> Known:
         pytest.skip(f"no PostgreSQL {major} here; tools/matrix --fetch {major} gets one")
     with (
         EmbeddedPostgres(binaries=servers()[major]) as engine,
-        contextlib.closing(Postgres.on(engine).connect()) as conn,
+        contextlib.closing(Postgres.from_engine(engine).connect()) as conn,
     ):
         rows = conn.execute(
             "select name, coalesce(boot_val, '') || coalesce(' ' || unit, ''), category from pg_settings"
         ).fetchall()
-    return Known({name: settable(value) for name, value, _ in rows}, {name: category for name, _, category in rows})
+    return Known(
+        {name: settable_value(value) for name, value, _ in rows}, {name: category for name, _, category in rows}
+    )
 
 
 def pairs() -> list[object]:
@@ -72,7 +74,7 @@ def test_the_table_has_what_changed_between_two_servers(old: int, new: int) -> N
     told = {one.name for one in changed_settings() if one.kind in ("renamed", "removed") and old < one.since <= new}
     assert {name for name in told if not BY_BUILD.fullmatch(name)} == gone
     for name in gone:
-        assert fate(name, old, new), name
+        assert change_clause(name, old, new), name
         later = name_in(name, new)
         assert later == name or later in after.defaults
     changed = {
@@ -93,15 +95,15 @@ def test_the_table_has_what_changed_between_two_servers(old: int, new: int) -> N
 )
 def test_a_new_server_gets_every_setting_that_steers_the_planner(major: int) -> None:
     tuning = {name for name, category in known(major).categories.items() if category.startswith("Query Tuning")}
-    assert tuning - set(CARRIED) == set()
+    assert tuning - set(CARRIED_NAMES) == set()
 
 
 def test_names_and_values_are_those_of_the_version() -> None:
     assert name_in("wal_keep_size", 12) == "wal_keep_segments"
-    assert fate("wal_keep_segments", 12, 18) == (
+    assert change_clause("wal_keep_segments", 12, 18) == (
         "wal_keep_segments is wal_keep_size since 13: its value is a size, no longer a number of files"
     )
-    assert fate("work_mem", 12, 18) is None and fate("db_user_namespace", 17, 18) is None
+    assert change_clause("work_mem", 12, 18) is None and change_clause("db_user_namespace", 17, 18) is None
     assert value_in("effective_io_concurrency", "200", 12, 18) == "1176"
     assert default_since("hash_mem_multiplier", ("1", "2"), (14, 18)) == 15
     assert default_since("hash_mem_multiplier", ("1", "2"), (15, 18)) is None, "somebody has set it"
@@ -119,7 +121,7 @@ def test_settings_that_are_gone_or_renamed_are_told_with_the_version() -> None:
         pytest.skip("no PostgreSQL 15 and 18 here; make setup-test")
     settings = {"force_parallel_mode": "on", "old_snapshot_threshold": "60min", "random_page_cost": "1.3"}
     with EmbeddedPostgres(binaries=servers()[15], settings=settings) as engine:
-        carried = carried_settings(Postgres.on(engine), servers()[18])
+        carried = carried_settings(Postgres.from_engine(engine), servers()[18])
     assert carried.settings["debug_parallel_query"] == "on" and carried.settings["random_page_cost"] == "1.3"
     assert carried.fates == (
         "force_parallel_mode is debug_parallel_query since 16",

@@ -14,19 +14,19 @@ from dbdyno.rehearse.answer import Answer
 from dbdyno.rehearse.decision import decide, total
 from dbdyno.rehearse.first_execution import first_execution
 from dbdyno.rehearse.generic_plans import plan_choice
-from dbdyno.rehearse.rehearsed import Rehearsed, Trial
+from dbdyno.rehearse.rehearsed_statement import RehearsedStatement, Trial
 from dbdyno.rehearse.statement import Parameters, Statement
 
 
-def item(number: int, old: list[float], new: list[float], processes: list[int], calls: int = 10) -> Rehearsed:
+def item(number: int, old: list[float], new: list[float], processes: list[int], calls: int = 10) -> RehearsedStatement:
     """A statement with the times of its blocks."""
-    found = Rehearsed(Statement(number, f"select {number}", calls, 1000))
+    found = RehearsedStatement(Statement(number, f"select {number}", calls, 1000))
     found.trials.append(Trial(Parameters("select 1"), Answer(), Answer(), "", elapsed_ns=1000))
     found.old_ns, found.new_ns, found.processes, found.round_ns = old, new, processes, 1000
     return found
 
 
-def half_width(items: list[Rehearsed]) -> float:
+def half_width(items: list[RehearsedStatement]) -> float:
     """Half of the total's 95 % interval [ns]."""
     whole = total(decide(items, 0.1))
     return (whole.high - whole.low) / 2 * whole.old_ns
@@ -92,4 +92,4 @@ def test_a_dollar_sign_in_a_literal_is_no_generic_plan() -> None:
     plan = """[{"Plan": {"Filter": "(name = '$1'::text)", "Total Cost": 8.0}}]"""
     assert not plan_choice(plan, [plan]).is_generic
     assert plan_choice(plan, []).custom_cost is None
-    assert plan_choice("", []).words == "plans for the values of each execution"
+    assert plan_choice("", []).as_text == "plans for the values of each execution"

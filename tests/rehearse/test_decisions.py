@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 
 from dbdyno.rehearse.decision import decide, total
-from dbdyno.rehearse.rehearsed import Rehearsed
+from dbdyno.rehearse.rehearsed_statement import RehearsedStatement
 from dbdyno.rehearse.statement import Statement
 
 THRESHOLD = 0.1
 
 
-def measured(number: int, ratios: Sequence[float], *, first: int = 0, processes: Sequence[int] = ()) -> Rehearsed:
+def measured(
+    number: int, ratios: Sequence[float], *, first: int = 0, processes: Sequence[int] = ()
+) -> RehearsedStatement:
     """A statement whose blocks took 1 ms on the old side, and so many times that on the new one."""
-    item = Rehearsed(Statement(number, f"select {number}", calls=100, total_ns=100_000_000))
+    item = RehearsedStatement(Statement(number, f"select {number}", calls=100, total_ns=100_000_000))
     item.old_ns = [1e6] * len(ratios)
     item.new_ns = [1e6 * ratio for ratio in ratios]
     item.first_blocks = first or None

@@ -13,7 +13,7 @@ import pytest
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.rehearse.distance import level_distance
+from dbdyno.rehearse.distance import subtract_distance
 from dbdyno.rehearse.side import Side
 from dbdyno.rehearse.statement import Parameters, Statement
 
@@ -68,7 +68,7 @@ def test_the_difference_of_the_round_trips_is_taken_off(engine: EmbeddedPostgres
         old, new = side("old", engine, engine.port), side("new", engine, far)
         with contextlib.closing(old), contextlib.closing(new):
             assert quick_ns(new) - quick_ns(old) > 0.9e9 * DELAY_S
-            said = level_distance(old, new)
+            said = subtract_distance(old, new)
             assert said.startswith("A round trip to the old server takes ")
             assert said.endswith("the times of the new server are reduced by the difference.")
             assert abs(quick_ns(new) - quick_ns(old)) < 0.5e9 * DELAY_S
@@ -78,7 +78,7 @@ def test_sides_that_are_equally_far_keep_their_times(engine: EmbeddedPostgres) -
     with relay(engine.port, 0.0) as one, relay(engine.port, 0.0) as other:
         old, new = side("old", engine, one), side("new", engine, other)
         with contextlib.closing(old), contextlib.closing(new):
-            assert level_distance(old, new) == ""
+            assert subtract_distance(old, new) == ""
             assert (old.farther_ns, new.farther_ns) == (0, 0)
 
 
@@ -87,4 +87,4 @@ def test_two_databases_of_one_server_are_not_measured(
 ) -> None:
     monkeypatch.setattr(Side, "ping", lambda _: pytest.fail("the way is the same"))
     old, new = (side(name, engine, engine.port) for name in ("old", "new"))
-    assert level_distance(old, new) == ""
+    assert subtract_distance(old, new) == ""

@@ -19,9 +19,9 @@ from dbdyno.rehearse.cause import NO_TIME, Cause
 from dbdyno.rehearse.decision import Decision
 from dbdyno.rehearse.measuring import Bench, confirm
 from dbdyno.rehearse.plans import execute_plans
-from dbdyno.rehearse.rehearsed import Rehearsed, Trial
-from dbdyno.rehearse.setting_trials import TRIED
-from dbdyno.rehearse.side import FailedError, Side, explain_command
+from dbdyno.rehearse.rehearsed_statement import RehearsedStatement, Trial
+from dbdyno.rehearse.setting_trials import TRIED_SETTINGS
+from dbdyno.rehearse.side import ExecutionError, Side, explain_command
 from dbdyno.rehearse.statement import Parameters, Statement
 
 
@@ -44,7 +44,7 @@ class Told:
 
     def explain(self, parameters: Parameters, *, run: bool = False) -> str:
         if not self.plan:
-            raise FailedError("42601", 'unrecognized EXPLAIN option "wal"')
+            raise ExecutionError("42601", 'unrecognized EXPLAIN option "wal"')
         return self.plan if run else "[1]" if self.name == "old" else "[2]"
 
     def close(self) -> None: ...
@@ -54,8 +54,8 @@ def sides(old: Told, new: Told) -> tuple[Side, Side]:
     return cast(Side, old), cast(Side, new)
 
 
-def statement(number: int = 1) -> Rehearsed:
-    item = Rehearsed(Statement(number, f"select {number}", calls=1, total_ns=1))
+def statement(number: int = 1) -> RehearsedStatement:
+    item = RehearsedStatement(Statement(number, f"select {number}", calls=1, total_ns=1))
     item.trials = [Trial(Parameters(f"select {number}"), Answer(), Answer(), "", ("[1]", "[2]"))]
     return item
 
@@ -84,11 +84,11 @@ def noisy(dice: random.Random, faster_with: str = "", by: float = 1.0) -> Callab
     return time_ns
 
 
-def slower(item: Rehearsed, old_ns: float = 1.7e6, new_ns: float = 2e6) -> Decision:
+def slower(item: RehearsedStatement, old_ns: float = 1.7e6, new_ns: float = 2e6) -> Decision:
     return Decision(item, "slower", new_ns / old_ns, 1.1, 1.3, old_ns, new_ns, new_ns - old_ns)
 
 
-NAMES = TRIED[:20]
+NAMES = TRIED_SETTINGS[:20]
 OLD = Catalog(150000, settings=dict.fromkeys(NAMES, "1"))
 NEW = Catalog(150000, settings=dict.fromkeys(NAMES, "2"))
 
@@ -146,7 +146,7 @@ def test_confirming_blocks_end_with_the_time(monkeypatch: pytest.MonkeyPatch) ->
     now, ran = [0.0], []
     monkeypatch.setattr("dbdyno.rehearse.budget.time.monotonic", lambda: now[0])
 
-    def run_block(item: Rehearsed, *_: object, **__: object) -> None:
+    def run_block(item: RehearsedStatement, *_: object, **__: object) -> None:
         now[0] += 1.0
         ran.append(item.statement.number)
 

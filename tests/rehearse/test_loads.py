@@ -25,10 +25,10 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.evidence.encryption import read_key
 from dbdyno.move.database.masks import read_masks
-from dbdyno.rehearse.load.logged import LoggedValues, logged_values
-from dbdyno.rehearse.load.server import with_made_values
+from dbdyno.rehearse.load.logged_values import LoggedValues, logged_values
+from dbdyno.rehearse.load.server import with_generated_values
 from dbdyno.rehearse.load.snapshot import load_of_snapshot
-from dbdyno.rehearse.masked import effect_of
+from dbdyno.rehearse.masked_copy import effect_of
 from dbdyno.rehearse.new_server import _move_database, copied_server
 from dbdyno.rehearse.privacy import hidden_message, hidden_plan, hide_literals
 from dbdyno.rehearse.sql_tree import parse_sql
@@ -281,7 +281,7 @@ def test_values_that_auto_explain_logged_are_read_from_each_of_its_formats(tmp_p
         said = FORMS[form].format(value).replace("\n", "\n\t")
         lines.append(f"2026-11-20 10:00:0{at}.000 CET [77] LOG:  duration: {at + 1}.000 ms  plan:\n\t{said}")
     (tmp_path / "postgresql.log").write_text("\n".join(lines) + "\n")
-    found = logged_values([tmp_path]).of("select  name from customers where id = $1", 5)
+    found = logged_values([tmp_path]).executions_of("select  name from customers where id = $1", 5)
     assert [one.values for one in found] == [(b"17",), (b"18",), (b"it's",)]
     assert [one.elapsed_ns for one in found] == [1_000_000, 2_000_000, 4_000_000]
 
@@ -299,7 +299,7 @@ def test_logged_values_are_preferred_to_made_ones(engine: EmbeddedPostgres) -> N
         ("select city from customers where id = $1", 5, 40, ""),
     ]
     with server.connect() as conn:
-        statements, note = with_made_values(conn, counted, 5, values)
+        statements, note = with_generated_values(conn, counted, 5, values)
     first, second, third = (one.samples for one in statements)
     assert [int(one.values[0] or 0) // 200 for one in first] == pytest.approx([0, 1, 2, 3, 4], abs=1), (
         "by the quantiles of their time"
@@ -318,8 +318,8 @@ def test_queries_of_system_catalogs_are_no_load(engine: EmbeddedPostgres) -> Non
         ("with own as (select oid from pg_class) select count(*) from own", 5, 50, ""),
     ]
     with server.connect() as conn:
-        statements, note = with_made_values(conn, counted)
-        only, _ = with_made_values(conn, counted[:1])
+        statements, note = with_generated_values(conn, counted)
+        only, _ = with_generated_values(conn, counted[:1])
     assert [one.number for one in statements] == [1, 2]
     assert [one.text for one in statements] == [counted[1][0], counted[2][0]]
     assert note.endswith(" 2 statements on system catalogs, with 35.0% of the time, are left out.")

@@ -19,7 +19,7 @@ from dbdyno.rehearse.load.parameters import ColumnStatistics, value_of
 from dbdyno.rehearse.measuring import Bench
 from dbdyno.rehearse.new_server import carried_settings
 from dbdyno.rehearse.rehearsal import rehearse
-from dbdyno.rehearse.rehearsed import FAILS_ON_OLD, Rehearsed
+from dbdyno.rehearse.rehearsed_statement import FAILS_ON_OLD, RehearsedStatement
 from dbdyno.rehearse.side import Side
 from dbdyno.rehearse.statement import Parameters, Statement
 from skipped import skip_for
@@ -41,7 +41,7 @@ def engine() -> Iterator[EmbeddedPostgres]:
 
 
 def test_sequences_of_texts_and_descending_ones_are_judged_by_their_direction(engine: EmbeddedPostgres) -> None:
-    found = read_catalog(Postgres.on(engine).in_database("odd")).sequences
+    found = read_catalog(Postgres.from_engine(engine).in_database("odd")).sequences
     assert found == {
         "fallen.id": "public.far is at 0, the smallest id is -9",
         "risen.id": "public.risen_id_seq is at 0, the largest id is 7",
@@ -69,7 +69,7 @@ def test_a_new_key_is_within_the_type_and_outside_of_the_known_ones(
 
 
 def test_a_setting_of_developers_takes_the_name_that_the_new_version_has(engine: EmbeddedPostgres) -> None:
-    old = Postgres.on(engine)
+    old = Postgres.from_engine(engine)
     try:
         newer = find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
     except TargetError as error:
@@ -77,14 +77,16 @@ def test_a_setting_of_developers_takes_the_name_that_the_new_version_has(engine:
     assert carried_settings(old, newer).settings["debug_parallel_query"] == "on"
     assert "force_parallel_mode" not in carried_settings(old, newer).gone
     with EmbeddedPostgres(binaries=newer, settings=dict(carried_settings(old, newer).settings)) as running:
-        assert Postgres.on(running).facts()["version"]
+        assert Postgres.from_engine(running).facts()["version"]
 
 
 def test_what_fails_on_the_old_server_alone_is_said_so(engine: EmbeddedPostgres) -> None:
     new = database(engine, "new", "create table later (a int)", template="odd")
     texts = ("select a from later", "select a from never")
-    items = [Rehearsed(Statement(at, text, 1, 1, samples=(Parameters(text),))) for at, text in enumerate(texts, 1)]
-    sides = Side("old", Postgres.on(engine).in_database("odd")), Side("new", Postgres.open(new))
+    items = [
+        RehearsedStatement(Statement(at, text, 1, 1, samples=(Parameters(text),))) for at, text in enumerate(texts, 1)
+    ]
+    sides = Side("old", Postgres.from_engine(engine).in_database("odd")), Side("new", Postgres.open(new))
     rehearse(items, Bench(*sides, Budget(5), random.Random(1), 0.1))
     for side in sides:
         side.close()

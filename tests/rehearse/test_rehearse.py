@@ -22,7 +22,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.rehearse.catalog import Catalog
-from dbdyno.rehearse.effects import Outside, reason_left_out
+from dbdyno.rehearse.effects import OutsideEffects, reason_left_out
 from dbdyno.rehearse.order import undetermined_reason
 from dbdyno.rehearse.settings import differing_settings
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
@@ -311,7 +311,7 @@ def test_what_cannot_be_rehearsed_is_an_error_with_a_reason(
     ],
 )
 def test_what_a_rollback_does_not_undo_is_left_out(text: str, reason: str | None) -> None:
-    assert reason_left_out(text, Outside(functions={"mail": "mail"})) == reason
+    assert reason_left_out(text, OutsideEffects(functions={"mail": "mail"})) == reason
 
 
 def test_answers_that_may_differ_by_right_are_not_compared() -> None:

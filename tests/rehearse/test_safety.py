@@ -19,16 +19,16 @@ from rehearsal_help import database
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.bench.postgres.session import StopAsked
+from dbdyno.bench.postgres.session import StopRequested
 from dbdyno.rehearse.answer import Answer
 from dbdyno.rehearse.blocks import run_block
 from dbdyno.rehearse.changes import refuse_change
-from dbdyno.rehearse.effects import NOTHING, Outside, may_change, reason_left_out
-from dbdyno.rehearse.outside import read_outside
+from dbdyno.rehearse.effects import NO_OUTSIDE_EFFECTS, OutsideEffects, may_change, reason_left_out
+from dbdyno.rehearse.outside_effects import read_outside_effects
 from dbdyno.rehearse.rehearsal import unsuited_reason
-from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed, Trial
+from dbdyno.rehearse.rehearsed_statement import CUSTOM_PLANS, RehearsedStatement, Trial
 from dbdyno.rehearse.side import Side
-from dbdyno.rehearse.sides import with_change
+from dbdyno.rehearse.sides import open_with_change
 from dbdyno.rehearse.statement import Parameters, Statement
 
 SCHEMA = "create table t (a int primary key, b text); insert into t values (1, 'one')"
@@ -43,7 +43,7 @@ def engine() -> Iterator[EmbeddedPostgres]:
 
 @pytest.fixture
 def side(engine: EmbeddedPostgres) -> Iterator[Side]:
-    opened = Side("old", Postgres.on(engine).in_database("safe"))
+    opened = Side("old", Postgres.from_engine(engine).in_database("safe"))
     yield opened
     opened.close()
 
@@ -74,10 +74,10 @@ def test_several_commands_are_seen_behind_a_text_that_was_cut_short() -> None:
     cut = "insert into t values ($1, $2)"
     sent = f"insert into t values {values}"
     assert (
-        unsuited_reason(statement(f"{sent}; commit", is_simple=True, shown=cut), NOTHING)
+        unsuited_reason(statement(f"{sent}; commit", is_simple=True, shown=cut), NO_OUTSIDE_EFFECTS)
         == "several statements in one message"
     )
-    assert unsuited_reason(statement(f"{sent}; -- that is all;", is_simple=True, shown=cut), NOTHING) == ""
+    assert unsuited_reason(statement(f"{sent}; -- that is all;", is_simple=True, shown=cut), NO_OUTSIDE_EFFECTS) == ""
 
 
 def test_a_statement_that_ends_its_transaction_ends_the_rehearsal(side: Side) -> None:
@@ -117,9 +117,9 @@ SETVAL = "which reaches setval, whose effect is not rolled back"
 
 
 @pytest.fixture(scope="module")
-def reaching(engine: EmbeddedPostgres) -> Outside:
+def reaching(engine: EmbeddedPostgres) -> OutsideEffects:
     database(engine, "reaching", REACHING)
-    return read_outside(Postgres.on(engine).in_database("reaching"))
+    return read_outside_effects(Postgres.from_engine(engine).in_database("reaching"))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def reaching(engine: EmbeddedPostgres) -> Outside:
     ],
 )
 def test_an_effect_outside_is_found_behind_functions_triggers_and_views(
-    reaching: Outside, text: str, reason: str | None
+    reaching: OutsideEffects, text: str, reason: str | None
 ) -> None:
     assert reason_left_out(text, reaching) == reason
 
@@ -172,16 +172,16 @@ def test_an_effect_outside_is_found_behind_functions_triggers_and_views(
     ],
 )
 def test_what_the_user_allows_is_rehearsed(
-    engine: EmbeddedPostgres, reaching: Outside, allowed: str, text: str
+    engine: EmbeddedPostgres, reaching: OutsideEffects, allowed: str, text: str
 ) -> None:
     assert reason_left_out(text, reaching) is not None
-    server = Postgres.on(engine).in_database("reaching")
-    assert reason_left_out(text, read_outside(server, allowed=[allowed, "setval"])) is None
+    server = Postgres.from_engine(engine).in_database("reaching")
+    assert reason_left_out(text, read_outside_effects(server, allowed=[allowed, "setval"])) is None
 
 
-def test_a_name_to_allow_that_does_not_exist_is_an_error(engine: EmbeddedPostgres, reaching: Outside) -> None:
+def test_a_name_to_allow_that_does_not_exist_is_an_error(engine: EmbeddedPostgres, reaching: OutsideEffects) -> None:
     with pytest.raises(TargetError, match="--allow indirekt: there is neither a function of this name"):
-        read_outside(Postgres.on(engine).in_database("reaching"), allowed=["indirekt"])
+        read_outside_effects(Postgres.from_engine(engine).in_database("reaching"), allowed=["indirekt"])
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,10 @@ def test_a_change_within_the_database_is_not_refused(change: str) -> None:
 
 
 def test_a_stop_while_a_change_is_made_is_no_error_of_the_change(engine: EmbeddedPostgres) -> None:
-    with pytest.raises(StopAsked), with_change(where(engine), ["select pg_sleep(30)"], lambda _: None, Asked(20)):
+    with (
+        pytest.raises(StopRequested),
+        open_with_change(where(engine), ["select pg_sleep(30)"], lambda _: None, Asked(20)),
+    ):
         pass
 
 
@@ -293,7 +296,7 @@ def test_a_session_that_the_server_ends_is_lost(side: Side) -> None:
 @pytest.mark.parametrize("setting", ['set "statement_timeout" = 0', "set statement_timeout = 0"])
 def test_no_setting_of_the_load_or_the_change_lifts_the_limits(engine: EmbeddedPostgres, setting: str) -> None:
     sent = statement("select pg_sleep(20)", settings=(setting, "set lock_timeout = 0"))
-    side = Side("new", Postgres.on(engine).in_database("safe"), timeout_ms=150, settings=(setting,))
+    side = Side("new", Postgres.from_engine(engine).in_database("safe"), timeout_ms=150, settings=(setting,))
     with side.transaction(sent):
         assert side.answer(sent.samples[0]).sqlstate == "57014"
         assert side.answer(Parameters("show lock_timeout")).kept == ((b"5s",),)
@@ -305,7 +308,7 @@ def test_a_statement_that_fails_half_way_in_a_block_is_not_executed_again(engine
     sets = tuple(Parameters(text, (value,)) for value in (b"1", b"0"))
     one = Statement(1, text, 1, 1, samples=sets)
     same = Answer(1)
-    item = Rehearsed(one, trials=[Trial(sent, same, same, "", elapsed_ns=30_000_000) for sent in sets])
+    item = RehearsedStatement(one, trials=[Trial(sent, same, same, "", elapsed_ns=30_000_000) for sent in sets])
     with two_sides(engine) as (old, new):
         run_block(item, old, new, random.Random(1), 0, is_first=True)
         assert "it failed while it was timed" in item.reason
@@ -319,8 +322,8 @@ def test_what_locks_rows_is_undone_before_the_other_side_executes_it(engine: Emb
     with psycopg.connect(where(engine), autocommit=True) as connection:
         connection.execute(make)
     one, same = statement(text), Answer(1)
-    volatile = read_outside(Postgres.on(engine).in_database("safe")).volatile
-    item = Rehearsed(one, trials=[Trial(one.samples[0], same, same, "")], undo=may_change(text, volatile))
+    volatile = read_outside_effects(Postgres.from_engine(engine).in_database("safe")).volatile
+    item = RehearsedStatement(one, trials=[Trial(one.samples[0], same, same, "")], undo=may_change(text, volatile))
     with two_sides(engine) as (old, new):
         run_block(item, old, new, random.Random(1), 0, is_first=True)
     assert item.reason == ""
@@ -330,7 +333,7 @@ def test_what_locks_rows_is_undone_before_the_other_side_executes_it(engine: Emb
 @contextmanager
 def two_sides(engine: EmbeddedPostgres) -> Iterator[tuple[Side, Side]]:
     """Two sides that execute in the same database, as servers of their own."""
-    sides = [Side(name, Postgres.on(engine).in_database("safe")) for name in ("old", "new")]
+    sides = [Side(name, Postgres.from_engine(engine).in_database("safe")) for name in ("old", "new")]
     yield sides[0], sides[1]
     for side in sides:
         side.close()
@@ -354,7 +357,7 @@ def where(engine: EmbeddedPostgres) -> str:
 
 def changed(dsn: str, *changes: str) -> AbstractContextManager[tuple[Side, Side]]:
     """Both sides of a rehearsal of changes."""
-    return with_change(dsn, changes, lambda _: None, lambda: False)
+    return open_with_change(dsn, changes, lambda _: None, lambda: False)
 
 
 @pytest.mark.parametrize("text", ["select count(*) from t where a <> $1", "select count(*) from t"])
@@ -365,6 +368,6 @@ def test_a_slow_prepared_statement_passes_its_custom_plans_without_being_execute
     sent = Parameters(text, values, is_prepared=True)
     with two_sides(engine) as (old, _), old.transaction(Statement(1, text, 1, 1)):
         assert ("$1" in old.explain_prepared(sent)) is False
-        old.pass_custom_plans([sent] * CUSTOM_PLANS)
+        old.use_up_custom_plans([sent] * CUSTOM_PLANS)
         assert ("$1" in old.explain_prepared(sent)) is bool(values), "the generic plan"
         assert not old.has_written()

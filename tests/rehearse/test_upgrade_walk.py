@@ -156,7 +156,7 @@ def capture_load(servers: Servers, line: str, out: Path, seconds: int) -> None:
     with run_proxy(ProxyOptions("127.0.0.1:0", ("127.0.0.1", servers.old.port), binds=True), out) as it:
         own = {"-p": it.address.rpartition(":")[2], "-T": str(seconds), "-f": str(ROOT / "examples/upgrade/load.sql")}
         given = shlex.split(line)
-        program = Postgres.on(servers.new).engine
+        program = Postgres.from_engine(servers.new).engine
         assert program is not None
         command = [str(program.binaries.program("pgbench")), *given[1:]]
         for option, value in own.items():

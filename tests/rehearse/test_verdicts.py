@@ -9,11 +9,11 @@ from test_decisions import THRESHOLD, measured
 
 from dbdyno.rehearse.decision import Decision, decide, total
 from dbdyno.rehearse.job import _name
-from dbdyno.rehearse.rehearsed import Rehearsed
+from dbdyno.rehearse.rehearsed_statement import RehearsedStatement
 from dbdyno.rehearse.verdict import Verdict, judge
 
 
-def judged(items: Sequence[Rehearsed]) -> Verdict:
+def judged(items: Sequence[RehearsedStatement]) -> Verdict:
     decisions = decide(items, THRESHOLD)
     return judge(decisions, total(decisions), {}, "PostgreSQL 17", THRESHOLD)
 

@@ -26,7 +26,7 @@ HERE = Path(__file__).parent / "pinned"
 
 def snapshot() -> JsonObject:
     """A report of two snapshots: numbers, gaps, verdicts, what was not measured."""
-    from dbdyno.snapshot.model import columns, lacking, section, table
+    from dbdyno.snapshot.model import columns, missing_measurement, section, table
 
     shown = columns("statement:text begins:text calls time:ns share:ratio rows:per_s text:text")
     rows = [
@@ -53,7 +53,12 @@ def snapshot() -> JsonObject:
             about="By time.",
             notes=about["notes"],
         ),
-        section("wal", "Write-ahead log", [wal], not_measured=[lacking("I/O time", "track_io_timing is off", "on")]),
+        section(
+            "wal",
+            "Write-ahead log",
+            [wal],
+            not_measured=[missing_measurement("I/O time", "track_io_timing is off", "on")],
+        ),
     ]
     ends = (
         {"number": 1, "at": "2026-11-21T10:00:00+00:00", "note": ""},

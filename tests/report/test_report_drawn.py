@@ -16,7 +16,7 @@ import chromium
 import drawn
 from command_line import dbdyno
 from dbdyno.base.json_types import JsonObject
-from dbdyno.report.typography import no_break
+from dbdyno.report.typography import add_no_break_spaces
 from soaked import but
 
 PAGES: dict[str, Callable[[], JsonObject]] = {
@@ -111,4 +111,4 @@ def test_the_measure_sees_each_kind_of_fault(browser, tmp_path: Path):
     ],
 )
 def test_numbers_and_units_stay_together_but_code_is_left_as_it_is(page: str, whole: str):
-    assert no_break(page) == whole
+    assert add_no_break_spaces(page) == whole

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dbdyno.page import Column, Row
 from dbdyno.pages import format as fmt
-from dbdyno.report.cell_text import words
+from dbdyno.report.cell_text import value_text
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 UNITS_NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
@@ -189,7 +189,7 @@ def test_foreign_text_shows_what_it_hides():
 def test_a_whole_number_in_a_table_has_no_zeros_behind_its_point(value: float, said: str):
     """Three waiters each were 3.000."""
     row = Row({"each": value})
-    assert spaced(words(row, Column("each", "each", "number"))) == said
+    assert spaced(value_text(row, Column("each", "each", "number"))) == said
 
 
 def test_an_interval_is_of_one_kind():

@@ -147,10 +147,10 @@ def test_rows_that_a_screen_is_not_meant_for_are_counted():
 
 def test_what_is_not_known_is_a_dash_and_where_a_verdict_is_to_blame_it_says_so():
     column = Column("b", "b", "ns")
-    assert cell_text.words(Row({"b": None}), column) == "–"
-    assert cell_text.words(Row({"b": None}, "evicted"), column) == "n/a"
-    assert cell_text.words(Row({"b": 1500}), column) == "1.50\u202fµs"
-    assert cell_text.words(Row({"b": 0.25, "unit": "ratio"}), Column("b", "b", "quantity")) == "25.00\u202f%"
+    assert cell_text.value_text(Row({"b": None}), column) == "–"
+    assert cell_text.value_text(Row({"b": None}, "evicted"), column) == "n/a"
+    assert cell_text.value_text(Row({"b": 1500}), column) == "1.50\u202fµs"
+    assert cell_text.value_text(Row({"b": 0.25, "unit": "ratio"}), Column("b", "b", "quantity")) == "25.00\u202f%"
 
 
 def test_an_unknown_kind_of_model_is_an_error_with_its_place():

@@ -51,7 +51,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     """Oracle's driver that plays what was recorded; hours between snapshots pass in a moment, so that this machine's
     clock is not asked."""
     found = Driver()
-    monkeypatch.setattr("dbdyno.snapshot.engines.oracle.collector.stamp", dict)
+    monkeypatch.setattr("dbdyno.snapshot.engines.oracle.collector.clock_stamp", dict)
     monkeypatch.setitem(sys.modules, "oracledb", found)
     return found
 

@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from dbdyno.snapshot.engines.oracle.scripts import names, script
+from dbdyno.snapshot.engines.oracle.scripts import script, script_names
 from dbdyno.snapshot.store.folder import Snapshot
 
 DSN = "oracle://perf:secret@db1:1521/ORCLPDB1"
@@ -118,7 +118,7 @@ class Connection:
     def execute(self, sql: str, parameters: Any = None) -> None:
         assert self.call_timeout > 0, "every call has a timeout"
         sql = re.sub(r"in \((:i\d+, )*:i\d+\)", "in (:ids)", sql)
-        (name,) = [name for name in names() if script(name).sql == sql]
+        (name,) = [name for name in script_names() if script(name).sql == sql]
         self.driver.run.append(name)
         view = script(name).view
         if view in self.driver.refused:

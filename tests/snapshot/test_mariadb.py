@@ -120,7 +120,7 @@ def test_texts_hold_no_literals_and_redact_drops_them(server: MariaServer, store
     snap(server, store)
     run(server, "select 'a secret' from test.t where b = 4711")
     after = snap(server, store)
-    with Interval(store, *store.of(None)) as interval:
+    with Interval(store, *store.snapshots_of(None)) as interval:
         texts = interval.query(f"select * from read_parquet('{after.file('statement_texts')}')")
     assert any("`b` = ?" in row["query"] for row in texts)
     assert not any("secret" in row["query"] or "4711" in row["query"] for row in texts)
@@ -346,7 +346,7 @@ def test_a_running_statement_is_known_by_its_digest_else_by_a_text_of_ours(serve
         for thread in threads:
             thread.join()
     with Interval(store, first, last) as interval:
-        seen = {row["text"]: row["name"] for row in History(interval).by("statement")}
+        seen = {row["text"]: row["name"] for row in History(interval).averages_by("statement")}
     digests = run(
         server, f"select digest, digest_text from performance_schema.{DIGESTS} where digest_text like '%sleep%'"
     )

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from dbdyno.snapshot.engines.mariadb import live
-from dbdyno.snapshot.engines.mariadb.running_statements import LONGEST, OURS, Statements, reduced
+from dbdyno.snapshot.engines.mariadb.running_statements import LONGEST, OWN_PREFIX, Statements, normalized_words
 
 PAIRS = [
     (r"select * from t where a = 1 and b = 'x''y\'z'", "SELECT * FROM `t` WHERE `a` = ? AND `b` = ? "),
@@ -49,9 +49,9 @@ def test_a_text_is_its_digest(text: str, digest_text: str) -> None:
     others = [(f"other {number}", other) for number, (_, other) in enumerate(PAIRS) if other != digest_text]
     before = statements.identifier(text)
     statements.learn([*others, ("its digest", digest_text)])
-    assert before.startswith(OURS)
-    assert statements.identifier(text) == statements.renamed(before) == "its digest"
-    assert statements.unknown() == 0
+    assert before.startswith(OWN_PREFIX)
+    assert statements.identifier(text) == statements.digest_of(before) == "its digest"
+    assert statements.unknown_count() == 0
 
 
 def test_a_sign_that_the_server_keeps_makes_another_statement() -> None:
@@ -74,7 +74,7 @@ def test_a_statement_that_no_digest_is_known_of_has_a_text_without_values() -> N
     "open_end", ["'secret", '"secret', "'secret\\", "'secret''", "/* secret", "`t` where a = 'secret"]
 )
 def test_a_text_that_was_cut_off_gives_no_value_away(open_end: str) -> None:
-    assert "secret" not in " ".join(reduced(f"select {open_end}", is_cut=True))
+    assert "secret" not in " ".join(normalized_words(f"select {open_end}", is_cut=True))
 
 
 def test_a_long_load_is_known_by_its_beginning() -> None:
@@ -84,7 +84,7 @@ def test_a_long_load_is_known_by_its_beginning() -> None:
     statements.learn(
         [("load", "INSERT INTO `t` VALUES (...) /* , ... */ "), ("other", "INSERT INTO `u` VALUES (...) ")]
     )
-    assert statements.renamed(cut) == "load"
+    assert statements.digest_of(cut) == "load"
 
 
 def test_a_digest_that_the_server_cut_is_known_by_its_beginning() -> None:
@@ -93,13 +93,13 @@ def test_a_digest_that_the_server_cut_is_known_by_its_beginning() -> None:
     shown = "SELECT " + " , ".join(f"`column_{number}` + ?" for number in range(60)) + " , "
     whole = statements.identifier(f"select {', '.join(names)} from t")
     statements.learn([("short", "SELECT `column_0` + ? "), ("cut", shown)])
-    assert statements.renamed(whole) == "cut"
+    assert statements.digest_of(whole) == "cut"
 
 
 def test_hostile_texts_take_linear_time() -> None:
     for piece in ("(", "'", "/*", "-", "1,", "(1),", "`", "@", "NAME_CONST('a',", "_a ", "\\", "?, ..."):
         started = time.process_time()
-        reduced((piece * LONGEST)[:LONGEST])
+        normalized_words((piece * LONGEST)[:LONGEST])
         assert time.process_time() - started < 0.5, piece
 
 

@@ -22,7 +22,7 @@ from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.live import frame, open_live
 from dbdyno.snapshot.engines.oracle.collector import without_literals
 from dbdyno.snapshot.engines.oracle.connection import address
-from dbdyno.snapshot.engines.oracle.scripts import LICENSED, names, script
+from dbdyno.snapshot.engines.oracle.scripts import LICENSED, script, script_names
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
@@ -39,7 +39,7 @@ def selected(sql: str) -> list[str]:
     return [re.findall(r"[\w#]+", item)[-1].lower() for item in items]
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", script_names())
 def test_a_script_names_its_columns_in_the_order_of_its_query(name: str) -> None:
     found = script(name)
     assert found.grants
@@ -47,14 +47,14 @@ def test_a_script_names_its_columns_in_the_order_of_its_query(name: str) -> None
     assert found.columns[0].kind == "key"
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", script_names())
 def test_licensed_views_are_in_files_that_say_so(name: str) -> None:
     words = r"active_session_history|dba_hist|dbms_workload|sql_monitor|dbms_sqltune|awr"
     licensed = re.search(words, script(name).sql, re.IGNORECASE) is not None
     assert licensed == name.startswith(LICENSED)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", script_names())
 def test_a_script_only_reads_and_ends_without_a_semicolon(name: str) -> None:
     sql = script(name).sql.strip()
     assert sql.startswith("select ")

@@ -12,7 +12,7 @@ from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.causes.oracle.reading import OracleChange
 from dbdyno.snapshot.engines.oracle.collector import without_literals
-from dbdyno.snapshot.engines.oracle.scripts import names, script
+from dbdyno.snapshot.engines.oracle.scripts import script, script_names
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.reading.periods import period
@@ -279,5 +279,5 @@ def test_the_collectors_own_queries_are_known_by_their_text(store: Store, snap: 
     first_one, last = snap(state()), snap(state(100, grown=1))
     with Interval(store, first_one, last) as interval:
         change = OracleChange(interval, interval)
-        assert all(change.is_ours(without_literals(script(name).sql[:1000])) for name in names())
+        assert all(change.is_ours(without_literals(script(name).sql[:1000])) for name in script_names())
         assert not change.is_ours("select value from v$sysstat")

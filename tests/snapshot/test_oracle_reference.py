@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from oracle_columns import C12, COLUMNS, OLD
 
-from dbdyno.snapshot.engines.oracle.check import empty
-from dbdyno.snapshot.engines.oracle.scripts import names, script
+from dbdyno.snapshot.engines.oracle.check import empty_query
+from dbdyno.snapshot.engines.oracle.scripts import script, script_names
 
 sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed: pip install 'dbdyno[test]'")
 PSEUDO = {"systimestamp", "rownum", "sysdate"}
@@ -17,7 +17,7 @@ def parsed(sql: str):
     return tree
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", script_names())
 def test_a_query_reads_known_columns_of_known_views_and_nothing_else(name: str):
     tree = parsed(script(name).sql.replace(":ids", ":i0"))
     assert isinstance(tree, sqlglot.exp.Select)
@@ -29,7 +29,7 @@ def test_a_query_reads_known_columns_of_known_views_and_nothing_else(name: str):
     assert used - made <= known, used - made - known
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", script_names())
 def test_a_query_gives_the_columns_that_its_head_says_in_their_order(name: str):
     tree = parsed(script(name).sql.replace(":ids", ":i0"))
     assert [one.alias_or_name.lower() for one in tree.selects] == [column.name for column in script(name).columns]
@@ -38,7 +38,7 @@ def test_a_query_gives_the_columns_that_its_head_says_in_their_order(name: str):
 def test_what_release_11_2_has_not_is_what_the_docs_say() -> None:
     """Columns and contexts of containers, and the histogram in microseconds: the collector asks for 12.1 or later."""
     late: dict[str, set[str]] = {}
-    for name in names():
+    for name in script_names():
         tree = parsed(script(name).sql.replace(":ids", ":i0"))
         views = [COLUMNS[table.name.lower()] for table in tree.find_all(sqlglot.exp.Table)]
         used = {column.name.lower() for column in tree.find_all(sqlglot.exp.Column)}
@@ -50,9 +50,9 @@ def test_what_release_11_2_has_not_is_what_the_docs_say() -> None:
     assert late["segment_statistics"] == late["instance"] == {"con_id"} and late["session"] == {"con_name"}
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", script_names())
 def test_the_check_reads_no_row(name: str):
-    sql, binds = empty(name)
+    sql, binds = empty_query(name)
     tree = parsed(sql)
     assert "rownum < 1" in tree.sql(dialect="oracle").lower()
     assert {one.name for one in tree.find_all(sqlglot.exp.Placeholder)} == set(binds)

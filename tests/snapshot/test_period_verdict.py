@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from made_store import MadeServer
 
-from dbdyno.judge.blocked_time import Blocked
-from dbdyno.judge.same_work import Index, SameWork
+from dbdyno.judge.blocked_time import BlockedTime
+from dbdyno.judge.same_work import CostIndex, SameWork
 from dbdyno.judge.snapshots import compare
 from dbdyno.judge.verdict import Facts, _fold, judge
 from dbdyno.snapshot.causes import Cause, ReportedCause
@@ -149,8 +149,8 @@ STANDBY = ReportedCause(Cause("commits wait for a standby", "1 session", code="s
 STORM = ReportedCause(Cause("many more sessions begin", "sessions begun 4 → 131 a second", code="sessions"), None)
 
 
-def facts(high: float = 1.02, commits: Blocked | None = None, rate: float = 100.0, *causes: ReportedCause) -> Facts:
-    same = SameWork(Index(1.0, 1 / high, high, 0.9), None, 1.0, (8, 8))
+def facts(high: float = 1.02, commits: BlockedTime | None = None, rate: float = 100.0, *causes: ReportedCause) -> Facts:
+    same = SameWork(CostIndex(1.0, 1 / high, high, 0.9), None, 1.0, (8, 8))
     return Facts(
         (8, 8), same, None, None, None, causes, (500.0, 500.0), commits=commits, commits_a_second=(100.0, rate)
     )
@@ -158,7 +158,7 @@ def facts(high: float = 1.02, commits: Blocked | None = None, rate: float = 100.
 
 def test_commits_that_wait_longer_are_slower_although_no_statement_is():
     """A commit is in no statement's time: a standby that held up each was "no change larger than 2 %"."""
-    waiting = Blocked(0.1, 1.4, (1.0, 2.4), certain=True)
+    waiting = BlockedTime(0.1, 1.4, (1.0, 2.4), certain=True)
     found = judge(facts(1.02, waiting, 100.0, STANDBY), 0.05)
     assert (found.word, found.title) == ("worse", "Slower: commits wait for a standby (93% of +1.4 s a second)")
     assert found.next.startswith("Find what holds back its replay")
@@ -168,8 +168,8 @@ def test_commits_that_wait_for_the_log_come_before_a_statement_that_takes_micros
     """The headline was "insert into journal takes longer (+340 µs a second)", above +396 ms of waits for the log."""
     insert = ReportedCause(Cause("slower: insert into journal", code="slower", direct=False), 0.99)
     syncs = ReportedCause(Cause("syncs of the WAL became slow", "0.01 → 0.4 on average", code="device"), None)
-    work = SameWork(Index(1.12, 1.06, 1.2, 0.001), None, 1.0, (8, 8))
-    waits = Blocked(0.015, 0.4, (0.02, 0.42), certain=True)
+    work = SameWork(CostIndex(1.12, 1.06, 1.2, 0.001), None, 1.0, (8, 8))
+    waits = BlockedTime(0.015, 0.4, (0.02, 0.42), certain=True)
 
     def title(spent_ms: tuple[float, float], *causes: ReportedCause) -> str:
         two = Facts((8, 8), work, causes=causes, spent_ms=spent_ms, commits=waits, commits_a_second=(100.0, 100.0))
@@ -184,13 +184,13 @@ def test_commits_that_wait_for_the_log_come_before_a_statement_that_takes_micros
 @pytest.mark.parametrize(
     ("waiting", "rate"),
     [
-        (Blocked(0.1, 0.4, (1.0, 1.3), certain=True), 400.0),
-        (Blocked(0.1, 1.4, (1.0, 2.4), certain=False), 100.0),
-        (Blocked(0.001, 0.004, (1.0, 1.0), certain=True), 100.0),
+        (BlockedTime(0.1, 0.4, (1.0, 1.3), certain=True), 400.0),
+        (BlockedTime(0.1, 1.4, (1.0, 2.4), certain=False), 100.0),
+        (BlockedTime(0.001, 0.004, (1.0, 1.0), certain=True), 100.0),
     ],
     ids=["four times the commits", "chance", "too little"],
 )
-def test_commits_that_wait_as_long_each_or_by_chance_or_hardly_decide_nothing(waiting: Blocked, rate: float):
+def test_commits_that_wait_as_long_each_or_by_chance_or_hardly_decide_nothing(waiting: BlockedTime, rate: float):
     assert judge(facts(1.02, waiting, rate, STANDBY), 0.05).word == "ok"
 
 

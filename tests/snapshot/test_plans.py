@@ -19,7 +19,7 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.plans.explain import TextPlans, read_json
 from dbdyno.snapshot.plans.markup import read_xml, read_yaml
-from dbdyno.snapshot.plans.tree import Node, differ_in_words_alone, identity
+from dbdyno.snapshot.plans.tree import Node, differ_only_in_verbosity, identity
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.report import report
@@ -284,9 +284,9 @@ def test_log_verbose_alone_makes_no_flip() -> None:
     plain = Node("Aggregate", children=(Node("Seq Scan", "facts", conditions=(("Filter", "(a = ?)"),)),))
     verbose = Node("Aggregate", children=(Node("Seq Scan", "facts", schema="sales"),))
     other = Node("Aggregate", children=(Node("Seq Scan", "facts", schema="archive"),))
-    assert differ_in_words_alone(plain, verbose) and differ_in_words_alone(verbose, plain)
-    assert not differ_in_words_alone(other, verbose)
-    assert not differ_in_words_alone(plain, plain)
+    assert differ_only_in_verbosity(plain, verbose) and differ_only_in_verbosity(verbose, plain)
+    assert not differ_only_in_verbosity(other, verbose)
+    assert not differ_only_in_verbosity(plain, plain)
     assert len({identity(one) for one in (plain, verbose, other)}) == 3
 
 

@@ -22,13 +22,13 @@ import pytest
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.plans.entries import Clock
-from dbdyno.snapshot.plans.executions import Gathered
+from dbdyno.snapshot.plans.executions import GatheredExecutions
 from dbdyno.snapshot.plans.explain import CONDITIONS, TextPlans, UnreadPlanError, read_json
 from dbdyno.snapshot.plans.markup import read_xml, read_yaml
 from dbdyno.snapshot.plans.reader import read
-from dbdyno.snapshot.plans.source import of_stream
+from dbdyno.snapshot.plans.source import log_of_stream
 from dbdyno.snapshot.plans.tree import identity, walk
-from dbdyno.snapshot.plans.values import condition, masked
+from dbdyno.snapshot.plans.values import mask_condition, mask_statement
 
 SECRET = "s3cr3t"
 LONG = 60_000
@@ -160,7 +160,7 @@ def one_plan_in_four_forms(dice: random.Random) -> None:
             found["json"][1].rows_planned,
             found["json"][1].misestimate,
         ), (name, plan)
-        assert SECRET not in masked(said)
+        assert SECRET not in mask_statement(said)
         assert not any(SECRET in words for _, node in walk(explained.plan) for _, words in node.conditions), name
 
 
@@ -194,16 +194,16 @@ def slow_to_read(dice: random.Random) -> None:
     text = (head + few * LONG)[:LONG]
     whole = f"Query Text: x\nSeq Scan on t  (cost=0.00..1.00 rows=1 width=4)\n{text}"
     with cpu_limit(head + few):
-        masked(text)
-        condition(text)
+        mask_statement(text)
+        mask_condition(text)
         for name, form in (("text", whole), ("json", text), ("xml", f"<a>{text}"), ("yaml", text)):
             try:
                 READERS[name](form)
             except UnreadPlanError:
                 continue
-        with Gathered() as gathered:
+        with GatheredExecutions() as gathered:
             read(
-                [of_stream("a", io.BytesIO(f"{STAMP} [1] LOG:  duration: 1.0 ms  plan:\n\t{whole}".encode()))],
+                [log_of_stream("a", io.BytesIO(f"{STAMP} [1] LOG:  duration: 1.0 ms  plan:\n\t{whole}".encode()))],
                 gathered,
                 Clock(),
             )
@@ -214,8 +214,8 @@ def whole_logs(dice: random.Random) -> None:
     several = [form for _ in range(3) for form in forms(made(dice), f"select '{SECRET}'").values()]
     lines = [f"duration: {at}.5 ms  plan:\n{form}".replace("\n", "\n\t") for at, form in enumerate(several)]
     content = "".join(f"{STAMP} [{at}] LOG:  {line}\n" for at, line in enumerate(lines))
-    with Gathered() as gathered:
-        [file] = read([of_stream("a", io.BytesIO(content.encode()))], gathered, Clock())
+    with GatheredExecutions() as gathered:
+        [file] = read([log_of_stream("a", io.BytesIO(content.encode()))], gathered, Clock())
         assert (file.executions, file.unread.counts) == (len(several), {})
         for name in ("log_executions", "log_statements", "log_plans"):
             for row in gathered.connection.execute(f"from {name}").fetchall():

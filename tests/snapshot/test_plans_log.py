@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 from command_line import dbdyno
 from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.plans.entries import BadTimeError, Clock
-from dbdyno.snapshot.plans.executions import Gathered
-from dbdyno.snapshot.plans.explain import Explained, TextPlans, UnreadPlanError, read_json
-from dbdyno.snapshot.plans.flips import Run, boundaries, flips, seen
+from dbdyno.snapshot.plans.executions import GatheredExecutions
+from dbdyno.snapshot.plans.explain import ExplainedPlan, TextPlans, UnreadPlanError, read_json
+from dbdyno.snapshot.plans.flips import PlanSpan, boundaries, create_log_seen, flips
 from dbdyno.snapshot.plans.formats import form_of
 from dbdyno.snapshot.plans.markup import read_xml, read_yaml
 from dbdyno.snapshot.plans.prefix import Prefix
 from dbdyno.snapshot.plans.reader import LogFile, read
-from dbdyno.snapshot.plans.source import of_stream, opened
+from dbdyno.snapshot.plans.source import log_of_stream, open_log
 from dbdyno.snapshot.plans.syslog import NO_YEAR
-from dbdyno.snapshot.plans.tree import Node, changed, identity, sketch
-from dbdyno.snapshot.plans.values import condition, masked
+from dbdyno.snapshot.plans.tree import Node, describe_change, identity, sketch
+from dbdyno.snapshot.plans.values import mask_condition, mask_statement
 from fresh_dice import fresh_dice
 
 PLAN = """Query Text: select sum(amount) from orders where cust = 77
@@ -61,14 +61,14 @@ def json_line(message: str, **more: object) -> str:
 def logged(content: str | bytes, **more: Any) -> tuple[list[dict[str, Any]], LogFile]:
     """The executions of a log, and what was not read."""
     raw = content.encode() if isinstance(content, str) else content
-    with Gathered() as gathered:
-        [file] = read([of_stream("a.log", io.BytesIO(raw))], gathered, more.pop("clock", Clock()), **more)
+    with GatheredExecutions() as gathered:
+        [file] = read([log_of_stream("a.log", io.BytesIO(raw))], gathered, more.pop("clock", Clock()), **more)
         cursor = gathered.connection.execute("from log_executions order by line")
         names = [one[0] for one in cursor.description or []]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()], file
 
 
-def plan_of(text: str) -> Explained:
+def plan_of(text: str) -> ExplainedPlan:
     return TextPlans().read(text)[1]
 
 
@@ -78,7 +78,7 @@ def test_an_execution_has_its_time_statement_plan_duration_rows_and_buffers(line
     assert (row["at_us"], row["queryid"], row["duration_us"], row["datname"]) == (1795222797437000, 42, 5431, "app")
     assert (row["rows_planned"], row["rows"], row["misestimate"], row["hits"], row["reads"]) == (1, 1, 4.0, 1, 2)
     assert (row["line"], row["source"], row["nested"]) == (1, "plan", False)
-    assert (file.executions, file.plans, file.unread.words()) == (1, 1, [])
+    assert (file.executions, file.plans, file.unread.sentences()) == (1, 1, [])
 
 
 @pytest.mark.parametrize(
@@ -219,11 +219,11 @@ def test_packed_logs_are_read_and_a_torn_one_up_to_where_it_is_torn(tmp_path: Pa
     lines = "".join(text_line(f"duration: {n}.0 ms  statement: select {n}") for n in range(3000))
     (tmp_path / "a.log.gz").write_bytes(gzip.compress(lines.encode()))
     (tmp_path / "b.log.gz").write_bytes(gzip.compress(lines.encode())[:-2000])
-    with Gathered() as gathered:
-        whole, torn = read([opened(tmp_path / name) for name in ("a.log.gz", "b.log.gz")], gathered, Clock())
+    with GatheredExecutions() as gathered:
+        whole, torn = read([open_log(tmp_path / name) for name in ("a.log.gz", "b.log.gz")], gathered, Clock())
     assert whole.executions == 3000
     assert 0 < torn.executions < 3000
-    assert "the file is cut off here" in torn.unread.words()[0]
+    assert "the file is cut off here" in torn.unread.sentences()[0]
     assert whole.head == torn.head
 
 
@@ -245,7 +245,7 @@ def test_a_log_of_mixed_encodings_is_read() -> None:
     ],
 )
 def test_values_and_comments_leave_a_text(text: str, shown: str) -> None:
-    assert masked(text) == shown
+    assert mask_statement(text) == shown
 
 
 @given(
@@ -257,7 +257,7 @@ def test_values_and_comments_leave_a_text(text: str, shown: str) -> None:
 @settings(max_examples=150, deadline=None)
 def test_a_number_is_never_left_in_any_text(parts: list[str]) -> None:
     text = "".join(parts)
-    outside = re.sub(r'"(?:[^"]|"")*(?:"|$)', "", masked(text))  # what stands in double quotes is a name
+    outside = re.sub(r'"(?:[^"]|"")*(?:"|$)', "", mask_statement(text))  # what stands in double quotes is a name
     assert "4711" not in outside or "$4711" in text or "a$4711" in text
 
 
@@ -272,7 +272,7 @@ def test_a_number_is_never_left_in_any_text(parts: list[str]) -> None:
     ],
 )
 def test_a_condition_is_the_same_for_any_value_with_verbose_and_of_a_generic_plan(one: str, other: str) -> None:
-    assert condition(one) == condition(other)
+    assert mask_condition(one) == mask_condition(other)
 
 
 def test_the_identity_is_of_the_shape_and_of_nothing_else() -> None:
@@ -281,15 +281,18 @@ def test_the_identity_is_of_the_shape_and_of_nothing_else() -> None:
     for old, new in (("orders_cust", "orders_other"), ("on orders", "on orders_2024"), ("cust = 77", "cust > 77")):
         assert identity(first.plan) != identity(plan_of(PLAN.replace(old, new)).plan)
     assert (sketch(first.plan), first.misestimate) == ("Index Scan orders_cust → Aggregate", 4.0)
-    assert changed(first.plan, plan_of(SCAN).plan) == "Index Scan using orders_cust → Seq Scan on orders"
+    assert describe_change(first.plan, plan_of(SCAN).plan) == "Index Scan using orders_cust → Seq Scan on orders"
 
 
 def test_a_change_that_no_node_tells_is_told_by_order_or_conditions() -> None:
     a, b = Node("Seq Scan", "a"), Node("Seq Scan", "b")
-    assert changed(Node("Nested Loop", children=(a, b)), Node("Nested Loop", children=(b, a))).startswith(
+    assert describe_change(Node("Nested Loop", children=(a, b)), Node("Nested Loop", children=(b, a))).startswith(
         "another order"
     )
-    assert changed(a, Node("Seq Scan", "a", conditions=(("Filter", "(x = ?)"),))) == "other conditions in Seq Scan a"
+    assert (
+        describe_change(a, Node("Seq Scan", "a", conditions=(("Filter", "(x = ?)"),)))
+        == "other conditions in Seq Scan a"
+    )
 
 
 def test_a_literal_that_looks_like_a_plan_is_no_part_of_it() -> None:
@@ -298,9 +301,9 @@ def test_a_literal_that_looks_like_a_plan_is_no_part_of_it() -> None:
     assert sketch(plan.plan) == "Index Scan orders_cust → Aggregate"
 
 
-def runs(words: str) -> list[Run]:
+def runs(words: str) -> list[PlanSpan]:
     """`A30 B5`: thirty executions with plan A, then five with B."""
-    return [Run(word[0], at, at, int(word[1:])) for at, word in enumerate(words.split())]
+    return [PlanSpan(word[0], at, at, int(word[1:])) for at, word in enumerate(words.split())]
 
 
 @pytest.mark.parametrize(
@@ -331,9 +334,9 @@ def test_a_flip_inside_of_a_whole_second_has_its_medians() -> None:
         text_line(f"duration: {ms} ms  plan:\n{plan}", prefix=whole)
         for ms, plan in [("2.0", PLAN)] * 25 + [("9.0", SCAN)] * 25 + [("3.0", PLAN)] * 25
     )
-    with Gathered() as gathered:
-        read([of_stream("a.log", io.BytesIO(text.encode()))], gathered, Clock())
-        seen(gathered.connection)
+    with GatheredExecutions() as gathered:
+        read([log_of_stream("a.log", io.BytesIO(text.encode()))], gathered, Clock())
+        create_log_seen(gathered.connection)
         found = sorted(flips(gathered.connection), key=lambda one: one.line)
     assert [(one.old_ns, one.new_ns, one.before, one.after) for one in found] == [
         (2e6, 9e6, 25, 25),
@@ -341,7 +344,7 @@ def test_a_flip_inside_of_a_whole_second_has_its_medians() -> None:
     ]
 
 
-class CountedRuns(list[Run]):
+class CountedRuns(list[PlanSpan]):
     """How often a run is looked at."""
 
     looks = 0

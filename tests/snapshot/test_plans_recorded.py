@@ -11,10 +11,10 @@ from snapshot_help import Lab, section
 from command_line import dbdyno
 from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.run import SCHEMA, Run
-from dbdyno.snapshot.plans.command import PlanOptions, of_recordings
+from dbdyno.snapshot.plans.command import PlanOptions, page_of_recordings
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
-from dbdyno.trace.record.process import Place
+from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import RecordingOptions, recording
 from kernel_probes import require_probes
 
@@ -27,12 +27,12 @@ def test_a_recording_gives_the_report_latencies_of_every_execution(lab: Lab, tmp
     assert lab.engine.pid is not None
     lab.run("create table t (id int primary key, v int)", "insert into t select g, g from generate_series(1, 500) g")
     first = lab.take()
-    with recording(Place(lab.engine.pid), run, RecordingOptions(cost_limit=0, mode="sites")):
+    with recording(ServerProcess(lab.engine.pid), run, RecordingOptions(cost_limit=0, mode="sites")):
         lab.run(*(f"select v from t where id = {at}" for at in range(CALLS)), "select count('secret-4711') from t")
     last = lab.take()
     manifest = json.loads((run / "manifest.json").read_text())
     (run / "manifest.json").write_text(json.dumps({**manifest, "warnings": ["The kernel lost 3 notes in 1 gap."]}))
-    asked = of_recordings(lab.store, [run], PlanOptions())
+    asked = page_of_recordings(lab.store, [run], PlanOptions())
     assert "now: The kernel lost 3 notes in 1 gap." in section(asked, "logs")["notes"], "not all executions were seen"
     (read,) = section(asked, "logs")["tables"][0]["rows"]
     assert read["form"] == "trace record"
@@ -50,17 +50,17 @@ def test_a_recording_gives_the_report_latencies_of_every_execution(lab: Lab, tmp
 
 def test_what_is_no_recording_is_refused_with_the_next_step(lab: Lab, tmp_path: Path):
     with pytest.raises(SnapshotError, match="not a run folder"):
-        of_recordings(lab.store, [tmp_path], PlanOptions())
+        page_of_recordings(lab.store, [tmp_path], PlanOptions())
     (tmp_path / "other").mkdir()
     other = Run(tmp_path / "other", {"schema": SCHEMA, "kind": "trace", "format": "oracle 10046"})
     other.save(status="complete")
     with pytest.raises(SnapshotError, match="is not a recording of a PostgreSQL") as refused:
-        of_recordings(lab.store, [other.path], PlanOptions())
+        page_of_recordings(lab.store, [other.path], PlanOptions())
     assert "dbdyno trace record" in (refused.value.next_step or "")
     looks = {"schema": SCHEMA, "kind": "trace", "format": "postgresql waits", "options": {"mode": "read"}}
     Run(tmp_path / "other", looks).save(status="complete")
     with pytest.raises(SnapshotError, match="does not tell short executions apart") as refused:
-        of_recordings(lab.store, [tmp_path / "other"], PlanOptions())
+        page_of_recordings(lab.store, [tmp_path / "other"], PlanOptions())
     assert "--exact" in (refused.value.next_step or "")
     both = dbdyno("snap", "plans", "--trace", tmp_path, "--log", tmp_path)
     assert both.returncode == 2

@@ -79,7 +79,9 @@ def test_active_sessions_are_sessions_seen_over_looks_taken(tmp_path: Path) -> N
     rows = [look(s, 1, statement=7) for s in range(1, 31)]
     rows += [look(s, 2, statement=8, event_type="Lock", event="tuple") for s in range(1, 16)]
     with stored(tmp_path, rows) as interval:
-        found = {row["name"]: (row["aas"], row["share"], row["mostly"]) for row in History(interval).by("statement")}
+        found = {
+            row["name"]: (row["aas"], row["share"], row["mostly"]) for row in History(interval).averages_by("statement")
+        }
     assert found == {"7": (0.5, 30 / 45, "CPU 100 %"), "8": (0.25, 15 / 45, "lock 100 %")}
 
 
@@ -100,14 +102,14 @@ def test_idle_in_a_transaction_and_the_servers_own_processes_are_not_active(tmp_
     rows = [look(1, 1), look(1, 2, state="idle in transaction"), look(1, 3, kind="checkpointer", state=None)]
     with stored(tmp_path, rows) as interval:
         history = History(interval)
-        assert [row["aas"] for row in history.by("user")] == [1 / 60]
+        assert [row["aas"] for row in history.averages_by("user")] == [1 / 60]
         assert history.idle_in_transaction() == 1 / 60
 
 
 def test_our_own_snapshots_are_not_among_the_sessions(tmp_path: Path) -> None:
     rows = [look(1, 1), look(1, 2, application="dbdyno snap")]
     with stored(tmp_path, rows) as interval:
-        assert [row["name"] for row in History(interval).by("application")] == ["web"]
+        assert [row["name"] for row in History(interval).averages_by("application")] == ["web"]
 
 
 def test_nor_are_they_among_the_waits_and_those_idle_in_a_transaction(tmp_path: Path) -> None:
@@ -129,25 +131,28 @@ def test_nor_are_they_among_the_waits_and_those_idle_in_a_transaction(tmp_path: 
 def test_sessions_are_drilled_by_each_dimension(tmp_path: Path, dimension: str, column: str) -> None:
     rows = [look(s, 1, **{column: "one"}) for s in (1, 2)] + [look(3, 2, **{column: "two"})]
     with stored(tmp_path, rows) as interval:
-        assert [(row["name"], row["seen"]) for row in History(interval).by(dimension)] == [("one", 2), ("two", 1)]
+        assert [(row["name"], row["seen"]) for row in History(interval).averages_by(dimension)] == [
+            ("one", 2),
+            ("two", 1),
+        ]
 
 
 def test_where_keeps_what_it_names_and_shares_are_of_what_is_kept(tmp_path: Path) -> None:
     rows = [look(1, 1, usename="a"), look(1, 2, usename="b"), look(2, 2, usename="b", event_type="Lock", event="tuple")]
     with stored(tmp_path, rows) as interval:
-        (only,) = History(interval, {"user": "b", "class": "lock"}).by("session")
+        (only,) = History(interval, {"user": "b", "class": "lock"}).averages_by("session")
     assert (only["name"], only["share"]) == ("2", 1.0)
 
 
 def test_a_value_with_quotes_is_a_value_and_no_sql(tmp_path: Path) -> None:
     with stored(tmp_path, [look(1, 1, application="o'brien; --")]) as interval:
-        assert len(History(interval, {"application": "o'brien; --"}).by("user")) == 1
-        assert History(interval, {"application": "' or true --"}).by("user") == []
+        assert len(History(interval, {"application": "o'brien; --"}).averages_by("user")) == 1
+        assert History(interval, {"application": "' or true --"}).averages_by("user") == []
 
 
 def test_a_dimension_that_is_not_known_is_refused(tmp_path: Path) -> None:
     with stored(tmp_path, []) as interval, pytest.raises(SnapshotError, match="cannot be grouped by"):
-        History(interval).by("colour")
+        History(interval).averages_by("colour")
 
 
 def test_the_stack_over_the_clock_adds_up_to_what_was_seen(tmp_path: Path) -> None:
@@ -179,7 +184,7 @@ def test_a_stretch_in_which_nobody_looked_is_a_gap_and_no_zero(tmp_path: Path) -
 
 def test_samples_of_a_store_of_before_have_no_client_and_are_read(tmp_path: Path) -> None:
     with stored(tmp_path, [look(1, 1)], columns=ACTIVITY[:11]) as interval:
-        assert [row["name"] for row in History(interval).by("client")] == ["not recorded"]
+        assert [row["name"] for row in History(interval).averages_by("client")] == ["not recorded"]
 
 
 def pair(waiter: int, blocker: int, second: float = 1, **more: Any) -> dict[str, Any]:
@@ -198,14 +203,14 @@ def test_the_root_is_who_waits_for_nobody() -> None:
     held = {"blocker_state": "idle in transaction", "blocker_statement": 5}
     (root,) = grown([pair(2, 1, **held), pair(3, 2), pair(4, 2), pair(5, 4)])
     assert (root.pids, root.blocked, root.facts["state"]) == ({1: 1}, 4, "idle in transaction")
-    assert [depth for depth, _ in blocking.lines(root)] == [0, 1, 2, 3]
+    assert [depth for depth, _ in blocking.tree_lines(root)] == [0, 1, 2, 3]
 
 
 def test_a_waiter_hangs_under_its_nearest_root_and_is_counted_once_for_it() -> None:
     """PostgreSQL names who is ahead in the queue beside who holds the lock."""
     (root,) = grown([pair(2, 1), pair(3, 1), pair(3, 2)])
     assert root.blocked == 2
-    assert [depth for depth, _ in blocking.lines(root)] == [0, 1]
+    assert [depth for depth, _ in blocking.tree_lines(root)] == [0, 1]
 
 
 def test_who_waits_for_two_roots_counts_for_both() -> None:
@@ -220,14 +225,14 @@ def test_a_circle_has_no_root_and_is_told_as_one() -> None:
 
 def test_looks_are_merged_by_what_sessions_did() -> None:
     (root,) = grown(*([pair(at, 1, statement=9)] for at in range(10, 50)))
-    (_, top), (_, below) = blocking.lines(root)
+    (_, top), (_, below) = blocking.tree_lines(root)
     assert (top.seen, below.seen, len(below.pids)) == (40, 40, 40)
-    assert blocking.pids(below) == "10, 11, 12 and 37 more"
+    assert blocking.pids_text(below) == "10, 11, 12 and 37 more"
 
 
 def test_a_prepared_transaction_is_a_root_without_a_session() -> None:
     (root,) = grown([pair(2, 0, blocker_state="prepared transaction")])
-    assert blocking.pids(root) == "prepared"
+    assert blocking.pids_text(root) == "prepared"
 
 
 def test_rows_some_microseconds_apart_are_one_look() -> None:

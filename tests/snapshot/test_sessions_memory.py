@@ -22,7 +22,7 @@ from command_line import dbdyno
 from dbdyno import _core
 from dbdyno.base.errors import TraceError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.cli.snap.watch import Sources
+from dbdyno.cli.snap.watch import SourceReporter
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY, Sampler
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.reading.interval import Interval
@@ -179,8 +179,8 @@ def test_watch_stores_what_was_read_and_says_so(memory: Lab):
     assert found[-1].manifest["cost"]["sessions_by"] == "memory"
     with Interval(memory.store, found[0], found[-1]) as interval:
         history = History(interval)
-        classes = {row["name"]: row["aas"] for row in history.by("class")}
-        sleeping = [row for row in history.by("event") if row["name"] == "PgSleep"]
+        classes = {row["name"]: row["aas"] for row in history.averages_by("class")}
+        sleeping = [row for row in history.averages_by("event") if row["name"] == "PgSleep"]
     assert history.looks > 10
     assert classes["lock"] > 0.5
     assert sleeping[0]["sessions"] == 4
@@ -193,9 +193,9 @@ def test_watch_says_on_its_error_stream_how_it_looks_and_why_not_by_memory(
     memory: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     def said() -> str:
-        sources, stop = Sources(), threading.Event()
+        sources, stop = SourceReporter(), threading.Event()
         for made in watch(memory.dsn, memory.store, Options(), every_s=0.5, for_s=60, sample_s=0.1, stop=stop):
-            sources.tell(made)
+            sources.report(made)
             if sources.said:
                 stop.set()
         return capsys.readouterr().err

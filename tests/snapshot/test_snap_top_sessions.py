@@ -17,10 +17,10 @@ from test_snap_top import Terminal
 from command_line import dbdyno
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.cli.snap.top_keys import VIEWS, Desk, split
+from dbdyno.cli.snap.top_keys import VIEWS, ScreenState, split
 from dbdyno.report.live import render_frame
 from dbdyno.report.live_sessions import show_blocking
-from dbdyno.snapshot.engines.live_sessions import SORTS, ordered, tree
+from dbdyno.snapshot.engines.live_sessions import SORTS, blocking_tree, select_sessions
 from dbdyno.snapshot.engines.postgres.live import PostgresLive
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.store.folder import Store
@@ -34,38 +34,38 @@ def session(pid: int, **more: Any) -> dict[str, Any]:
 
 def test_the_longest_statement_comes_first_and_one_without_last() -> None:
     rows = [session(1), session(2, statement_us=5), session(3, statement_us=9)]
-    assert [row["pid"] for row in ordered(rows, "time")] == [3, 2, 1]
+    assert [row["pid"] for row in select_sessions(rows, "time")] == [3, 2, 1]
 
 
 def test_a_filter_finds_words_anywhere_in_any_case() -> None:
     rows = [session(1, user="App"), session(2, query="select app"), session(3, wait="Lock:tuple")]
-    assert [row["pid"] for row in ordered(rows, "user", "app")] == [1, 2]
+    assert [row["pid"] for row in select_sessions(rows, "user", "app")] == [1, 2]
 
 
 def test_every_session_that_waits_hangs_under_its_nearest_blocker() -> None:
     rows = [session(1), session(2, blockers=[1]), session(3, blockers=[1, 2]), session(4, blockers=[2])]
-    assert [(depth, row["pid"]) for depth, row in tree(rows)] == [(0, 1), (1, 2), (2, 4), (1, 3)]
+    assert [(depth, row["pid"]) for depth, row in blocking_tree(rows)] == [(0, 1), (1, 2), (2, 4), (1, 3)]
 
 
 def test_all_but_the_last_below_a_blocker_are_drawn_with_a_branch_that_goes_on() -> None:
     rows = [session(1), *(session(pid, blockers=[1]) for pid in (2, 3)), session(4, blockers=[2])]
     with io.StringIO() as file:
-        show_blocking(Console(file=file, width=100), tree(rows))
+        show_blocking(Console(file=file, width=100), blocking_tree(rows))
         lines = file.getvalue().splitlines()
     assert [line.split()[0] + line.split()[1] for line in lines if "─ " in line] == ["├─2", "│└─", "└─3"]
 
 
 def test_a_circle_and_a_prepared_transaction_are_shown() -> None:
     rows = [session(1, blockers=[2]), session(2, blockers=[1]), session(3, blockers=[0])]
-    assert [(depth, row["pid"]) for depth, row in tree(rows)] == [(0, 0), (1, 3), (0, 1), (1, 2)]
+    assert [(depth, row["pid"]) for depth, row in blocking_tree(rows)] == [(0, 0), (1, 3), (0, 1), (1, 2)]
 
 
 def test_nobody_who_waits_means_no_tree() -> None:
-    assert tree([session(1), session(2)]) == []
+    assert blocking_tree([session(1), session(2)]) == []
 
 
 def test_keys_choose_the_part_the_order_and_the_filter() -> None:
-    desk = Desk()
+    desk = ScreenState()
     for key, view in VIEWS.items():
         assert (desk.press(key), desk.view) == ("draw", view)
     assert (desk.press("s"), desk.sort) == ("draw", SORTS[1])
@@ -81,13 +81,13 @@ def test_keys_that_arrive_together_count_one_by_one() -> None:
 
 
 def test_a_pause_and_a_refresh() -> None:
-    desk = Desk()
+    desk = ScreenState()
     assert (desk.press("p"), desk.paused, "PAUSED" in desk.foot()) == ("draw", True, True)
     assert desk.press(" ") == "read"
 
 
 def test_a_plan_is_asked_for_by_pid_and_words_are_none() -> None:
-    desk = Desk()
+    desk = ScreenState()
     assert [desk.press(key) for key in ("e", "47", "11", "\r")][-1] == "plan"
     assert desk.pid == 4711
     for key in ("e", "x", "\r"):
@@ -96,7 +96,7 @@ def test_a_plan_is_asked_for_by_pid_and_words_are_none() -> None:
 
 
 def test_arrows_choose_a_session_that_questions_begin_with() -> None:
-    desk = Desk(view="sessions", listed=[11, 12, 13])
+    desk = ScreenState(view="sessions", listed=[11, 12, 13])
     for key, pid in (("\x1b[B", 11), ("j", 12), ("\x1b[B", 13), ("\x1b[B", 13), ("k", 12)):
         assert (desk.press(key), desk.chosen) == ("draw", pid)
     assert (desk.press("v"), desk.foot()) == ("draw", "statement of which pid? 12_")
@@ -106,16 +106,16 @@ def test_arrows_choose_a_session_that_questions_begin_with() -> None:
 
 
 def test_the_pace_and_the_help() -> None:
-    desk = Desk(every_s=1.0)
+    desk = ScreenState(every_s=1.0)
     assert [(desk.press(key), desk.every_s)[1] for key in "+--- "[:4]] == [2.0, 1.0, 0.5, 0.5]
     assert desk.press("h") == "draw" and any(line.startswith("v: ") for line in desk.plan)
     assert desk.press("x") == "draw" and not desk.plan
 
 
 def test_nothing_is_cancelled_unless_allowed_and_confirmed() -> None:
-    desk = Desk()
+    desk = ScreenState()
     assert desk.press("c") == "draw" and "--allow-cancel" in desk.foot()
-    desk = Desk(allow_cancel=True)
+    desk = ScreenState(allow_cancel=True)
     for answer, action in (("n", "draw"), ("\r", "draw"), ("y", "cancel")):
         assert [desk.press(key) for key in ("c", "12", "\r")] == ["draw"] * 3
         assert "12? y/n" in desk.foot()
@@ -137,7 +137,7 @@ def test_every_part_fits_its_screen_and_texts_cannot_command_it(width: int, view
         "listed": "",
         "view": view,
         "sessions": rows,
-        "tree": tree(rows),
+        "tree": blocking_tree(rows),
         "progress": [{"pid": 2, "what": "vacuum", "phase": "scanning heap", "done": 0.5, "on": "t"}],
     }
     lines = render_frame(frame, width=width, height=20, color=False, foot="q").split("\n")

@@ -14,7 +14,7 @@ import pytest
 from planted import Planted
 from snapshot_help import OTHER_STATISTICS, SETTINGS, Lab
 
-from dbdyno.snapshot.wording import three
+from dbdyno.snapshot.wording import three_digits
 from slow_storage import SlowStorage
 
 
@@ -303,4 +303,4 @@ def test_a_storage_whose_syncs_became_slow(tmp_path: Path, major: int, timed: bo
     [(1934.0, "1,930"), (0.1111, "0.111"), (56.64, "56.6"), (-1934, "-1,930"), (0, "0"), (2.0, "2"), (1e-5, "0.00001")],
 )
 def test_numbers_in_words_have_three_digits_and_no_exponent(value: float, said: str) -> None:
-    assert three(value) == said
+    assert three_digits(value) == said

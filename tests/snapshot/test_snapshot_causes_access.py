@@ -167,7 +167,7 @@ def test_what_rules_ask_of_ten_times_the_statements_is_ten_times_the_work(monkey
         asked[0] += 1
         return one.after[what] - one.before[what]
 
-    monkeypatch.setattr(Pair, "grown", grown)
+    monkeypatch.setattr(Pair, "growth", grown)
     counts = []
     for many in (100, 1000):
         asked[0] = 0

@@ -157,7 +157,7 @@ def test_a_sleep_is_no_database_time(tmp_path: Path):
     assert rows[0]["share"] == pytest.approx(1.0)
     assert "83.3 ms a second of statements that sleep are left out: no database time" in model["sections"][0]["notes"]
     assert model["verdict"]["title"].startswith("More work: new statement: savepoint s")
-    taken = server.store.of(None)
+    taken = server.store.snapshots_of(None)
     with Interval(server.store, taken[0], taken[-1]) as interval:
         assert change_of(interval, interval).spent_ms[0] == pytest.approx((17 * 60 - 60 + 8 * 120) / 960, rel=0.01)
 

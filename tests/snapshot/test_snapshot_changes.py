@@ -15,7 +15,7 @@ from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.engines.view import Options, View
 from dbdyno.snapshot.model import column
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.reading.long_timeline import DRAWN, drawable, happenings
+from dbdyno.snapshot.reading.long_timeline import DRAWN_MOST, chart_events, long_events
 from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.reading.timeline import events
 from dbdyno.snapshot.report import report
@@ -177,7 +177,7 @@ def test_checkpoints_and_settings_are_on_the_clock_of_a_comparison(server: Sampl
     server.settings["work_mem"] = "4096"
     steps(server, 3)
     with Interval(server.store, server.store.open(1), server.store.open(8)) as interval:
-        told = {row["kind"]: row for row in happenings(interval)}
+        told = {row["kind"]: row for row in long_events(interval)}
         drawn = report(interval)["series"]["events"]
     assert told["checkpoint"]["what"] == "checkpoints: 2 timed"
     assert told["setting"]["what"] == "work_mem: (not there) → 4096"
@@ -188,13 +188,13 @@ def test_checkpoints_and_settings_are_on_the_clock_of_a_comparison(server: Sampl
 def test_a_chart_puts_many_events_of_a_kind_together_and_leaves_few_alone() -> None:
     many = [{"kind": "checkpoint", "what": f"c{at}", "at_us": at * 10, "after_us": at * 10 - 10} for at in range(1000)]
     few = [{"kind": "setting", "what": f"s{at}", "at_us": at * 3000, "after_us": None} for at in range(3)]
-    found = drawable(sorted([*many, *few], key=lambda row: row["at_us"]))
+    found = chart_events(sorted([*many, *few], key=lambda row: row["at_us"]))
     kinds = [row["kind"] for row in found]
     assert kinds.count("setting") == 3
-    assert kinds.count("checkpoint") == DRAWN
+    assert kinds.count("checkpoint") == DRAWN_MOST
     first = next(row for row in found if row["kind"] == "checkpoint")
     assert first["what"].startswith("c0; c1; and ") and first["after_us"] == -10
-    assert drawable([]) == []
+    assert chart_events([]) == []
 
 
 def test_a_watch_reads_columns_again_when_the_catalog_was_written(lab: Lab):

@@ -13,7 +13,7 @@ from snapshot_help import Lab, settle
 import chromium
 import drawn
 from dbdyno.base.errors import Error
-from dbdyno.bench.postgres.login import login_failed
+from dbdyno.bench.postgres.login import login_error
 from dbdyno.cli.main import cli
 
 
@@ -104,8 +104,8 @@ def test_a_server_that_takes_the_connection_and_is_silent_wants_no_password(tmp_
 def test_a_password_of_one_letter_takes_no_letter_out_of_what_the_server_says():
     """ "canceling state...ent due to lock ti...eout" was no lock timeout: the advice was to give the password."""
     said = Exception("connection failed: FATAL:  canceling statement due to lock timeout, for m")
-    error = login_failed(said, "db1", ["m"])
+    error = login_error(said, "db1", ["m"])
     assert error.message == "cannot log in: FATAL:  canceling statement due to lock timeout, for ..."
     assert "lock on a system catalog" in str(error.next_step)
-    longer = login_failed(Exception('FATAL: no user "xgeheimx"'), "db1", ["geheim"])
+    longer = login_error(Exception('FATAL: no user "xgeheimx"'), "db1", ["geheim"])
     assert "geheim" not in longer.message

@@ -10,7 +10,7 @@ from snapshot_help import Lab, section
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.engines.view import Options
-from dbdyno.snapshot.reading.clock import elapsed_ns, stamp, verdict
+from dbdyno.snapshot.reading.clock import clock_stamp, clock_verdict, elapsed_ns
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store.folder import Snapshot
@@ -41,7 +41,7 @@ def taken(lab: Lab) -> list[Snapshot]:
 def test_a_step_of_an_hour_changes_no_duration_and_is_the_verdict(lab: Lab, taken, by_ns: int, word: str):
     for one in taken[2:]:
         stepped(one, by_ns)
-    found = lab.store.of(None)
+    found = lab.store.snapshots_of(None)
     assert [one.number for one in found] == [1, 2, 3, 4], "in the order of their numbers"
     with Interval(lab.store, found[0], found[-1]) as interval:
         model = report(interval)
@@ -59,18 +59,18 @@ def test_a_step_of_an_hour_changes_no_duration_and_is_the_verdict(lab: Lab, take
 def test_without_another_clock_a_step_back_is_refused_in_words(lab: Lab, taken):
     stepped(taken[0], 0, without_clock=True)
     stepped(taken[-1], -HOUR_NS, without_clock=True)
-    found = lab.store.of(None)
+    found = lab.store.snapshots_of(None)
     with pytest.raises(SnapshotError, match="clock was set back"):
         Interval(lab.store, found[0], found[-1])
 
 
 def test_a_clock_that_is_slewed_is_none_that_stepped(lab: Lab, taken):
     stepped(taken[-1], 900_000_000)
-    assert verdict(lab.store.of(None)) is None
+    assert clock_verdict(lab.store.snapshots_of(None)) is None
 
 
 def test_the_duration_is_that_of_the_machine_that_took_both(lab: Lab, taken):
     first, last = taken[0], taken[-1]
     own = last.facts["clock"]["since_boot_ns"] - first.facts["clock"]["since_boot_ns"]
     assert elapsed_ns(first, last) == own
-    assert stamp()["clock"]["boot"] == first.facts["clock"]["boot"]
+    assert clock_stamp()["clock"]["boot"] == first.facts["clock"]["boot"]

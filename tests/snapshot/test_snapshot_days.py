@@ -16,13 +16,13 @@ from made_store import MadeServer
 from test_sessions import START_US, look, stored, view
 
 from dbdyno.base.json_types import TableRow
-from dbdyno.snapshot.causes.postgres.sampled import sampled
+from dbdyno.snapshot.causes.postgres.sampled_activity import sampled_activity
 from dbdyno.snapshot.engines.postgres import waits
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.reading.active_rates import active_rates
-from dbdyno.snapshot.reading.days import keep_days
+from dbdyno.snapshot.reading.days import cache_days
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.reading.long_timeline import happenings
+from dbdyno.snapshot.reading.long_timeline import long_events
 from dbdyno.snapshot.reading.sums.chain import Chain
 from dbdyno.snapshot.reading.sums.day import NAME, SESSIONS
 from dbdyno.snapshot.sessions.history import DIMENSIONS, History
@@ -72,13 +72,13 @@ def figures(interval: Interval, where: dict[str, str]) -> dict[str, Any]:
     """All that a page of sessions shows."""
     history = History(interval, where)
     return {
-        **{by: history.by(by) for by in DIMENSIONS},
+        **{by: history.averages_by(by) for by in DIMENSIONS},
         "time": history.over_time(),
         "transactions": history.transactions(10),
         "idle": history.idle_in_transaction(),
         "waits": waits.waits(interval, 10),
         "verdicts": interval.verdicts,
-        "events": happenings(interval),
+        "events": long_events(interval),
     }
 
 
@@ -105,7 +105,7 @@ def test_figures_from_sums_of_days_are_those_of_the_samples(store: Store, where:
         mock.patch.object(Chain, "whole_days", []),
         Interval(store, known[low], known[high]) as interval,
     ):
-        assert interval.sums.looked(interval.sums.chunks)
+        assert interval.sums.hours_with_look_sums(interval.sums.chunks)
         assert figures(interval, where) == summed
     with read_from_samples(), Interval(store, known[low], known[high]) as interval:
         assert figures(interval, where) == summed
@@ -114,7 +114,7 @@ def test_figures_from_sums_of_days_are_those_of_the_samples(store: Store, where:
 @contextmanager
 def read_from_samples() -> Iterator[None]:
     """Neither the sums of days nor those of hours are read."""
-    with mock.patch.object(Chain, "whole_days", []), mock.patch.object(Chain, "looked", return_value=[]):
+    with mock.patch.object(Chain, "whole_days", []), mock.patch.object(Chain, "hours_with_look_sums", return_value=[]):
         yield
 
 
@@ -122,7 +122,7 @@ def rates(interval: Interval, *, hourly: bool) -> dict[str, Any]:
     """What a comparison of periods reads of the sampled sessions."""
     active = active_rates(interval, hourly=hourly)
     assert active is not None
-    table, looks = sampled(interval)
+    table, looks = sampled_activity(interval)
     means = {by: active.means(by) for by in ("class", "database", "user")}
     return {
         **means,
@@ -139,7 +139,7 @@ def test_rates_from_sums_of_hours_are_those_of_the_samples(store: Store, hourly:
     low, high = dice.randrange(6), dice.randrange(len(known) - 6, len(known))
     print(f"seed {SEED}, snapshots {known[low].number} to {known[high].number}")
     with Interval(store, known[low], known[high]) as interval:
-        assert interval.sums.looked(interval.sums.chunks)
+        assert interval.sums.hours_with_look_sums(interval.sums.chunks)
         summed = rates(interval, hourly=hourly)
     with read_from_samples(), Interval(store, known[low], known[high]) as interval:
         assert rates(interval, hourly=hourly) == summed
@@ -176,7 +176,7 @@ def test_counts_of_days_are_those_of_their_hours_to_the_last_digit(tmp_path: Pat
     with Interval(server.store, low, high) as interval:
         by_hour = counts(interval)
     with Interval(server.store, low, high) as interval:
-        assert len(list(keep_days(interval.sums))) >= 2
+        assert len(list(cache_days(interval.sums))) >= 2
         few = {name for day in interval.sums.days for name in VIEWS if day.has(name, folded=False)}
         assert "pg_stat_database" in few and "pg_stat_statements" not in few
         assert counts(interval) == by_hour
@@ -206,12 +206,12 @@ def test_a_day_is_made_once_and_again_where_its_files_were_changed(store: Store)
 
 def test_the_day_that_still_grows_is_no_day(store: Store) -> None:
     known = list(store)
-    newest = f"{known[-1].at:%Y%m%d}"
+    newest = f"{known[-1].at_utc:%Y%m%d}"
     with Interval(store, known[0], known[-1]) as interval:
         History(interval)
         names = [day.home.name for day in interval.sums.whole_days]
     assert newest not in names and names == sorted(names)
-    first = f"{known[0].at:%Y%m%d}"
+    first = f"{known[0].at_utc:%Y%m%d}"
     with Interval(store, known[2], known[-1]) as interval:
         assert first not in [day.home.name for day in interval.sums.whole_days], "begins before the interval"
 
@@ -222,7 +222,7 @@ def test_a_store_that_is_read_only_is_read_from_its_samples(store: Store, tmp_pa
         mock.patch("dbdyno.snapshot.reading.sums.chain._writable", lambda _: (tmp_path, tmp_path)),
         Interval(store, known[0], known[-1]) as interval,
     ):
-        assert History(interval).by("class") and not interval.sums.days
+        assert History(interval).averages_by("class") and not interval.sums.days
 
 
 def test_a_watch_makes_the_sums_of_a_day_when_the_next_begins(tmp_path: Path) -> None:

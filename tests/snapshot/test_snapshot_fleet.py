@@ -18,7 +18,7 @@ from snapshot_help import Lab
 
 from command_line import dbdyno as run
 from dbdyno.base.errors import Error, SnapshotError
-from dbdyno.cli.snap.watch import Failing
+from dbdyno.cli.snap.watch import FailureReporter
 from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.sending.alerts import Alerts, post_json, read_rules
 from dbdyno.snapshot.sending.exports import otlp, prometheus, samples
@@ -175,9 +175,9 @@ def test_what_fails_as_before_is_told_once(tmp_path: Path):
 
 
 def test_a_failure_is_told_when_it_begins_changes_and_is_over(capsys: pytest.CaptureFixture[str]):
-    failing, taken = Failing(), cast(Snapshot, None)
+    failing, taken = FailureReporter(), cast(Snapshot, None)
     for made in (taken, Error("gone"), Error("gone"), Error("silent"), taken, taken, Error("silent")):
-        failing.tell(made, "a: ")
+        failing.report(made, "a: ")
     assert capsys.readouterr().err.splitlines() == [
         "dbdyno: a: gone",
         "dbdyno: a: silent",
@@ -231,7 +231,7 @@ def test_a_rule_is_told_once_when_broken_and_once_when_it_holds_by_command_and_w
         alerts = Alerts(read_rules(path), lines.append, {"PATH": "/usr/bin:/bin", "PGPASSWORD": "geheim"})
         store, good = Store(tmp_path / "none"), added(Store(tmp_path / "snaps"), 1)
         for made in (failure(), failure(), failure(), good, good):
-            alerts.look(store, "db1", made)
+            alerts.evaluate(store, "db1", made)
         alerts.close()
     assert alerts.fired == 1 and [line.split(":")[0] for line in lines] == ["alert firing", "alert resolved"]
     assert [json.loads(body)["state"] for body in bodies] == ["firing", "resolved"]
@@ -258,7 +258,7 @@ def test_a_command_sees_no_secret_and_a_failure_is_told(tmp_path: Path):
         alerts = Alerts(
             read_rules(rules_file(tmp_path, text)), lines.append, {"PATH": "/usr/bin:/bin", "PGPASSWORD": "geheim"}
         )
-        alerts.look(Store(tmp_path / "none"), "db1", failure())
+        alerts.evaluate(Store(tmp_path / "none"), "db1", failure())
         alerts.close()
     assert "geheim" not in told.read_text() and "PATH=" in told.read_text()
     assert any("command failed: it ended with 3" in line for line in lines)
@@ -340,10 +340,10 @@ def test_open_telemetry_gets_sums_and_gauges_by_target(tmp_path: Path):
 
 def test_metrics_are_answered_on_loopback_and_nothing_else(tmp_path: Path):
     from dbdyno.cli.snap.export import _address, _server
-    from dbdyno.snapshot.sending.exports import Cached
+    from dbdyno.snapshot.sending.exports import CachedText
 
     added(Store(tmp_path / "snaps"), 3)
-    server = _server(*_address(":0", False), Cached(tmp_path / "snaps", tables=False))
+    server = _server(*_address(":0", False), CachedText(tmp_path / "snaps", tables=False))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

@@ -13,7 +13,7 @@ from snapshot_help import Lab, section
 from command_line import dbdyno
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.view import Options
-from dbdyno.snapshot.plans.generic import VIEW, Candidate, candidates, explained, may_be_planned
+from dbdyno.snapshot.plans.generic import VIEW, Candidate, candidates, generic_plan_rows, may_be_planned
 from dbdyno.snapshot.store.folder import Snapshot
 from dbdyno.snapshot.taking.take import open_collector, take
 
@@ -96,12 +96,12 @@ def test_a_text_that_is_no_single_statement_is_refused_and_the_next_one_planned(
     with contextlib.closing(server.connect()) as session:
         some = [Candidate(1, 7, text), Candidate(1, 8, "select id from planned where id = $1")]
         for _ in range(2):  # what failed leaves nothing behind in the session
-            first, second = explained(session, some, FOREVER)
+            first, second = generic_plan_rows(session, some, FOREVER)
             assert (said is None and first[-1] is None) or str(said) in str(first[-1])
             assert second[-1] is None and second[3] == "Index Only Scan planned_pkey"
         assert session.execute("select count(*) from pg_prepared_statements").fetchone() == (0,)
         assert session.execute("select count(*) from planned").fetchone() == (20000,)
-        assert explained(session, some, 0) == [], "no time is left"
+        assert generic_plan_rows(session, some, 0) == [], "no time is left"
 
 
 def test_the_statements_that_took_most_time_come_first(server: Lab) -> None:
@@ -124,7 +124,7 @@ def test_the_servers_own_generic_plan_is_the_same(server: Lab, major: int) -> No
     with contextlib.closing(server.connect()) as session:
         made = session.pgconn.exec_(f"explain (generic_plan, costs off) {text}".encode())
         lines = [bytes(made.get_value(row, 0) or b"").decode() for row in range(made.ntuples)]
-        (row,) = explained(session, [Candidate(1, 7, text)], FOREVER)
+        (row,) = generic_plan_rows(session, [Candidate(1, 7, text)], FOREVER)
     assert "Index Scan using planned_cust" in lines[1] and row[3] == "Index Scan planned_cust → Aggregate"
 
 

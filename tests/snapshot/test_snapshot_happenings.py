@@ -13,10 +13,10 @@ from dbdyno.pages.snapshot import page
 from dbdyno.report.figures import draw, snapshot_series, theme
 from dbdyno.snapshot.causes import change_of
 from dbdyno.snapshot.causes.postgres.objects import grown_tables
-from dbdyno.snapshot.causes.what_happened import budget, causes, within
+from dbdyno.snapshot.causes.what_happened import causes, causes_within, describe_time_change
 from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.reading.long_timeline import happenings
+from dbdyno.snapshot.reading.long_timeline import long_events
 from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.report import report
 
@@ -122,7 +122,7 @@ def test_a_dropped_index_is_a_cause_only_where_a_statement_or_the_scans_of_its_t
     ):
         words = [cause.words for cause in causes(change_of(before, after))]
         assert ("index orders_note on orders was dropped" in words) == is_cause
-        assert "index public.orders_note was dropped" in [row["what"] for row in happenings(after)]
+        assert "index public.orders_note was dropped" in [row["what"] for row in long_events(after)]
 
 
 def test_a_database_that_is_never_read_is_told_once_with_its_name(tmp_path: Path):
@@ -159,7 +159,7 @@ def test_of_a_fall_it_is_said_whose_it_is(server: Sized, calls: int, said: str):
         Interval(server.store, taken[2], taken[5]) as after,
     ):
         change = change_of(before, after)
-        words = budget(change, causes(change))
+        words = describe_time_change(change, causes(change))
     assert words.startswith("-16") and f"of the fall 100% select * from orders (1): {said}" in words
 
 
@@ -172,7 +172,7 @@ def test_objects_and_resets_of_a_stretch_are_events(server: Sized):
     server.statements.clear()
     steady(server, 2)
     with Interval(server.store, server.store.open(1), server.store.open(6)) as interval:
-        told = happenings(interval)
+        told = long_events(interval)
     found = {row["what"].split(" was reset")[0]: row for row in told}
     assert set(found) == {"table public.t8 was created", "table public.t8 was dropped", "pg_stat_statements"}
     assert found["pg_stat_statements"]["after_us"] is None, "its instant is known"
@@ -212,7 +212,7 @@ def test_a_report_is_cut_where_a_setting_was_changed_beside_the_change_of_time(s
         server.call(1, 10, spent)
         taken.append(server.step())
     with Interval(server.store, taken[0], taken[-1]) as interval:
-        about = within(interval)["about"]
+        about = causes_within(interval)["about"]
     if other:
         assert f"ms a second at snapshot {taken[5].number} " in about
     else:

@@ -14,7 +14,7 @@ from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.reading.sums import index as index_module
 from dbdyno.snapshot.reading.sums import manifests
-from dbdyno.snapshot.reading.sums.index import known_of, light, targets
+from dbdyno.snapshot.reading.sums.index import snapshots_in_range, snapshots_of_target, targets
 from dbdyno.snapshot.store.folder import Snapshot, Store
 
 KEYS = (Column("n", "key", "count", "BIGINT"),)
@@ -39,14 +39,16 @@ def check(folder: Path) -> None:
     """The index says what a look at every manifest says."""
     opened = list(Store(folder))
     fresh = Store(folder)
-    assert [said(one) for one in known_of(fresh, None)] == [said(one) for one in opened]
+    assert [said(one) for one in snapshots_of_target(fresh, None)] == [said(one) for one in opened]
     assert targets(Store(folder)) == sorted({one.target for one in opened})
     for name in targets(fresh):
         mine = [one for one in opened if one.target == name]
-        assert [one.number for one in light(fresh, name, 3, 12)] == [n.number for n in mine if 3 <= n.number <= 12]
+        assert [one.number for one in snapshots_in_range(fresh, name, 3, 12)] == [
+            n.number for n in mine if 3 <= n.number <= 12
+        ]
         assert find(fresh, "last", name).number == mine[-1].number
         at = mine[len(mine) // 2]
-        assert find(fresh, at.at.isoformat(), name).number == at.number
+        assert find(fresh, at.at_utc.isoformat(), name).number == at.number
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +56,7 @@ def short_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So few snapshots take several blocks, and the file is written again and again."""
     for module in (manifests, index_module):
         monkeypatch.setattr(module, "BLOCK", 4)
-    monkeypatch.setattr(index_module, "MANY", 3)
+    monkeypatch.setattr(index_module, "REWRITE_ROWS", 3)
 
 
 def test_an_index_follows_its_store_at_random(tmp_path: Path):
@@ -99,7 +101,7 @@ def test_a_snapshot_is_found_by_its_note_before_and_after_the_index_is_written(t
     assert find(store, "batch").number == 2
     for at in range(9):
         add(store, 1_800_000_100 + at, "db:1")
-    known_of(Store(store.folder), None)
+    snapshots_of_target(Store(store.folder), None)
     assert (store.folder / "sums" / "index.parquet").is_file()
     assert find(Store(store.folder), "batch").number == 2
 
@@ -108,8 +110,8 @@ def test_an_index_that_is_deleted_while_it_is_used_costs_nothing_but_time(tmp_pa
     store = Store(tmp_path / "snaps")
     for at in range(9):
         add(store, 1_800_000_000 + at, "db:1")
-    known_of(Store(store.folder), None)
-    known = known_of(store, None)
+    snapshots_of_target(Store(store.folder), None)
+    known = snapshots_of_target(store, None)
     shutil.rmtree(store.folder / "sums")
     assert [one.looks for one in known] == [(1_800_000_000 + at) % 60 for at in range(9)]
 
@@ -119,7 +121,7 @@ def test_far_from_what_is_asked_for_only_folders_are_looked_at(tmp_path: Path) -
     store = Store(tmp_path)
     for at_s in range(1, 41):
         add(store, at_s, "a" if at_s % 2 else "b")
-    known_of(Store(tmp_path), None)
+    snapshots_of_target(Store(tmp_path), None)
     for number in (2, 35):
         (tmp_path / f"{number:06d}" / "manifest.json").write_text("{")
     shutil.rmtree(tmp_path / "000007")
@@ -127,8 +129,8 @@ def test_far_from_what_is_asked_for_only_folders_are_looked_at(tmp_path: Path) -
     assert find(fresh, "last-2", "a").number == 33
     assert set(fresh.damaged) == {35}
     assert find(fresh, "last", "b").number == 40
-    assert 7 not in known_of(fresh, "a", 1).numbers
-    assert 2 in known_of(fresh, "b", 1).numbers
-    assert 2 not in known_of(fresh, "b").numbers
+    assert 7 not in snapshots_of_target(fresh, "a", 1).numbers
+    assert 2 in snapshots_of_target(fresh, "b", 1).numbers
+    assert 2 not in snapshots_of_target(fresh, "b").numbers
     assert set(fresh.damaged) == {2, 35}
-    assert [one.number for one in light(Store(tmp_path), "a", 3, 12)] == [3, 5, 9, 11]
+    assert [one.number for one in snapshots_in_range(Store(tmp_path), "a", 3, 12)] == [3, 5, 9, 11]

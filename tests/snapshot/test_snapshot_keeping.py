@@ -17,16 +17,16 @@ from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.plans import plan_store as plans
 from dbdyno.snapshot.plans.entries import Clock
-from dbdyno.snapshot.plans.executions import Gathered
+from dbdyno.snapshot.plans.executions import GatheredExecutions
 from dbdyno.snapshot.plans.reader import read
-from dbdyno.snapshot.plans.source import of_stream
+from dbdyno.snapshot.plans.source import log_of_stream
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.store import locks, manifest, retention
 from dbdyno.snapshot.store.check import check, repair
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.pack import pack_full
-from dbdyno.snapshot.store.prune import carry_out, plan
+from dbdyno.snapshot.store.prune import execute_plan, plan_pruning
 
 COLUMNS = (
     Column("id", "key", "count", "BIGINT"),
@@ -122,7 +122,8 @@ def test_a_torn_file_costs_that_view_of_that_snapshot_only(store: Store):
     path.write_bytes(path.read_bytes()[:-20])
     with Interval(store, store.open(1), store.open(2)) as interval:
         assert (
-            interval.missing("counts")[0] == "could not be read in snapshot 2: its file 000002/counts.parquet is torn"
+            interval.missing_reason("counts")[0]
+            == "could not be read in snapshot 2: its file 000002/counts.parquet is torn"
         )
         assert interval.has("fixed")
     assert known(store, 1, 3)[0][0] == {"id": 1, "n": 10, "verdict": "ok"}
@@ -238,8 +239,8 @@ def test_columns_that_come_in_between_are_packed_apart(store: Store):
 
 def test_packing_waits_for_a_snapshot_that_is_being_written(store: Store, monkeypatch: pytest.MonkeyPatch):
     grown(store, 5)
-    monkeypatch.setattr(locks, "PATIENCE_S", 0.1)
-    with locks.adding(store.folder), pytest.raises(SnapshotError, match="is in use by another dbdyno"):
+    monkeypatch.setattr(locks, "TIMEOUT_S", 0.1)
+    with locks.shared_lock(store.folder), pytest.raises(SnapshotError, match="is in use by another dbdyno"):
         pack_full(store, "a:1", group=4)
     assert pack_full(store, "a:1", group=4) == 1
 
@@ -254,7 +255,7 @@ def test_rules_that_are_none_say_what_one_is(text: str):
 
 
 def pruned(store: Store, rules: str, **options: bool) -> Store:
-    carry_out(store, plan(store, "a:1", retention.rules_of(rules), time.time_ns(), **options))
+    execute_plan(store, plan_pruning(store, "a:1", retention.rules_of(rules), time.time_ns(), **options))
     return Store(store.folder)
 
 
@@ -267,7 +268,7 @@ def test_of_each_hour_one_stays_and_a_report_over_it_says_the_same(store: Store)
     assert known(fresh, 1, 20) == before, "counters, samples and looks"
     assert fresh.open(7).manifest["cost"]["own_transactions"] == {"before": {"app": 5 * 3 + 1}, "after": {"app": 2}}
     assert check(fresh) == []
-    again = plan(fresh, "a:1", retention.rules_of("minute:1h, hour:2d"), time.time_ns())
+    again = plan_pruning(fresh, "a:1", retention.rules_of("minute:1h, hour:2d"), time.time_ns())
     assert again.go == [], "a second time changes nothing"
 
 
@@ -275,7 +276,7 @@ def test_both_sides_of_a_break_stay_so_that_nothing_known_is_lost(store: Store):
     for m in range(12):
         rows = [(1, 5 * (m if m < 4 else m - 4)), *([(2, m)] if m < 9 else [])]
         add(store, rows, minute=m)
-    asked = plan(store, "a:1", retention.rules_of("hour:2d"), time.time_ns())
+    asked = plan_pruning(store, "a:1", retention.rules_of("hour:2d"), time.time_ns())
     assert asked.breaks == [4, 5, 9, 10], "row 1 began again at the 5th, row 2 was gone at the 10th"
     fresh = pruned(store, "hour:2d")
     assert [one.number for one in fresh] == [1, 4, 5, 9, 10, 12]
@@ -285,8 +286,8 @@ def test_both_sides_of_a_break_stay_so_that_nothing_known_is_lost(store: Store):
 def test_rows_that_ended_may_be_given_up(store: Store):
     for m in range(10):
         add(store, [(m, 1)], minute=m)
-    assert len(plan(store, "a:1", retention.rules_of("hour:2d"), time.time_ns()).go) == 0
-    assert len(plan(store, "a:1", retention.rules_of("hour:2d"), time.time_ns(), rows=False).go) == 8
+    assert len(plan_pruning(store, "a:1", retention.rules_of("hour:2d"), time.time_ns()).go) == 0
+    assert len(plan_pruning(store, "a:1", retention.rules_of("hour:2d"), time.time_ns(), rows=False).go) == 8
 
 
 def test_what_has_a_name_stays(store: Store):
@@ -329,7 +330,9 @@ def test_files_that_later_snapshots_point_to_outlive_their_own(store: Store):
 def test_a_clock_far_ahead_deletes_nothing(store: Store):
     grown(store, 3)
     years = BEGUN_S * 10**9 + 3 * 365 * 86_400 * 10**9
-    assert plan(store, "a:1", retention.rules_of("minute:2d"), years).go == [], "ages count from the latest snapshot"
+    assert plan_pruning(store, "a:1", retention.rules_of("minute:2d"), years).go == [], (
+        "ages count from the latest snapshot"
+    )
 
 
 def test_a_pruning_that_was_killed_counts_no_sample_twice(store: Store, monkeypatch: pytest.MonkeyPatch):
@@ -357,9 +360,9 @@ def kept_log(store: Store, minute: int, target: str = "a:1") -> None:
     """The plans of a log with one execution at a minute."""
     at = datetime.fromtimestamp(BEGUN_S + 60 * minute, UTC)
     line = f"{at:%Y-%m-%d %H:%M:%S}.000 UTC [1] LOG:  duration: 1.0 ms  statement: select {target[0]}\n"
-    with Gathered() as gathered:
-        (log,) = read([of_stream(f"{minute}.log", io.BytesIO(line.encode()))], gathered, Clock())
-        plans.keep(store.folder, target, gathered, 0, log)
+    with GatheredExecutions() as gathered:
+        (log,) = read([log_of_stream(f"{minute}.log", io.BytesIO(line.encode()))], gathered, Clock())
+        plans.save_plans(store.folder, target, gathered, 0, log)
 
 
 def test_plans_of_logs_go_with_the_last_snapshot_beside_them(store: Store):
@@ -370,9 +373,9 @@ def test_plans_of_logs_go_with_the_last_snapshot_beside_them(store: Store):
     words = ("snap", "prune", "--keep", "minute:3h", "--store", store.folder, "--format", "json")
     (asked,) = json.loads(run(*words, "--dry-run").stdout)
     assert (asked["would go"], asked["logs' plans"]) == (3, 1)
-    assert len(list(plans.logs(store.folder))) == 4, "a dry run deletes nothing"
+    assert len(list(plans.stored_logs(store.folder))) == 4, "a dry run deletes nothing"
     run(*words)
-    assert [(one.manifest["target"], one.manifest["log"]) for one in plans.logs(store.folder)] == [
+    assert [(one.manifest["target"], one.manifest["log"]) for one in plans.stored_logs(store.folder)] == [
         ("b:1", "31.log"),
         ("a:1", "200.log"),
         ("a:1", "290.log"),
@@ -397,15 +400,17 @@ def test_the_hour_that_a_change_of_summer_time_gives_twice_is_two_hours(store: S
     assert find(store, "2026-10-25T02:15+02:00").number == 1
     assert find(store, "2026-10-25T02:15+01:00").number == 7
     assert find(store, "2026-10-25T01:15").number == 7, "without a zone it is UTC"
-    stay = retention.chosen(list(store), retention.rules_of("hour:2d"), time.time_ns())
+    stay = retention.numbers_to_keep(list(store), retention.rules_of("hour:2d"), time.time_ns())
     assert sorted(stay) == [1, 6, 12], "hours are those of UTC: none has 120 minutes, none is missing"
 
 
 @pytest.mark.parametrize("hours", [-7, 7])
 def test_a_clock_of_this_machine_that_is_wrong_by_hours_prunes_no_more(store: Store, hours: int):
     grown(store, 4, every=60)
-    right = plan(store, "a:1", retention.rules_of("minute:2h, hour:1d"), (BEGUN_S + 180 * 60) * 10**9)
-    wrong = plan(store, "a:1", retention.rules_of("minute:2h, hour:1d"), (BEGUN_S + 180 * 60 + hours * 3600) * 10**9)
+    right = plan_pruning(store, "a:1", retention.rules_of("minute:2h, hour:1d"), (BEGUN_S + 180 * 60) * 10**9)
+    wrong = plan_pruning(
+        store, "a:1", retention.rules_of("minute:2h, hour:1d"), (BEGUN_S + 180 * 60 + hours * 3600) * 10**9
+    )
     assert set(wrong.go) <= set(right.go)
 
 
@@ -433,8 +438,8 @@ def test_two_prunings_at_once_are_refused_and_a_snapshot_meanwhile_is_taken(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ):
     grown(store, 5)
-    monkeypatch.setattr(locks, "PATIENCE_S", 0.1)
-    with locks.moving(store.folder):
+    monkeypatch.setattr(locks, "TIMEOUT_S", 0.1)
+    with locks.maintenance_lock(store.folder):
         with pytest.raises(SnapshotError, match="is in use by another dbdyno"):
             pruned(store, "hour:2d")
         assert add(store, [(1, 100), (2, 9)], minute=5).number == 6

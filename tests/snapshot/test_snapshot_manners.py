@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 from snapshot_help import Lab, section, settle
 
 from dbdyno.base.errors import SnapshotError
-from dbdyno.evidence.memory import for_files
+from dbdyno.evidence.memory import file_connection
 from dbdyno.snapshot.engines.postgres.facts import FactsReader
 from dbdyno.snapshot.engines.postgres.texts import without_literals
 from dbdyno.snapshot.engines.view import Options
@@ -148,7 +148,7 @@ def test_redact_stores_no_text(lab: Lab):
 def _texts(store: Store) -> list[str]:
     import duckdb
 
-    (last,) = store.of(None)
+    (last,) = store.snapshots_of(None)
     file = last.file("statement_texts")
     rows = duckdb.sql(f"select query from read_parquet('{file}')").fetchall()
     return [str(text) for (text,) in rows]
@@ -240,7 +240,7 @@ def test_settings_are_read_again_where_the_server_read_its_files_again(lab: Lab)
     """A watch kept asking for all 350 each time: a tenth of what a snapshot cost the server."""
 
     def work_mem(one: Snapshot) -> str:
-        with for_files() as files:
+        with file_connection() as files:
             asked = f"select setting from {one.relation('pg_settings')} where name = 'work_mem'"
             return str(files.execute(asked).fetchall()[0][0])
 

@@ -12,7 +12,7 @@ from dbdyno.judge.metric_tests import compare_metrics, decision
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.engines.view import Column, View
-from dbdyno.snapshot.reading.periods import baselines, forget_baseline, keep_baseline, period
+from dbdyno.snapshot.reading.periods import baselines, delete_baseline, period, save_baseline
 from dbdyno.snapshot.store.folder import Store
 
 KEY = Column("datid", "key", "count", "BIGINT")
@@ -178,14 +178,14 @@ def test_a_reset_inside_a_period_is_a_missing_value_not_a_zero(made: Made):
 
 
 def test_a_baseline_is_a_period_with_a_name(made: Made):
-    kept = keep_baseline(made.store, "monday", period(made.store, made.grow(100, 6)))
+    kept = save_baseline(made.store, "monday", period(made.store, made.grow(100, 6)))
     assert kept["snapshots"] == 7
     assert [one["name"] for one in baselines(made.store)] == ["monday"]
     assert len(period(made.store, "snap:monday").chain) == 7
-    forget_baseline(made.store, "monday")
+    delete_baseline(made.store, "monday")
     with pytest.raises(SnapshotError, match="is not a period"):
         period(made.store, "snap:monday")
     with pytest.raises(SnapshotError, match="is not a valid name of a baseline"):
-        keep_baseline(made.store, "../x", period(made.store, "1..3"))
+        save_baseline(made.store, "../x", period(made.store, "1..3"))
     with pytest.raises(SnapshotError, match="no baseline"):
-        forget_baseline(made.store, "other")
+        delete_baseline(made.store, "other")

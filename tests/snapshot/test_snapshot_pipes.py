@@ -17,7 +17,7 @@ from made_store import MadeServer
 from command_line import dbdyno
 from dbdyno.base.errors import EvidenceError
 from dbdyno.snapshot.reading.sums.chunk import _OPEN
-from dbdyno.snapshot.store.folder import many, rows_at
+from dbdyno.snapshot.store.folder import relation_of_places, rows_at
 
 PATIENCE_S = 300
 
@@ -74,19 +74,19 @@ def test_sums_that_are_not_ours_are_an_error_with_words(store: Path) -> None:
 
 def test_a_pipe_among_the_rows_of_many_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "x.parquet")
-    for rows in (many, rows_at):
+    for rows in (relation_of_places, rows_at):
         with pytest.raises(EvidenceError, match="is not a file"):
             rows([(str(tmp_path / "x.parquet"), 1)])
 
 
 def test_a_pipe_in_a_run_folder_is_a_part_that_is_missing(tmp_path: Path) -> None:
     from dbdyno.evidence import Block, new_run
-    from dbdyno.evidence.query import whole_parts
+    from dbdyno.evidence.query import complete_parts
     from dbdyno.evidence.run import SliceRecord
 
     run = new_run(tmp_path / "runs", "x", {"kind": "experiment"})
     (run.path / "calls").mkdir()
     os.mkfifo(run.path / "calls" / "b000000.parquet")
     run.add_block(Block(0, "measure", 1, 2, 3, [SliceRecord(0, 0)]))
-    parts, broken = whole_parts(run, "calls")
+    parts, broken = complete_parts(run, "calls")
     assert parts == [] and "is missing" in broken[0]

@@ -105,12 +105,12 @@ def test_a_snapshot_on_the_servers_host_has_its_processor_time(lab: Lab) -> None
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         own_ns = (int(fields[11]) + int(fields[12])) * 10**9 // os.sysconf("SC_CLK_TCK")
     last = lab.take()
-    known = host.between(first.facts, last.facts)
+    known = host.processors_between(first.facts, last.facts)
     assert known is not None and own_ns > 0
     span = last.facts["host"]["at_ns"] - first.facts["host"]["at_ns"]
     assert own_ns * 0.9 <= known.server * span <= span * known.cores
     assert host.read(os.getpid(), first.facts["started_us"]) == {}, "this is no process of the server"
-    assert host.between({}, last.facts) is None
+    assert host.processors_between({}, last.facts) is None
 
 
 def test_all_statements_a_third_slower_at_the_same_work_wait_for_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:

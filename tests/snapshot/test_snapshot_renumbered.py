@@ -10,13 +10,13 @@ from made_store import MadeServer
 from dbdyno.base.json_types import JsonObject
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.causes import change_of
-from dbdyno.snapshot.causes.what_happened import causes, happened
+from dbdyno.snapshot.causes.what_happened import causes, causes_section
 from dbdyno.snapshot.engines.view import View
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.periods import period
-from dbdyno.snapshot.reading.renumbered_statements import renumbered
+from dbdyno.snapshot.reading.renumbered_statements import renumbered_identifiers
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.wording import setting
+from dbdyno.snapshot.wording import setting_change
 
 
 class Server(MadeServer):
@@ -52,7 +52,7 @@ def server(tmp_path: Path) -> Server:
 
 def test_a_statement_under_another_identifier_is_neither_new_nor_gone(server: Server):
     store = server.store
-    taken = store.of(None)
+    taken = store.snapshots_of(None)
     with Interval(store, taken[0], taken[6]) as before, Interval(store, taken[6], taken[12]) as after:
         change = change_of(before, after)
         assert {key: (one.before["calls"], one.after["calls"]) for key, one in change.statements.items()} == {
@@ -62,12 +62,12 @@ def test_a_statement_under_another_identifier_is_neither_new_nor_gone(server: Se
         }
         words = [cause.words for cause in causes(change)]
         assert not any(word.startswith("new statement") for word in words)
-        notes = happened(change)["notes"]
+        notes = causes_section(change)["notes"]
     assert any(note.startswith("2 statements have another identifier than before, and the same text") for note in notes)
 
 
 def test_a_cut_that_lies_one_sub_interval_too_early_makes_no_new_statement_of_it(server: Server):
-    taken = server.store.of(None)
+    taken = server.store.snapshots_of(None)
     with Interval(server.store, taken[0], taken[5]) as before, Interval(server.store, taken[5], taken[12]) as after:
         assert {2, 3, 5} == change_of(before, after).statements.keys()
 
@@ -80,7 +80,7 @@ def test_a_comparison_tests_such_a_statement_as_one(server: Server):
 
 
 def test_an_upgrade_is_named_as_one(server: Server):
-    taken = server.store.of(None)
+    taken = server.store.snapshots_of(None)
     with (
         Interval(server.store, taken[0], taken[6]) as before,
         Interval(server.store, taken[6], taken[12]) as after,
@@ -91,8 +91,8 @@ def test_an_upgrade_is_named_as_one(server: Server):
 
 def test_what_both_sides_called_keeps_its_identifier_and_a_text_without_a_fingerprint_its_own():
     prints = {"1": "f", "2": "f", "3": "f", "4": "f", "5": ""}
-    assert renumbered({"1", "3", "5"}, {"3", "2", "4", "6"}, prints) == {"1": "2", "4": "2"}
-    assert renumbered({"1"}, {"1", "2"}, prints) == {}, "one more tenant is a new statement"
+    assert renumbered_identifiers({"1", "3", "5"}, {"3", "2", "4", "6"}, prints) == {"1": "2", "4": "2"}
+    assert renumbered_identifiers({"1"}, {"1", "2"}, prints) == {}, "one more tenant is a new statement"
 
 
 def test_a_steady_load_without_a_cause_says_so_and_explains_nothing(tmp_path: Path):
@@ -101,9 +101,9 @@ def test_a_steady_load_without_a_cause_says_so_and_explains_nothing(tmp_path: Pa
     for at in range(9):
         made.call(1, 100, 100.0 + at % 2)
         made.step()
-    taken = made.store.of(None)
+    taken = made.store.snapshots_of(None)
     with Interval(made.store, taken[0], taken[4]) as before, Interval(made.store, taken[4], taken[8]) as after:
-        part = happened(change_of(before, after))
+        part = causes_section(change_of(before, after))
     assert part["notes"] == ["statement time was steady: 1.68 and 1.68 ms a second"]
 
 
@@ -115,7 +115,7 @@ def test_a_statement_of_a_steady_load_is_no_cause_for_its_share_of_next_to_nothi
         made.call(2, 10, 0.06 if at < 5 else 0.6)
         made.call(3, 0 if at < 5 else 10, 0.0 if at < 5 else 0.6)
         made.step()
-    taken = made.store.of(None)
+    taken = made.store.snapshots_of(None)
     with Interval(made.store, taken[0], taken[4]) as before, Interval(made.store, taken[4], taken[8]) as after:
         change = change_of(before, after)
         assert change.share([2]) == pytest.approx(0.474, abs=0.01)
@@ -131,7 +131,7 @@ def test_a_command_that_ran_once_is_no_new_statement_and_stands_behind_a_cause_t
         if at == 6:
             made.call(2, 1, 900.0)
         made.step()
-    taken = made.store.of(None)
+    taken = made.store.snapshots_of(None)
     with Interval(made.store, taken[0], taken[4]) as before, Interval(made.store, taken[4], taken[8]) as after:
         found = [(one.words, one.evidence) for one in causes(change_of(before, after))]
     assert found[0][0] == "slower: select 1 (1)"
@@ -153,7 +153,7 @@ def test_a_view_of_the_newer_version_alone_is_told_in_words_and_asks_for_nothing
         made.version = 150000 if at < 3 else 180000
         made.call(1, 10, 10.0)
         made.step()
-    taken = made.store.of(None)
+    taken = made.store.snapshots_of(None)
     with Interval(made.store, taken[0], taken[-1]) as whole:
         warnings = report(whole)["warnings"]
     (told,) = (one for one in warnings if "pg_stat_user_tables" in one["text"])
@@ -162,5 +162,5 @@ def test_a_view_of_the_newer_version_alone_is_told_in_words_and_asks_for_nothing
 
 
 def test_a_setting_without_a_value_says_so():
-    assert setting("log_connections", "off", "") == "log_connections: off → (empty)"
-    assert setting("autovacuum_worker_slots", None, "16") == "autovacuum_worker_slots: (not there) → 16"
+    assert setting_change("log_connections", "off", "") == "log_connections: off → (empty)"
+    assert setting_change("autovacuum_worker_slots", None, "16") == "autovacuum_worker_slots: (not there) → 16"

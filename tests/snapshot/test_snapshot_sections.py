@@ -24,7 +24,7 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.shown_settings import SECRET_NAMES, SECRET_WORDS
 from dbdyno.judge.interval_report import judged_report
 from dbdyno.snapshot.engines.postgres.queries import notes_on_statements
-from dbdyno.snapshot.engines.postgres.size_sampling import Sizing
+from dbdyno.snapshot.engines.postgres.sizes_cache import SizesCache
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store.folder import Snapshot
 from standby import Standby, open_to_standbys
@@ -254,7 +254,7 @@ def test_a_watch_reads_sizes_sparingly():
             time.sleep(0.01)
             return Part((), b"", elapsed_ns=10_000_000)
 
-    reader, sizing = Slow(), Sizing()
+    reader, sizing = Slow(), SizesCache()
     taken = [sizing.read(reader)[0].elapsed_ns for _ in range(3)]  # type: ignore[arg-type]
     assert (reader.read_views, taken) == (1, [10_000_000, 0, 0])
 

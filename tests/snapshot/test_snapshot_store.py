@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Store:
 def test_numbers_are_unique_over_targets(store: Store):
     made = [add(store, 1), add(store, 1, target="b:2"), add(store, 2)]
     assert [one.number for one in made] == [1, 2, 3]
-    assert [one.number for one in store.of("a:1")] == [1, 3]
+    assert [one.number for one in store.snapshots_of("a:1")] == [1, 3]
 
 
 def test_a_snapshot_is_named_by_number_note_time_or_last(store: Store):
@@ -43,7 +43,7 @@ def test_a_snapshot_is_named_by_number_note_time_or_last(store: Store):
     assert find(store, "note 2").number == 3
     assert find(store, "last").number == 4
     assert find(store, "last-3").number == 1
-    at = find(store, "3").at
+    at = find(store, "3").at_utc
     assert find(store, at.isoformat()).number == 3
     assert find(store, at.replace(tzinfo=None).isoformat()).number == 3
 

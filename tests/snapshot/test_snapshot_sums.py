@@ -11,7 +11,7 @@ from made_store import MadeServer
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.periods import period
-from dbdyno.snapshot.reading.sums.index import known_of, light
+from dbdyno.snapshot.reading.sums.index import snapshots_in_range, snapshots_of_target
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store.folder import Snapshot
 
@@ -153,7 +153,7 @@ def test_an_hour_that_grows_takes_over_what_it_had(server: MadeServer):
 def test_a_folder_named_with_other_digits_is_no_snapshot(server: MadeServer):
     taken = steady(server, 2)
     (server.store.folder / "²").mkdir()
-    assert [one.number for one in known_of(server.store, None)] == [one.number for one in taken]
+    assert [one.number for one in snapshots_of_target(server.store, None)] == [one.number for one in taken]
 
 
 def test_the_sums_of_a_snapshot_that_was_replaced_are_not_used(server: MadeServer):
@@ -162,7 +162,7 @@ def test_the_sums_of_a_snapshot_that_was_replaced_are_not_used(server: MadeServe
     shutil.rmtree(server.store.folder / f"{taken[1].number:06d}")
     (row,) = rows(server, taken[0], taken[-1])
     assert row["calls"] == 300, "the two neighbours are one sub-interval now"
-    assert len(light(server.store, "db:1", 0, 99)) == 3
+    assert len(snapshots_in_range(server.store, "db:1", 0, 99)) == 3
 
 
 def test_a_store_that_cannot_be_written_is_read_all_the_same(server: MadeServer, monkeypatch: pytest.MonkeyPatch):

@@ -12,7 +12,7 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.sums.chunk import Chunk
 from dbdyno.snapshot.store import upkeep
 from dbdyno.snapshot.store.folder import Snapshot, Store
-from dbdyno.snapshot.store.upkeep import HOURS_MOST, keep_sums, tidy_when_due
+from dbdyno.snapshot.store.upkeep import HOURS_MOST, cache_sums, tidy_when_due
 
 COUNT = (Column("id", "key", "count", "BIGINT"), Column("n", "counter", "count", "BIGINT"))
 
@@ -36,7 +36,7 @@ def server(tmp_path: Path) -> MadeServer:
 def test_the_sums_of_an_hour_are_kept_when_the_next_begins(server: MadeServer, monkeypatch: pytest.MonkeyPatch):
     last = watched(server, 5)
     kept = sorted(path.parent.parent.name for path in server.store.folder.glob("sums/*/*/*/chunk.json"))
-    begun = [f"{one.at:%Y%m%dT%H}" for one in server.store][1:]
+    begun = [f"{one.at_utc:%Y%m%dT%H}" for one in server.store][1:]
     assert kept == sorted(set(begun))[:-1], "all hours but the one that goes on"
     made: list[Chunk] = []
     make = Chunk._make
@@ -51,14 +51,14 @@ def test_hours_without_sums_are_caught_up_a_few_at_a_time(server: MadeServer):
     for _ in range(20):
         server.call(1, 100, 200.0)
         last = server.step()
-    assert keep_sums(server.store, last) == HOURS_MOST
-    assert keep_sums(server.store, last) == 0, "they are kept"
+    assert cache_sums(server.store, last) == HOURS_MOST
+    assert cache_sums(server.store, last) == 0, "they are kept"
 
 
 def test_a_store_that_takes_no_sums_is_left_alone(server: MadeServer, monkeypatch: pytest.MonkeyPatch):
     last = watched(server, 1)
     monkeypatch.setattr("dbdyno.snapshot.reading.sums.chain._writable", lambda folder: (folder, folder))
-    assert keep_sums(server.store, last) == 0
+    assert cache_sums(server.store, last) == 0
 
 
 def test_both_of_two_targets_in_one_store_are_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -14,7 +14,7 @@ from made_store import MadeServer
 
 from command_line import dbdyno as run
 from dbdyno.base.json_types import JsonObject, TableRow
-from dbdyno.snapshot.model import Part, in_order
+from dbdyno.snapshot.model import Part, build_sections
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.names import find
 from dbdyno.snapshot.report import report
@@ -57,7 +57,7 @@ def neighbours(store: Store) -> dict[tuple[int, int], Rows]:
         rows: Rows = {}
         with Interval(store, first, last, [first, last]) as interval:
             for view in interval.after.views:
-                rows[view] = interval.missing(view) or interval.query(f"select * from {view} order by all", view)
+                rows[view] = interval.missing_reason(view) or interval.query(f"select * from {view} order by all", view)
         found[first.number, last.number] = rows
     return found
 
@@ -168,8 +168,8 @@ def test_a_section_that_cannot_be_read_has_its_heading_and_plain_words(made: Pat
         raise AssertionError("the query must fail")
 
     with Interval(store, find(store, "1"), find(store, "2")) as interval:
-        (lacking,) = in_order([("sql", statements)], interval, 1)
-        (unread,) = in_order([("settings", statements)], interval, 0)
+        (lacking,) = build_sections([("sql", statements)], interval, 1)
+        (unread,) = build_sections([("settings", statements)], interval, 0)
     assert (lacking["title"], unread["title"]) == ("Top SQL", "Settings")
     (lack,) = lacking["not_measured"]
     assert lack["why"] == "snapshots 1 and 2 of db:1: they lack the column nonsense"

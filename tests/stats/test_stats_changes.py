@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dbdyno.base.errors import StatsError
-from dbdyno.stats.changes import Change, change_points, detectable_step, level_moves
+from dbdyno.stats.changes import Change, change_points, detectable_step, level_changes
 
 
 def series(levels, *, spread=0.02, seed=1):
@@ -16,7 +16,7 @@ def series(levels, *, spread=0.02, seed=1):
 
 def steps(levels, *, seed=1) -> list[Change]:
     """What is found of a series: its changes, or the step that may explain it as well as a drift does."""
-    moves = level_moves(series(levels, seed=seed), level=0.95)
+    moves = level_changes(series(levels, seed=seed), level=0.95)
     return [*moves.changes, *([moves.drift.step] if moves.drift and moves.drift.step else [])]
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from dbdyno.base.errors import EvidenceError, StatsError
 from dbdyno.stats import describe as public_describe
-from dbdyno.stats.arrays import column, complete, labels
-from dbdyno.stats.description import Described, describe, of_parquet
+from dbdyno.stats.arrays import column, complete_rows, labels
+from dbdyno.stats.description import Description, describe, describe_parquet
 
 
 class OnlyArrow:
@@ -41,7 +41,7 @@ def table(rows: int, seed: int = 0) -> pa.Table:
     )
 
 
-def same(a: Described, b: Described) -> None:
+def same(a: Description, b: Description) -> None:
     """Equal but for where the longest were found."""
     assert [g.name for g in a.groups] == [g.name for g in b.groups]
     for g, h in zip(a.groups, b.groups, strict=True):
@@ -68,8 +68,8 @@ def test_parquet_arrays_and_any_split_give_the_same(tmp_path: Path, name: str) -
             part = part.set_column(0, "arm", part["arm"].dictionary_encode())
         compression = ["snappy", "zstd", "none", "snappy"][at]
         pq.write_table(part, files[-1], compression=compression, row_group_size=3_000)
-    of_files = of_parquet([("", files)], name, "arm", "block", longest=7)
-    assert isinstance(of_files, Described)
+    of_files = describe_parquet([("", files)], name, "arm", "block", longest=7)
+    assert isinstance(of_files, Description)
     same(of_files, of_arrays)
     for entry in of_files.longest:
         part = pq.read_table(str(entry.file))
@@ -132,10 +132,10 @@ def test_groups_stand_in_natural_order() -> None:
 
 
 def test_rows_without_a_value_are_left_out_together() -> None:
-    x, y = complete([1, 2, None, 4], [1.0, math.inf, 3.0, 8.0])
+    x, y = complete_rows([1, 2, None, 4], [1.0, math.inf, 3.0, 8.0])
     assert (x.tolist(), y.tolist()) == ([1, 4], [1, 8])
     with pytest.raises(StatsError, match="numbers of rows: 3, 2"):
-        complete([1, 2, 3], [1, 2])
+        complete_rows([1, 2, 3], [1, 2])
 
 
 def test_what_cannot_be_described_is_said(tmp_path: Path) -> None:
@@ -146,10 +146,10 @@ def test_what_cannot_be_described_is_said(tmp_path: Path) -> None:
     torn = tmp_path / "torn.parquet"
     torn.write_bytes(b"PAR1 and nothing more")
     with pytest.raises(EvidenceError, match=r"torn\.parquet"):
-        of_parquet([("", [torn])], "x")
+        describe_parquet([("", [torn])], "x")
     text = tmp_path / "text.parquet"
     pq.write_table(pa.table({"x": ["a"]}), text)
-    assert "Utf8" in str(of_parquet([("", [text])], "x"))
+    assert "Utf8" in str(describe_parquet([("", [text])], "x"))
 
 
 def test_an_empty_column_is_described_as_empty() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dbdyno.base.decisions import RULES
 from dbdyno.stats import Gate, gates, gates_in_time
 from dbdyno.stats.gates_in_time import Stall
-from dbdyno.stats.gates_lost import ARRIVALS, ERRORS, Lost, lost_alike, lost_alone
+from dbdyno.stats.gates_losses import ARRIVALS, ERRORS, Losses, equal_losses, few_losses
 
 RNG = np.random.default_rng(4)
 LONG = np.sort(RNG.lognormal(13, 0.6, 50_000)).astype(np.int64)
@@ -42,13 +42,13 @@ STEADY = np.full(20, 7.0) * np.exp(RNG.normal(0, 0.02, 20))
         (gates_in_time.clock_kept([(3, 0.002)]), "agree"),
         (gates.enough_blocks(6, 0.95), "6 blocks"),
         (gates.blocks_missing(20, 1), "1 of 21 blocks gave no number"),
-        (gates.operations_enough("a", 12.0, "slice"), "holds 12 transactions"),
-        (gates.operations_enough("a", 1.0, "turn", counted=True), "holds 1 transactions"),
-        (gates.operations_enough("a", 1.0, "turn", waiting=False), "holds 1 transactions"),
+        (gates.enough_operations("a", 12.0, "slice"), "holds 12 transactions"),
+        (gates.enough_operations("a", 1.0, "turn", counted=True), "holds 1 transactions"),
+        (gates.enough_operations("a", 1.0, "turn", waiting=False), "holds 1 transactions"),
         (gates.tail_support("p99", 0.99, [1000, 2000]), "at least 1000 operations"),
         (gates.modality("a", LONG), "mvalue 2.0"),
-        (lost_alone(Lost("b", 5, 100), ERRORS), "5.0 % of b's transactions failed"),
-        (lost_alike(Lost("b", 200, 10_000), Lost("a", 150, 10_000), ERRORS, 0.02), "1.5 % of a's"),
+        (few_losses(Losses("b", 5, 100), ERRORS), "5.0 % of b's transactions failed"),
+        (equal_losses(Losses("b", 200, 10_000), Losses("a", 150, 10_000), ERRORS, 0.02), "1.5 % of a's"),
     ],
     ids=lambda value: value.name if isinstance(value, Gate) else "",
 )
@@ -75,21 +75,21 @@ def test_sound_numbers_pass(gate: Gate, text: str) -> None:
         (gates.enough_blocks(5, 0.95), "5 blocks; a verdict at 95 % takes at least 6", False),
         (gates.enough_blocks(7, 0.99), "at least 8", False),
         (gates.blocks_missing(11, 9), "9 of 20 blocks gave no number", False),
-        (gates.operations_enough("a", 1.0, "slice"), "holds 1 transactions of each session", False),
-        (gates.operations_enough("a", 1.0, "turn"), "sessions wait for each other at its end", False),
-        (gates.operations_enough("a", 1.0, "slice", waiting=False), "the run takes longer than planned", False),
-        (gates.operations_enough("a", 0.5, "turn", counted=True), "some sessions had nothing to do", False),
+        (gates.enough_operations("a", 1.0, "slice"), "holds 1 transactions of each session", False),
+        (gates.enough_operations("a", 1.0, "turn"), "sessions wait for each other at its end", False),
+        (gates.enough_operations("a", 1.0, "slice", waiting=False), "the run takes longer than planned", False),
+        (gates.enough_operations("a", 0.5, "turn", counted=True), "some sessions had nothing to do", False),
         (gates.tail_support("p99.9", 0.999, [900, 20_000]), "p99.9 needs 10000", False),
         (gates.modality("a", TWO_MODES), "several modes", False),
         (gates_in_time.no_stall([Stall(7, 31.2, 3.1)], 0.5), "for 3.1 s in block 7, 31 s into the run", False),
         (gates_in_time.clock_kept([(4, -3600.0)]), "stepped by -3.6e+03 s before block 4", False),
-        (lost_alone(Lost("b", 50, 100, "SQLSTATE 22012"), ERRORS), "50.0 % of b's transactions failed", True),
+        (few_losses(Losses("b", 50, 100, "SQLSTATE 22012"), ERRORS), "50.0 % of b's transactions failed", True),
         (
-            lost_alike(Lost("b", 300, 10_000), Lost("a", 100, 10_000), ERRORS, 0.02),
+            equal_losses(Losses("b", 300, 10_000), Losses("a", 100, 10_000), ERRORS, 0.02),
             "3.0 % of b's transactions failed, 1.0 % of a's",
             True,
         ),
-        (lost_alone(Lost("b", 60, 100), ARRIVALS), "60.0 % of b's arrivals were dropped", True),
+        (few_losses(Losses("b", 60, 100), ARRIVALS), "60.0 % of b's arrivals were dropped", True),
     ],
     ids=lambda value: value.name if isinstance(value, Gate) else "",
 )
@@ -109,11 +109,11 @@ def test_doubtful_numbers_fail_and_name_the_next_step(gate: Gate, text: str, wit
         gates_in_time.drift("median", [1.0, 2.0], [0.0, 1.0]),
         gates_in_time.independent_blocks([0.1, 0.2]),
         gates_in_time.steady_difference("b", "a", [0.1, 0.2], [0.0, 1.0], 0.02),
-        gates.operations_enough("a", math.nan, "turn"),
+        gates.enough_operations("a", math.nan, "turn"),
         gates.tail_support("p99", 0.99, []),
         gates.modality("a", LONG[:10]),
-        lost_alone(Lost("b", 0, 0), ERRORS),
-        lost_alike(Lost("b", 1, 60), Lost("a", 0, 60), ERRORS, 0.02),
+        few_losses(Losses("b", 0, 0), ERRORS),
+        equal_losses(Losses("b", 1, 60), Losses("a", 0, 60), ERRORS, 0.02),
     ],
     ids=lambda gate: gate.name,
 )
@@ -180,8 +180,8 @@ class TestBaseDrift:
     BASE = 100 * np.exp(np.linspace(0, math.log(2), 20))
 
     def found(self, **ratios: NDArray[np.float64]) -> list[Gate]:
-        why = {arm: gates_in_time.not_still(arm, "base", logs, HOURS, 0.02) for arm, logs in ratios.items()}
-        return list(gates_in_time.level("time of base", self.BASE, HOURS, why))
+        why = {arm: gates_in_time.ratio_problem(arm, "base", logs, HOURS, 0.02) for arm, logs in ratios.items()}
+        return list(gates_in_time.base_level("time of base", self.BASE, HOURS, why))
 
     def test_ratios_that_held_still_keep_their_verdict_and_the_drift_is_told(self) -> None:
         """It took the verdict of a whole sweep away, though ratios within blocks were known to a few percent."""
@@ -213,7 +213,7 @@ class TestBaseDrift:
         assert gate.withholds and gate.arm == ""
 
     def test_a_base_that_stayed_has_its_gate_as_ever(self) -> None:
-        (gate,) = gates_in_time.level("x", STEADY, HOURS, {"b": "whatever"})
+        (gate,) = gates_in_time.base_level("x", STEADY, HOURS, {"b": "whatever"})
         assert gate.ok is True and gate.code == "drift"
 
     def test_a_ratio_that_moves_by_half_of_itself_seldom_passes(self) -> None:
@@ -222,7 +222,7 @@ class TestBaseDrift:
 
         def stands(logs: NDArray[np.float64]) -> int:
             return sum(
-                not gates_in_time.not_still("b", "a", logs + rng.normal(0, 0.05, 12), at, 0.02) for _ in range(200)
+                not gates_in_time.ratio_problem("b", "a", logs + rng.normal(0, 0.05, 12), at, 0.02) for _ in range(200)
             )
 
         assert stands(np.linspace(math.log(1.5), 0, 12)) <= 0.07 * 200

@@ -10,8 +10,8 @@ import pytest
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.blocks import compare_blocks
 from dbdyno.stats.description import describe
-from dbdyno.stats.group_tests import compare_groups, compare_in_blocks, from_summary
-from dbdyno.stats.plots import coarse, density, histogram, scatter
+from dbdyno.stats.group_tests import compare_groups, compare_in_blocks, welch_from_summary
+from dbdyno.stats.plots import coarse_buckets, density, histogram, scatter
 from dbdyno.stats.scalability import usl
 
 
@@ -82,7 +82,7 @@ def test_what_cannot_be_tested_is_said() -> None:
     constant = compare_groups(describe([1, 1, 1, 1], [1, 1, 2, 2]))
     assert math.isnan(constant[0].statistic) and "the values do not vary in either group" in constant[0].note
     with pytest.raises(StatsError, match="is not a valid summary"):
-        from_summary((1, 5.0, 1.0), (9, 5.0, 1.0))
+        welch_from_summary((1, 5.0, 1.0), (9, 5.0, 1.0))
 
 
 def test_a_group_of_one_value_leaves_welch_out_and_keeps_the_rest() -> None:
@@ -95,7 +95,7 @@ def test_a_group_of_one_value_leaves_welch_out_and_keeps_the_rest() -> None:
 def test_coarse_buckets_hold_every_value_once() -> None:
     rng = np.random.default_rng(2)
     for values in (rng.lognormal(0, 2, 5000), rng.normal(0, 1, 5000), np.full(9, 3.0), [0, 0, 5]):
-        rows = coarse(describe(values), 24)
+        rows = coarse_buckets(describe(values), 24)
         assert sum(count for *_, (count,) in rows) == len(values)
         assert rows[0][0] == min(values)
         assert rows[-1][1] == max(values)

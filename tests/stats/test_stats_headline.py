@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dbdyno.base.decisions import ANSWERS, exit_code
+from dbdyno.base.decisions import DECISIONS, exit_code
 from dbdyno.stats import Verdict, compare_blocks, decide
-from dbdyno.stats.decide import Withheld
+from dbdyno.stats.decide import WithheldVerdict
 from dbdyno.stats.gates import Gate, equal_work
 from dbdyno.stats.gates_in_time import Stall, drift, no_stall, steady_difference
-from dbdyno.stats.gates_lost import ERRORS, Lost, lost_alike, lost_alone
-from dbdyno.stats.least_blocks import blocks_least, in_reach, least_p_paired, least_p_unpaired
+from dbdyno.stats.gates_losses import ERRORS, Losses, equal_losses, few_losses
+from dbdyno.stats.least_blocks import is_reachable, least_p_paired, least_p_unpaired, least_paired_blocks
 from dbdyno.stats.power import blocks_needed, blocks_to_tell
 from dbdyno.stats.unpaired import compare_unpaired
 
@@ -51,10 +51,10 @@ class Planted:
     def verdict(self, seed: int) -> Verdict:
         base, other = self.latencies(np.random.default_rng(seed))
         at_s = np.arange(float(self.blocks))
-        lost = Lost("b", round(self.errors * 10_000), 10_000), Lost("a", 0, 10_000)
+        lost = Losses("b", round(self.errors * 10_000), 10_000), Losses("a", 0, 10_000)
         self.gates = [
-            *(lost_alone(own, ERRORS) for own in lost),
-            lost_alike(*lost, ERRORS, 0.02),
+            *(few_losses(own, ERRORS) for own in lost),
+            equal_losses(*lost, ERRORS, 0.02),
             equal_work("rows", "b", self.rows, "a", 1.0),
             drift("mean latency of a", base, at_s, is_level=True),
             steady_difference("b", "a", np.log(other / base), at_s, 0.02),
@@ -62,7 +62,7 @@ class Planted:
         ]
         against = [gate for gate in self.gates if gate.withholds]
         compared = compare_blocks(base, other, higher_is_better=False, metric="mean", label="mean latency", resamples=0)
-        without = {"b": Withheld(against[0].reason)} if against else {}
+        without = {"b": WithheldVerdict(against[0].reason)} if against else {}
         return decide({"b": [compared]}, baseline="a", headline="mean", withheld=without)
 
 
@@ -143,7 +143,9 @@ def test_an_arm_without_a_verdict_does_not_silence_the_others() -> None:
         ]
         for name, factor in (("b", 0.9), ("c", 0.4))
     }
-    verdict = decide(arms, baseline="a", headline="m", withheld={"c": Withheld("80 % of c's transactions failed.")})
+    verdict = decide(
+        arms, baseline="a", headline="m", withheld={"c": WithheldVerdict("80 % of c's transactions failed.")}
+    )
     assert verdict.decision == "faster"
     assert verdict.headline.startswith("b is 9")
     assert "80 % of c's transactions failed." in verdict.sentences
@@ -151,11 +153,11 @@ def test_an_arm_without_a_verdict_does_not_silence_the_others() -> None:
 
 class TestLeastBlocks:
     def test_the_least_p_is_that_of_signs(self) -> None:
-        assert [blocks_least(level) for level in (0.9, 0.95, 0.99, 0.999)] == [5, 6, 8, 11]
+        assert [least_paired_blocks(level) for level in (0.9, 0.95, 0.99, 0.999)] == [5, 6, 8, 11]
         for level in (0.9, 0.95, 0.99):
-            n = blocks_least(level)
-            assert in_reach(least_p_paired(n), level)
-            assert not in_reach(least_p_paired(n - 1), level)
+            n = least_paired_blocks(level)
+            assert is_reachable(least_p_paired(n), level)
+            assert not is_reachable(least_p_paired(n - 1), level)
 
     def test_two_slices_against_two_are_provisional(self) -> None:
         """A decision from 2 against 2 slices of traces said 1.05 to 50 times."""
@@ -222,7 +224,7 @@ class TestPromise:
 
 
 def test_every_decision_has_its_word_colour_and_exit_codes() -> None:
-    assert {"faster", "slower", "same", "unclear", "provisional", "no verdict", "failed"} <= set(ANSWERS)
+    assert {"faster", "slower", "same", "unclear", "provisional", "no verdict", "failed"} <= set(DECISIONS)
     held = {"decision": "faster", "withheld": [{"arm": "c", "decision": "no verdict", "reason": "..."}]}
     assert exit_code(held, "run") == exit_code(held, "compare") == 1
     assert exit_code({"decision": "slower", "withheld": []}, "compare") == 1

@@ -83,7 +83,7 @@ def test_a_block_without_a_level_counts_for_the_others():
     values[0, 1] = np.nan
     own = compare_levels(values, threshold=0.02, level=0.95)
     assert own.blocks == 19
-    assert math.isclose(own.against(2, 0)[0], 3.0, rel_tol=0.02)
+    assert math.isclose(own.ratio_to(2, 0)[0], 3.0, rel_tol=0.02)
 
 
 @pytest.mark.parametrize("values", [np.ones((4, 1)), np.ones((1, 3)), np.ones(5)])

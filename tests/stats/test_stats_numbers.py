@@ -18,13 +18,13 @@ from dbdyno.stats import (
     block_values,
     block_values_of,
     counts_of,
+    is_supported,
     kolmogorov_smirnov,
     mann_whitney,
     moments,
     noise_floor,
     quantile,
     quantile_interval,
-    supported,
     welch,
 )
 from dbdyno.stats.wording import duration, percent, size
@@ -85,8 +85,8 @@ class TestQuantiles:
         found = quantile_interval(np.arange(1000), 0.999)
         assert math.isnan(found.high)
         assert not math.isnan(found.low)
-        assert not supported(1000, 0.999)
-        assert supported(10_000, 0.999)
+        assert not is_supported(1000, 0.999)
+        assert is_supported(10_000, 0.999)
 
     @settings(max_examples=60, deadline=None)
     @given(st.integers(1, 300), st.floats(0.01, 0.99), st.floats(0.5, 0.999))

@@ -8,7 +8,7 @@ import pytest
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.classical import mann_whitney
 from dbdyno.stats.quantiles import interval_ranks, quantile_interval
-from dbdyno.stats.rows import medians, ratios, second_larger
+from dbdyno.stats.row_comparisons import medians, ratios, second_larger
 from dbdyno.stats.unpaired import compare_unpaired
 
 SEED = 20261123

@@ -16,7 +16,7 @@ def raced(true, *, blocks=20, spread=0.02, seed=1, level=0.95, threshold=0.02):
     for _ in range(blocks):
         machine = math.exp(rng.normal(0, 0.2))
         spent += len(race.alive)
-        race.see({arm: true[arm] * machine * math.exp(rng.normal(0, spread)) for arm in race.alive})
+        race.add_block({arm: true[arm] * machine * math.exp(rng.normal(0, spread)) for arm in race.alive})
         if race.is_over:
             break
     return race, spent
@@ -67,16 +67,16 @@ def test_of_equal_arms_one_seldom_leaves_in_200_races():
 
 def test_a_block_that_gave_no_number_counts_for_nobody():
     race = Race(2, 0.95, 0.02)
-    race.see({0: 1.0})
-    race.see({0: math.nan, 1: 2.0})
-    race.see({0: 0.0, 1: 2.0})
+    race.add_block({0: 1.0})
+    race.add_block({0: math.nan, 1: 2.0})
+    race.add_block({0: 0.0, 1: 2.0})
     assert race.alive == [0, 1]
-    assert race.apart(0, 1).blocks == 0
+    assert race.compare(0, 1).blocks == 0
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_one_or_two_blocks_never_decide(blocks):
     race = Race(2, 0.95, 0.02)
     for _ in range(blocks):
-        race.see({0: 1.0, 1: 5.0})
+        race.add_block({0: 1.0, 1: 5.0})
     assert not race.dropped

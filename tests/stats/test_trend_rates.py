@@ -14,7 +14,7 @@ from types import ModuleType
 
 import pytest
 
-from dbdyno.stats.changes import level_moves
+from dbdyno.stats.changes import level_changes
 
 FALSE_MOST = 0.06
 BEFORE = {"STEP at run 20": 0.99, "STEP 5 runs ago": 0.73}
@@ -65,7 +65,7 @@ def test_what_is_counted_is_what_a_trend_says():
 
     made = bench()
     for name, _, rows in made.kinds(3, 4, 40):
-        moves = [level_moves(np.exp(row), level=made.LEVEL) for row in rows]
+        moves = [level_changes(np.exp(row), level=made.LEVEL) for row in rows]
         change = sum(bool(one.changes) for one in moves) / 4
         drift = sum(one.drift is not None and one.drift.step is None for one in moves) / 4
         either = sum(one.drift is not None and one.drift.step is not None for one in moves) / 4
@@ -76,13 +76,13 @@ def test_a_drift_has_its_size_and_no_step_and_one_doubled_value_is_nothing():
     import numpy as np
 
     at, rng = np.arange(40), np.random.default_rng(5)
-    drifting = level_moves(np.exp(0.5 * at / 39 + rng.normal(0, 0.03, 40)), level=0.95)
+    drifting = level_changes(np.exp(0.5 * at / 39 + rng.normal(0, 0.03, 40)), level=0.95)
     assert drifting.changes == [] and drifting.drift is not None and drifting.drift.step is None
     assert drifting.drift.low < math.exp(0.5) < drifting.drift.high
     level = np.exp(rng.normal(0, 0.03, 40))
     for place in range(40):
         level[place] *= 2
-        moves = level_moves(level, level=0.95)
+        moves = level_changes(level, level=0.95)
         assert moves.changes == [] and moves.drift is None, place
         level[place] /= 2
 
@@ -92,5 +92,5 @@ def test_three_changes_of_a_long_series_are_found_at_their_runs():
 
     at, rng = np.arange(60), np.random.default_rng(6)
     steps = 0.2 * (at >= 15) - 0.25 * (at >= 30) + 0.3 * (at >= 45)
-    moves = level_moves(np.exp(steps + rng.normal(0, 0.02, 60)), level=0.95)
+    moves = level_changes(np.exp(steps + rng.normal(0, 0.02, 60)), level=0.95)
     assert [one.at for one in moves.changes] == [15, 30, 45]

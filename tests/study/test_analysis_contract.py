@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 import report_model_runs
 import report_models
 
-from dbdyno.study.analysis.contract import declared as contract
+from dbdyno.study.analysis.contract import declarations as contract
 from dbdyno.study.analysis.contract import rows
 
 MODELS = {
@@ -55,7 +55,7 @@ WRITTEN = {
     contract.Analysis: rows.Model,
     contract.RunFacts: rows.RunRow,
     contract.Verdict: rows.VerdictRow,
-    contract.Withheld: rows.WithheldRow,
+    contract.WithheldArm: rows.WithheldRow,
     contract.Arm: rows.ArmRow,
     contract.Metric: rows.MetricRow,
     contract.ClassicalTest: rows.TestRow,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dbdyno.study.analysis.beside import verdict_of
-from dbdyno.study.analysis.contract.parts import ArmSide, BesideRow
+from dbdyno.study.analysis.arm_comparison import verdict_of
+from dbdyno.study.analysis.contract.parts import ArmPairRow, ArmSide
 
 
 def side(ratio: float | None, low: float = 0, high: float = 0) -> ArmSide:
@@ -11,7 +11,7 @@ def side(ratio: float | None, low: float = 0, high: float = 0) -> ArmSide:
     return made if ratio is None else {**made, "base": "a", "low": low, "high": high}
 
 
-def row(one: ArmSide, two: ArmSide) -> BesideRow:
+def row(one: ArmSide, two: ArmSide) -> ArmPairRow:
     return {"sides": [one, two]}
 
 

@@ -97,7 +97,7 @@ def test_files_are_there_while_commands_run_and_gone_after_them(tmp_path: Path, 
 def test_a_plan_with_files_is_shown_whole_before_it_is_run_for_somebody_else():
     plan = parse_plan(PLAN % 'text = "text 4KiB"', Path("p.toml"))
     assert plan_from_dict(plan.to_dict()) == plan
-    assert ProgramBench.orders(plan, None) == [
+    assert ProgramBench.side_effects(plan, None) == [
         "makes files for it: text (text 4KiB)",
         "runs on this host: cat '<text>'",
         "runs on this host: wc -c '<text>'",
@@ -174,20 +174,20 @@ def test_quick_and_full_together_are_refused():
 
 def test_what_others_use_of_the_processors_is_counted_apart_from_our_own(tmp_path: Path):
     """A process of its own at work counts, and work of this process and of children that it waited for does not."""
-    before = Processors.now()
+    before = Processors.read()
     assert before is not None
     later = replace(before, busy_ns=before.busy_ns + 3 * 10**9, own_ns=before.own_ns + 10**9)
     later = replace(later, at_ns=before.at_ns + 2 * 10**9, count=2)
-    assert replace(before, count=2).others_until(later) == {"others_share": 0.5, "processors": 2}
-    assert Processors.now(tmp_path / "none") is None
+    assert replace(before, count=2).others_share(later) == {"others_share": 0.5, "processors": 2}
+    assert Processors.read(tmp_path / "none") is None
     subprocess.run([sys.executable, "-c", "sum(range(3_000_000))"], check=True)
-    after = Processors.now()
+    after = Processors.read()
     assert after is not None and after.own_ns > before.own_ns and after.busy_ns >= before.busy_ns
 
 
 def test_a_curve_on_a_busy_machine_says_first_that_it_was_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """It said "xz: 1 thread reaches 100 % of the best, more brings no difference" at load 20 on two cores."""
-    monkeypatch.setattr(Processors, "others_until", lambda own, later: {"others_share": 0.9, "processors": 2})
+    monkeypatch.setattr(Processors, "others_share", lambda own, later: {"others_share": 0.9, "processors": 2})
     model = judged(tmp_path)
     said = "Others used 90 % of the 2 processors meanwhile: on a free machine the answer may be another."
     assert model["verdict"]["sentences"][0].startswith(said)

@@ -11,9 +11,9 @@ from dbdyno.study.plan.factors import (
     combine_levels,
     cross_factors,
     numbers,
+    option_values,
     sessions,
     setting,
-    words,
 )
 from dbdyno.study.plan.plan import Arm, Plan, Workload
 
@@ -92,7 +92,7 @@ def test_too_many_arms_are_refused_with_their_number():
 @pytest.mark.parametrize("text", ["", "1,", "1,1", " , 2"])
 def test_a_list_needs_different_values(text: str):
     with pytest.raises(PlanError, match="--set x"):
-        words(text, "x")
+        option_values(text, "x")
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "1.5"])

@@ -19,12 +19,12 @@ from dbdyno.evidence.run import Run
 from dbdyno.report.figures import sweep
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
-from dbdyno.stats.decide import Withheld
+from dbdyno.stats.decide import WithheldVerdict
 from dbdyno.stats.levels import compare_levels
 from dbdyno.study.analysis.analyse import analyse
-from dbdyno.study.analysis.checks.gates import conclude
+from dbdyno.study.analysis.checks.gates import withhold_verdict
 from dbdyno.study.analysis.questions.factors import axis_of, numbers_of
-from dbdyno.study.analysis.questions.level_words import sentence
+from dbdyno.study.analysis.questions.level_sentences import sentence
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import start
 from mock_plans import mock_plan
@@ -61,7 +61,10 @@ def test_the_knee_is_the_headline_with_what_it_gains_and_what_more_brings(tmp_pa
 def test_a_reason_that_takes_the_verdict_of_several_arms_is_said_once():
     """The base drifted: the headline stood a second time below itself, for the other arms."""
     model: JsonObject = {"verdict": {}, "kind": "sweep", "metrics": []}
-    conclude(model, {name: Withheld(why) for name, why in (("b", "It drifted."), ("c", "It drifted."), ("d", "Lost."))})
+    withhold_verdict(
+        model,
+        {name: WithheldVerdict(why) for name, why in (("b", "It drifted."), ("c", "It drifted."), ("d", "Lost."))},
+    )
     assert (model["verdict"]["headline"], model["verdict"]["sentences"]) == ("It drifted.", ["Lost."])
     assert [own["arm"] for own in model["verdict"]["withheld"]] == ["b", "c", "d"]
 

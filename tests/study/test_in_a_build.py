@@ -16,12 +16,12 @@ from dbdyno.base.errors import PlanError
 from dbdyno.evidence import find_run
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.report.junit import render_junit
-from dbdyno.report.markdown import plain, render_markdown
+from dbdyno.report.markdown import escape_text, render_markdown
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.plan.file import parse_plan
-from dbdyno.study.plan.runs_of_plan import moment, same_plan
+from dbdyno.study.plan.runs_of_plan import is_same_plan, span_start
 from dbdyno.study.plan.typed_workloads import compile_workload
-from dbdyno.study.plan.workloads import for_engine
+from dbdyno.study.plan.workloads import workload_for_engine
 from mock_plans import mock_plan
 
 SLOWER, FASTER, SAME, BROKEN = "mean_us = 1300", "mean_us = 700", "mean_us = 1003", "errors = 0.5"
@@ -122,8 +122,8 @@ def test_markdown_has_what_stands_below_a_name(tmp_path: Path):
 
 
 def test_what_is_markup_is_escaped_and_the_rest_is_left():
-    assert plain("p99 latency: 5.0 % (95 %)") == "p99 latency: 5.0 % (95 %)"
-    assert plain("work_mem *") == "work\\_mem \\*"
+    assert escape_text("p99 latency: 5.0 % (95 %)") == "p99 latency: 5.0 % (95 %)"
+    assert escape_text("work_mem *") == "work\\_mem \\*"
 
 
 def test_runs_of_a_plan_are_found_whatever_their_seed_and_length(tmp_path: Path):
@@ -143,9 +143,9 @@ def test_runs_of_a_plan_are_found_whatever_their_seed_and_length(tmp_path: Path)
 def test_a_plan_is_the_same_where_only_its_text_and_server_differ():
     one = parse_plan(plan(FASTER, 5), Path("p.toml"))
     other = parse_plan("# a comment\n" + plan(FASTER, 9), Path("p.toml"))
-    assert same_plan(one, Manifest.of({"plan": other.to_dict()}))
-    assert not same_plan(one, Manifest.of({"plan": parse_plan(plan(SLOWER, 5), Path("p.toml")).to_dict()}))
-    assert not same_plan(one, Manifest.of({}))
+    assert is_same_plan(one, Manifest.from_values({"plan": other.to_dict()}))
+    assert not is_same_plan(one, Manifest.from_values({"plan": parse_plan(plan(SLOWER, 5), Path("p.toml")).to_dict()}))
+    assert not is_same_plan(one, Manifest.from_values({}))
 
 
 @pytest.mark.parametrize("workload", ['command = "true"', 'builtin = "select-only"', 'kind = "commit-loop"'])
@@ -153,9 +153,9 @@ def test_a_run_is_of_its_plan_in_the_words_of_its_bench(workload: str):
     """Runs of commands, and those of built-in workloads on MariaDB, were never found: no trend of them."""
     given = parse_plan(f'title = "t"\n[workload]\n{workload}\n[[arm]]\nname = "a"\n', Path("p.toml"))
     ran = replace(given, watch=replace(given.watch, overhead_blocks=0))
-    ran = replace(compile_workload(ran), workload=for_engine(compile_workload(ran).workload, "mariadb"))
-    assert same_plan(given, Manifest.of({"plan": ran.to_dict()}))
-    assert not same_plan(given, Manifest.of({"plan": replace(ran, sessions=7).to_dict()}))
+    ran = replace(compile_workload(ran), workload=workload_for_engine(compile_workload(ran).workload, "mariadb"))
+    assert is_same_plan(given, Manifest.from_values({"plan": ran.to_dict()}))
+    assert not is_same_plan(given, Manifest.from_values({"plan": replace(ran, sessions=7).to_dict()}))
 
 
 def test_a_file_of_no_known_form_is_refused_before_anything_runs(tmp_path: Path):
@@ -168,9 +168,9 @@ def test_a_file_of_no_known_form_is_refused_before_anything_runs(tmp_path: Path)
 
 def test_moments_are_days_times_and_spans():
     now = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
-    assert moment("7d", now) == "2026-11-15T12:00:00+00:00"
-    assert moment("90min", now) == "2026-11-22T10:30:00+00:00"
-    assert moment("2026-11-01") == "2026-11-01T00:00:00+00:00"
-    assert moment("2026-11-01T12:00+02:00") == "2026-11-01T10:00:00+00:00"
+    assert span_start("7d", now) == "2026-11-15T12:00:00+00:00"
+    assert span_start("90min", now) == "2026-11-22T10:30:00+00:00"
+    assert span_start("2026-11-01") == "2026-11-01T00:00:00+00:00"
+    assert span_start("2026-11-01T12:00+02:00") == "2026-11-01T10:00:00+00:00"
     with pytest.raises(PlanError, match="is not a time"):
-        moment("yesterday")
+        span_start("yesterday")

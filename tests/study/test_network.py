@@ -9,9 +9,9 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.base.errors import PlanError
-from dbdyno.study.plan.confirm import confirming_plan
+from dbdyno.study.plan.confirmation import confirming_plan
 from dbdyno.study.plan.file import parse_plan
-from dbdyno.study.plan.network import line, rate_bit_per_s, words
+from dbdyno.study.plan.network import line_parameters, network_text, rate_bit_per_s
 from dbdyno.study.plan.plan import Plan, plan_from_dict
 from dbdyno.study.run.report import join_reports
 from mock_plans import mock_plan
@@ -52,11 +52,14 @@ def test_delay_and_rate_are_factors():
 
 
 def test_a_line_becomes_nanoseconds_and_bits_a_second():
-    assert line({}) is None
-    assert line({"delay": "0ms"}) == {"delay_ns": 0, "rate_bit_per_s": None}
-    assert line({"delay": "1.5ms", "rate": "100Mbit"}) == {"delay_ns": 1_500_000, "rate_bit_per_s": 100_000_000}
-    assert line({"rate": "64kbit"}) == {"delay_ns": 0, "rate_bit_per_s": 64_000}
-    assert (words({}), words({"delay": "5ms", "rate": "1Gbit"})) == ("", "5ms each way, 1Gbit")
+    assert line_parameters({}) is None
+    assert line_parameters({"delay": "0ms"}) == {"delay_ns": 0, "rate_bit_per_s": None}
+    assert line_parameters({"delay": "1.5ms", "rate": "100Mbit"}) == {
+        "delay_ns": 1_500_000,
+        "rate_bit_per_s": 100_000_000,
+    }
+    assert line_parameters({"rate": "64kbit"}) == {"delay_ns": 0, "rate_bit_per_s": 64_000}
+    assert (network_text({}), network_text({"delay": "5ms", "rate": "1Gbit"})) == ("", "5ms each way, 1Gbit")
 
 
 @pytest.mark.parametrize("text", ["100", "100 Mb", "1Mbit/s", "-1Mbit", "7.9kbit", "101Gbit", "", "1e3Mbit", "inf"])

@@ -9,9 +9,9 @@ import pytest
 from dbdyno.base.errors import PlanError
 from dbdyno.study.plan import keys
 from dbdyno.study.plan.durations import duration_ns
+from dbdyno.study.plan.example import example_plan
 from dbdyno.study.plan.file import parse_plan, read_plan
 from dbdyno.study.plan.key import Key
-from dbdyno.study.plan.new import example_plan
 from dbdyno.study.plan.plan import plan_from_dict
 
 SMALL = """\

@@ -12,7 +12,7 @@ import pytest
 from command_line import dbdyno
 from dbdyno.base.json_types import JsonObject
 from dbdyno.study.plan import keys
-from dbdyno.study.plan.new import example_plan
+from dbdyno.study.plan.example import example_plan
 from dbdyno.study.plan.schema import plan_schema
 
 ROOT = Path(__file__).parents[2]

@@ -19,12 +19,12 @@ from dbdyno.base.errors import ModelError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.main import cli
 from dbdyno.evidence import find_run
-from dbdyno.model.machine import parsed
+from dbdyno.model.machine import parse_machine
 from dbdyno.model.swap import with_device
 from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.prediction.axes import axes_of
-from dbdyno.study.prediction.fit import Machine, calibrate, table
-from dbdyno.study.prediction.observed import WRITE, observe, timed_waits
+from dbdyno.study.prediction.fit import Machine, calibrate, quantile_table
+from dbdyno.study.prediction.observation import WRITE, observe, timed_waits
 from dbdyno.study.prediction.parameter import toml_value
 from dbdyno.study.prediction.scripts import steps_of
 from dbdyno.study.prediction.server import as_parameters
@@ -96,7 +96,7 @@ def test_every_parameter_says_where_it_comes_from_and_those_measured_by_block_ha
 
 
 def test_the_file_is_a_machine_with_sources_and_intervals(file: Path):
-    made = parsed("model:mine", file.read_text())
+    made = parse_machine("model:mine", file.read_text())
     rows = {row["path"]: row for row in made.parameters}
     assert rows["postgres.client_us"]["source"].startswith("measured")
     low, high = rows["postgres.client_us"]["interval"] or [math.nan, math.nan]
@@ -107,9 +107,9 @@ def test_the_file_is_a_machine_with_sources_and_intervals(file: Path):
 
 def test_the_scheduler_of_a_machine_has_the_keys_that_the_model_reads():
     text = CALIBRATED + "[postgres.scheduler]\nhot_ms = 1.0\n"
-    parsed("model:made", text)
+    parse_machine("model:made", text)
     with pytest.raises(ModelError, match="balance_ms"):
-        parsed("model:made", CALIBRATED + "[postgres.scheduler]\nwakeup_ms = 1.0\n")
+        parse_machine("model:made", CALIBRATED + "[postgres.scheduler]\nwakeup_ms = 1.0\n")
 
 
 class Sized(SimpleNamespace):
@@ -264,7 +264,7 @@ def test_a_slope_is_found_below_stalls_and_not_where_sizes_hardly_differ():
 def test_measured_quantiles_are_a_table_that_the_core_takes(machine: Machine):
     import numpy as np
 
-    made = table(np.array([1.0, 2.0, 3.0] * 50))
+    made = quantile_table(np.array([1.0, 2.0, 3.0] * 50))
     assert len(made["probability"]) == len(made["us"]) == 81
     assert made["probability"] == sorted(set(made["probability"]))
 
@@ -330,9 +330,9 @@ def test_a_range_doubles_and_ends_at_its_end():
 
 def test_a_device_is_swapped_and_all_else_stays(machine: Machine):
     swapped = with_device(machine.toml(), "gp3")
-    made = parsed("model:swapped", swapped)
+    made = parse_machine("model:swapped", swapped)
     assert [part["kind"] for part in made.parts] == ["volume"]
-    before = {row["path"]: row["value"] for row in parsed("model:mine", machine.toml()).parameters}
+    before = {row["path"]: row["value"] for row in parse_machine("model:mine", machine.toml()).parameters}
     after = {row["path"]: row["value"] for row in made.parameters}
     assert {key: own for key, own in before.items() if key.startswith("postgres.")} == {
         key: own for key, own in after.items() if key.startswith("postgres.")

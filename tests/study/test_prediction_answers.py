@@ -20,7 +20,7 @@ from dbdyno.evidence.run import Block
 from dbdyno.pages.run_modelled import laws
 from dbdyno.study.analysis.measured import operational
 from dbdyno.study.analysis.measured.measures import measure
-from dbdyno.study.analysis.measured.operational import _commits, _disk, of_run
+from dbdyno.study.analysis.measured.operational import _commits, _disk, laws_of_run
 from dbdyno.study.prediction.analytic import Demands, chain, closed_loop, mva, time_of_own_flush
 from dbdyno.study.prediction.sensitivity import effects, walks
 
@@ -144,7 +144,7 @@ def test_operational_laws_of_a_run(tmp_path: Path):
     run = live_run(tmp_path, Truth(), blocks=3, transactions=40)
     connection, _ = connect(run)
     with contextlib.closing(connection):
-        found = of_run(connection, run, measure(run))
+        found = laws_of_run(connection, run, measure(run))
     little = {law["arm"]: law for law in found if law["law"] == "Little"}
     # The made run is one session's in every arm: it pauses 60 us of some 1,030 that a transaction of arm `one` takes.
     assert little[0]["holds"]

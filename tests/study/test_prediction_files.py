@@ -21,16 +21,16 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.main import cli
 from dbdyno.evidence import find_run
 from dbdyno.evidence.run import Run
-from dbdyno.model.machine import parsed
+from dbdyno.model.machine import parse_machine
 from dbdyno.model.postgres import simulate
 from dbdyno.model.swap import renamed_device, with_data_device, with_device
 from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.prediction.axes import axes_of, points_of
-from dbdyno.study.prediction.compare import Calibrated, predict
+from dbdyno.study.prediction.compare import CalibratedMachine, predict
 from dbdyno.study.prediction.file_io import FileIo, file_io
 from dbdyno.study.prediction.fit import Machine, calibrate
 from dbdyno.study.prediction.memory import megabytes
-from dbdyno.study.prediction.observed import observe, timed_waits
+from dbdyno.study.prediction.observation import observe, timed_waits
 from dbdyno.study.prediction.relations import popularity
 from dbdyno.study.prediction.whatif import whatif
 
@@ -63,7 +63,7 @@ def keys(machine: Machine) -> list[str]:
 
 
 def arms_of(run: Run, machine: Machine) -> dict[str, Any]:
-    given = Calibrated.of(parsed("model:made", machine.toml()))
+    given = CalibratedMachine.from_machine(parse_machine("model:made", machine.toml()))
     return {arm["arm"]: arm for arm in predict(run, measure(run), given)["arms"]}
 
 
@@ -124,7 +124,7 @@ def test_without_the_sizes_of_tables_reads_are_held_constant(made: Made):
     assert any("shared_buffers = 50MB" in note and "not predicted" in note for note in larger["notes"])
     assert error(larger, "mean") > 0.3
     with pytest.raises(ModelError, match="does not know the pages"):
-        points_of(parsed("model:made", machine.toml()), axes_of(["shared_buffers=1GB"]), 1)
+        points_of(parse_machine("model:made", machine.toml()), axes_of(["shared_buffers=1GB"]), 1)
 
 
 def test_another_work_mem_is_named_as_not_predicted(made: Made):
@@ -182,7 +182,7 @@ def test_a_measured_device_serves_all_sessions_at_once(made: Made):
 
 def test_a_what_if_swaps_the_data_device_and_changes_the_buffers(made: Made):
     _, machine = made()
-    given = Calibrated.of(parsed("model:made", machine.toml()))
+    given = CalibratedMachine.from_machine(parse_machine("model:made", machine.toml()))
     page = whatif(given, axes_of(["data_device=measured,gp3,disk-15000", "shared_buffers=10MB,50MB", "sessions=16"]))
     rates = {(own["data_device"], own["shared_buffers"]): own["throughput"] for own in page["points"]}
     assert rates["gp3", "10MB"] == pytest.approx(3_000 / TRUTH.misses, rel=0.06)
@@ -197,11 +197,11 @@ def test_a_what_if_swaps_the_data_device_and_changes_the_buffers(made: Made):
 def test_buffers_of_no_size_are_refused(made: Made, level: str):
     _, machine = made()
     with pytest.raises(ModelError, match="not a size"):
-        points_of(parsed("model:made", machine.toml()), axes_of([f"shared_buffers={level}"]), 1)
+        points_of(parse_machine("model:made", machine.toml()), axes_of([f"shared_buffers={level}"]), 1)
 
 
 def test_a_machine_without_files_stays_as_it_was(made: Made):
-    machine = parsed("model:made", CALIBRATED)
+    machine = parse_machine("model:made", CALIBRATED)
     settings = {"postgres.shared_buffers_mb": "100"}
     same = [simulate(CALIBRATED, sessions=4, settings=own).latencies_ns for own in ({}, settings)]
     assert np.array_equal(*same)
@@ -213,12 +213,12 @@ def test_a_machine_without_files_stays_as_it_was(made: Made):
 @pytest.mark.parametrize("name", [name for name, _ in _core.device_texts()])
 def test_every_device_can_hold_the_data_beside_the_log(name: str):
     machine = with_data_device(CALIBRATED, name)
-    parsed("model:made", machine)
+    parse_machine("model:made", machine)
     top, text = renamed_device(name, "other")
     assert f'data = "{top.replace("other_", "swapped_")}"' in machine
     assert 'redo = "log"' in machine
     assert f"[devices.{top.partition('.')[0]}]" in text
-    parsed("model:made", with_data_device(with_device(CALIBRATED, "gp3"), name))
+    parse_machine("model:made", with_data_device(with_device(CALIBRATED, "gp3"), name))
 
 
 def test_an_unknown_device_or_parameter_is_refused():

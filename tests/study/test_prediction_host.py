@@ -14,20 +14,20 @@ from live_made import Truth, live_run
 from dbdyno.base.errors import DeviceError, ModelError
 from dbdyno.bench.host import speed as speed_module
 from dbdyno.bench.host import syncs as syncs_module
-from dbdyno.bench.host.queue_time import QueueTime, beyond_usual
+from dbdyno.bench.host.queue_time import QueueTime, excess_waits
 from dbdyno.bench.host.speed import measure_host
 from dbdyno.bench.host.syncs import FLAGS, LogFile
 from dbdyno.cli.main import cli
 from dbdyno.evidence import find_run
-from dbdyno.model.machine import parsed
+from dbdyno.model.machine import parse_machine
 from dbdyno.pages.model import page as model_page
 from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.prediction.axes import axes_of, points_of
-from dbdyno.study.prediction.compare import Calibrated, predict
+from dbdyno.study.prediction.compare import CalibratedMachine, predict
 from dbdyno.study.prediction.fit import Machine
 from dbdyno.study.prediction.host import calibrate_host
-from dbdyno.study.prediction.reference import CARRIES, REFERENCE
-from dbdyno.study.prediction.sync_methods import methods_of, with_method
+from dbdyno.study.prediction.reference import REFERENCE, SCALING_FACTOR
+from dbdyno.study.prediction.sync_methods import method_settings, methods_of
 from host_made import CPU_PER_KB_US, CPU_US, DELAY_US, DEVICE_US, PER_KB_US, flushes, host
 
 
@@ -68,11 +68,11 @@ def test_each_sync_method_is_a_device_without_cpu_and_without_waits_for_a_busy_c
 
 def test_costs_of_statements_are_defaults_scaled_by_the_probes_with_a_stated_interval(machine: Machine):
     texts = {own["text"].split(" ")[0]: own for own in machine.statements}
-    assert texts["insert"]["user_us"] == pytest.approx(2 * REFERENCE.of("insert into x")[0])
-    assert texts["insert"]["system_us"] == pytest.approx(3 * REFERENCE.of("insert into x")[1])
+    assert texts["insert"]["user_us"] == pytest.approx(2 * REFERENCE.statement_times("insert into x")[0])
+    assert texts["insert"]["system_us"] == pytest.approx(3 * REFERENCE.statement_times("insert into x")[1])
     assert texts["begin"]["wal_bytes"] == 0 < texts["update"]["wal_bytes"]
     factor = next(own for own in machine.parameters if own.key == "cpu_factor")
-    assert (factor.low, factor.high) == (1 / CARRIES, CARRIES)
+    assert (factor.low, factor.high) == (1 / SCALING_FACTOR, SCALING_FACTOR)
 
 
 def test_each_parameter_says_if_it_was_measured_and_the_page_what_is_not_determined(machine: Machine):
@@ -122,7 +122,7 @@ def test_a_what_if_sets_the_sync_method(file: Path):
 
 
 def test_a_sync_method_that_is_not_in_the_machine_is_refused(file: Path):
-    made = parsed("model:host", file.read_text())
+    made = parse_machine("model:host", file.read_text())
     assert methods_of(made) == list(FLAGS)
     for axes, words in (
         (["wal_sync_method=fsync_writethrough"], "is not in this machine"),
@@ -135,13 +135,13 @@ def test_a_sync_method_that_is_not_in_the_machine_is_refused(file: Path):
 def test_a_machine_of_a_run_says_that_it_knows_one_way_to_sync(tmp_path: Path):
     from calibrated import CALIBRATED
 
-    settings, said = with_method(parsed("model:run", CALIBRATED), "fsync")
+    settings, said = method_settings(parse_machine("model:run", CALIBRATED), "fsync")
     assert not settings and "--host" in said[0]
 
 
 def test_an_arm_with_another_sync_method_is_predicted_by_the_device_of_that_method(tmp_path: Path, file: Path):
     run = live_run(tmp_path, Truth(), blocks=3, transactions=40)
-    given, p50, notes = Calibrated.of(parsed("model:host", file.read_text())), {}, {}
+    given, p50, notes = CalibratedMachine.from_machine(parse_machine("model:host", file.read_text())), {}, {}
     for method in ("fdatasync", "fsync", "fsync_writethrough"):
         run.manifest.arms[0]["changes"] = {"wal_sync_method": method}
         (arm,) = predict(run, measure(run), given, only=("one",))["arms"]
@@ -193,8 +193,8 @@ def test_a_log_in_memory_and_a_folder_that_cannot_be_written_are_refused(monkeyp
 
 
 def test_waits_for_a_core_count_beyond_what_its_start_takes(tmp_path: Path):
-    assert beyond_usual([5.0] * 10 + [4_005.0]) == [0.0] * 10 + [4_000.0]
-    assert beyond_usual([]) == []
+    assert excess_waits([5.0] * 10 + [4_005.0]) == [0.0] * 10 + [4_000.0]
+    assert excess_waits([]) == []
     lacking = QueueTime(1, proc=tmp_path)
     assert lacking.ns() == 0
     lacking.close()

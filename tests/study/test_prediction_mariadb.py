@@ -15,13 +15,13 @@ from mariadb_made import Truth, mariadb_run
 from dbdyno.base.errors import ModelError
 from dbdyno.cli.main import cli
 from dbdyno.evidence import find_run
-from dbdyno.model.machine import parsed
+from dbdyno.model.machine import parse_machine
 from dbdyno.model.postgres import simulate
 from dbdyno.study.analysis.measured.measures import measure
-from dbdyno.study.prediction.compare import Calibrated, predict
+from dbdyno.study.prediction.compare import CalibratedMachine, predict
 from dbdyno.study.prediction.fit import Machine, calibrate
 from dbdyno.study.prediction.mariadb import FLUSH_US, WRITE_US, as_parameters, payload_bytes
-from dbdyno.study.prediction.observed import engine_of, observe, timed_waits
+from dbdyno.study.prediction.observation import engine_of, observe, timed_waits
 
 TRUTH = Truth(flush_us=FLUSH_US, write_us=WRITE_US)
 
@@ -128,8 +128,8 @@ def test_an_arm_that_waits_for_no_sync_has_the_device_of_the_probe(runs: Path):
 def test_the_command_calibrates_and_a_machine_predicts_only_its_engine(runs: Path, tmp_path: Path):
     done = model("calibrate", "made", "--arm", "one", "--runs", str(runs), "-o", str(tmp_path / "m.toml"))
     assert done.exit_code == 0, done.exception
-    made = parsed("model:m", (tmp_path / "m.toml").read_text())
-    given = Calibrated.of(made)
+    made = parse_machine("model:m", (tmp_path / "m.toml").read_text())
+    given = CalibratedMachine.from_machine(made)
     assert given.engine == "mariadb"
     live_run(tmp_path, PostgresTruth())
     other = find_run("made", tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dbdyno.study.prediction.modes import LEAST, Modes, modes_of, one_core_us, two_cores
+from dbdyno.study.prediction.modes import LEAST, Modes, modes_of, one_core_us, two_core_share
 
 
 def test_two_peaks_are_two_modes_with_their_share():
@@ -38,4 +38,4 @@ def test_a_few_fast_round_trips_are_no_mode():
 def test_a_commit_counts_as_the_fastest_statement_and_as_often_over_two_cores():
     modes = [Modes(15.0, 30.0, 0.5), Modes(25.0, 45.0, 0.8), None]
     assert one_core_us(modes) == [15.0, 25.0, 15.0]
-    assert two_cores(modes, [1.0, 2.0, 1.0]) == pytest.approx((0.5 + 2 * 0.8) / 3)
+    assert two_core_share(modes, [1.0, 2.0, 1.0]) == pytest.approx((0.5 + 2 * 0.8) / 3)

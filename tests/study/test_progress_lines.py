@@ -3,7 +3,7 @@
 import io
 import time
 
-from dbdyno.study.run.progress import Lines
+from dbdyno.study.run.progress import LineProgress
 
 
 def test_what_came_before_the_first_block_is_in_no_estimate(monkeypatch):
@@ -11,7 +11,7 @@ def test_what_came_before_the_first_block_is_in_no_estimate(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     said = io.StringIO()
-    lines = Lines(said)
+    lines = LineProgress(said)
     lines.begin("run", 9, 0, None)
     now[0] += 240
     lines.tick(0, "warmup", "a", 0)
@@ -25,7 +25,7 @@ def test_a_run_that_ticks_not_once_is_timed_from_its_beginning(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     said = io.StringIO()
-    lines = Lines(said)
+    lines = LineProgress(said)
     lines.begin("run", 3, 0, 2.0)
     now[0] += 1
     lines.block(0, "run", {"a": 3.0}, [])

@@ -12,7 +12,7 @@ import pytest
 
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.evidence.run import Block
-from dbdyno.study.analysis.drawn.over_time import over_time
+from dbdyno.study.analysis.figure_data.over_time import over_time
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 from dbdyno.study.analysis.measured.resources import sentences
 

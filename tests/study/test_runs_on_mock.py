@@ -15,13 +15,13 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.base.signals import Interrupted
 from dbdyno.bench.kinds import KINDS, Kind, kind_of
 from dbdyno.bench.mock.bench import MockBench
-from dbdyno.bench.recorder import AgainError
+from dbdyno.bench.recorder import RepeatBlockError
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.analysis.pair import analyse_pair
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import Plan
-from dbdyno.study.run.execute import resume, same_twice, start
+from dbdyno.study.run.execute import aa_plan, resume, start
 
 PLAN = """\
 title = "a mock"
@@ -79,7 +79,7 @@ class Watched(MockBench):
 def watched(monkeypatch: pytest.MonkeyPatch) -> type[Watched]:
     """The kind `mock`, made of a bench that goes wrong where a test says so."""
     row = KINDS["mock"]
-    monkeypatch.setattr(Kind, "bench", lambda kind: Watched if kind is row else pytest.fail("another kind"))
+    monkeypatch.setattr(Kind, "load_bench", lambda kind: Watched if kind is row else pytest.fail("another kind"))
     monkeypatch.setattr(Watched, "back", 0)
     return Watched
 
@@ -92,7 +92,7 @@ def test_a_difference_in_the_script_is_the_verdict(tmp_path: Path):
 
 
 def test_an_arm_against_itself_has_a_noise_floor(tmp_path: Path):
-    assert judged(same_twice(plan()), tmp_path)["verdict"]["decision"] == "noise floor"
+    assert judged(aa_plan(plan()), tmp_path)["verdict"]["decision"] == "noise floor"
 
 
 @pytest.mark.parametrize(
@@ -120,11 +120,11 @@ def test_a_drift_of_the_base_alone_takes_the_verdict_away(tmp_path: Path):
 
 def test_of_counted_turns_no_time_is_foretold(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """insert-size began with "13 blocks, about 5 s", the pauses between its turns alone; then it had 8 min left."""
-    from dbdyno.study.run.progress import Lines
+    from dbdyno.study.run.progress import LineProgress
 
     for length, said in (('turn = "100ms"', ", about "), ("turn_transactions = 5", "")):
         made = parse_plan(PLAN.replace('turn = "100ms"', length) % ("", 2, ""), Path("plan.toml"))
-        start(made, tmp_path / length[:6], Lines(sys.stderr), seed=1)
+        start(made, tmp_path / length[:6], LineProgress(sys.stderr), seed=1)
         first = capsys.readouterr().err.splitlines()[-4]
         assert first.partition(" 3 blocks")[2].startswith(said) and (said or first.endswith("3 blocks")), first
 
@@ -164,14 +164,14 @@ def test_a_run_that_is_stopped_is_put_back_and_its_rest_is_as_if_it_had_not_been
 
 
 def test_a_block_that_does_not_count_is_run_again_and_says_so(tmp_path: Path, watched: type[Watched]):
-    watched.wrong = iter([None, None, AgainError("somebody changed a setting")])
+    watched.wrong = iter([None, None, RepeatBlockError("somebody changed a setting")])
     run = start(plan(), tmp_path, seed=1)
     assert [bool(block.marks) for block in run.blocks()] == [False, False, True, *[False] * 6]
 
 
 def test_a_block_that_never_counts_ends_the_run_and_all_is_put_back(tmp_path: Path, watched: type[Watched]):
-    watched.wrong = iter([None, *[AgainError("somebody changed a setting")] * 3])
-    with pytest.raises(AgainError):
+    watched.wrong = iter([None, *[RepeatBlockError("somebody changed a setting")] * 3])
+    with pytest.raises(RepeatBlockError):
         start(plan(), tmp_path, seed=1)
     (path,) = tmp_path.iterdir()
     run = Run.open(path)

@@ -11,7 +11,7 @@ import pytest
 from command_line import dbdyno
 from dbdyno.base.errors import PlanError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.study.plan.confirm import confirming_plan
+from dbdyno.study.plan.confirmation import confirming_plan
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import plan_to_resume
 from mock_plans import mock_plan

@@ -13,7 +13,7 @@ from dbdyno.bench.kinds import kind_of
 from dbdyno.study.library import STUDIES
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import Arm, Plan, Script, Workload, plan_from_dict
-from dbdyno.study.plan.targets import on_target
+from dbdyno.study.plan.targets import plan_on_target
 from dbdyno.study.plan.typed_workloads import compile_workload, refusal, size_bytes, sizes
 
 PLAN = """\
@@ -69,8 +69,8 @@ def test_a_machines_file_is_relative_to_the_plan():
 @pytest.mark.parametrize("name", ["postgres", "embedded"])
 def test_the_embedded_engine_has_a_name_as_a_target(name: str):
     assert parse(PLAN.replace("model:sas-and-flash", name)).dsn is None
-    assert on_target(parse(PLAN), name).dsn is None
-    assert on_target(parse(PLAN), None).dsn == "model:sas-and-flash"
+    assert plan_on_target(parse(PLAN), name).dsn is None
+    assert plan_on_target(parse(PLAN), None).dsn == "model:sas-and-flash"
 
 
 def test_postgres_gets_scripts_that_compile_one_for_each_arm_that_differs():
@@ -92,7 +92,7 @@ def test_redo_size_makes_the_script_that_it_always_made():
 def test_redo_size_is_one_study_on_both_targets():
     live = STUDIES["redo-size"].plan({}, target="postgres")
     model = STUDIES["redo-size"].plan({}, target="model:sas-and-flash")
-    assert on_target(model, "postgres") == live
+    assert plan_on_target(model, "postgres") == live
     assert compile_workload(live) != live
 
 

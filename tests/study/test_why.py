@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dbdyno.base.why import Why
-from dbdyno.pages import why as pages_why
+from dbdyno.base.explanation import CausalExplanation
+from dbdyno.pages import explanation as pages_why
 from dbdyno.stats.jackknife import half_width, jackknife
-from dbdyno.study.analysis.why.explain import explain
-from dbdyno.study.analysis.why.pair import Station
-from dbdyno.study.analysis.why.parts import Side
-from dbdyno.study.analysis.why.server_counters import Counted, Object
+from dbdyno.study.analysis.explanation.explain import explain
+from dbdyno.study.analysis.explanation.pair import Station
+from dbdyno.study.analysis.explanation.parts import Side
+from dbdyno.study.analysis.explanation.server_counters import ArmCounters, ObjectCounters
 
 BLOCKS, COUNT = 12, 1000
 
@@ -57,7 +57,7 @@ def side(
     )
 
 
-def told(base: Side | None, other: Side, **more: Any) -> Why:
+def told(base: Side | None, other: Side, **more: Any) -> CausalExplanation:
     return explain(base, other, level=0.95, arm=1, **more)
 
 
@@ -69,15 +69,15 @@ def counts(
     live: float = 1e5,
     indexes: float = 2.0,
     temp: float | None = None,
-) -> Counted:
-    table = Object(
+) -> ArmCounters:
+    table = ObjectCounters(
         {"seq_scan": seq, "seq_tup_read": rows * (seq > 0), "idx_scan": idx, "idx_tup_fetch": idx},
         {"n_live_tup": live, "indexes": indexes},
     )
-    used = {"public/orders/orders_cust": Object({"idx_scan": idx})}
+    used = {"public/orders/orders_cust": ObjectCounters({"idx_scan": idx})}
     totals = {"rows_read": rows, "blocks_hit": 4 + rows / 60, "blocks_read": 0.0}
     totals |= {} if temp is None else {"temp_bytes": temp}
-    return Counted(totals, {"public/orders": table}, used if idx else {}, 1000, None, 10.0)
+    return ArmCounters(totals, {"public/orders": table}, used if idx else {}, 1000, None, 10.0)
 
 
 def test_the_jackknife_of_a_mean_is_its_standard_error():
@@ -277,7 +277,7 @@ def test_sampled_waits_never_exceed_the_time_that_there_is():
     doubled = replace(much, weights=much.weights * 2)
     every = np.ones(BLOCKS, dtype=bool)
     events = [("lock", "tuple"), ("CPU", "CPU"), ("CPU", "ready, without a processor"), ("queue", "a free session")]
-    assert doubled.of(events, every).sum() == pytest.approx(doubled.mean(every))
+    assert doubled.event_times_ns(events, every).sum() == pytest.approx(doubled.mean(every))
 
 
 def test_of_one_arm_its_time_is_told():

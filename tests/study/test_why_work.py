@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from dbdyno.evidence.run import Block
+from dbdyno.study.analysis.explanation.explain import explain
+from dbdyno.study.analysis.explanation.fetched_rows import SOURCE
+from dbdyno.study.analysis.explanation.objects import ObjectCounters
+from dbdyno.study.analysis.explanation.pair import Pair
+from dbdyno.study.analysis.explanation.parts import Side
+from dbdyno.study.analysis.explanation.reasons import reasons
+from dbdyno.study.analysis.explanation.same_work import compare_work
+from dbdyno.study.analysis.explanation.server_counters import DATABASE, GLOBAL, SESSION, ArmCounters, counters_of
 from dbdyno.study.analysis.measured.measures import ArmMeasures
-from dbdyno.study.analysis.why.explain import explain
-from dbdyno.study.analysis.why.fetched_rows import SOURCE
-from dbdyno.study.analysis.why.objects import Object
-from dbdyno.study.analysis.why.pair import Pair
-from dbdyno.study.analysis.why.parts import Side
-from dbdyno.study.analysis.why.reasons import reasons
-from dbdyno.study.analysis.why.same_work import compare_work
-from dbdyno.study.analysis.why.server_counters import DATABASE, GLOBAL, SESSION, Counted, counters_of
 
 BLOCKS, COUNT = 8, 1000
 SAME = "for the same work"
@@ -33,12 +33,12 @@ def side(name: str, cpu_us: float, *, programs: bool = False) -> Side:
     return Side(name, (), count, elapsed, none, count, elapsed, waits, False, *seen, programs=programs)
 
 
-def totals(**values: float) -> Counted:
+def totals(**values: float) -> ArmCounters:
     """What was counted of an arm, by its sessions."""
-    return Counted(values, {}, {}, COUNT, None, 10.0, dict.fromkeys(values, SESSION))
+    return ArmCounters(values, {}, {}, COUNT, None, 10.0, dict.fromkeys(values, SESSION))
 
 
-def cpu_cause(slow: Counted | None, fast: Counted | None, *, programs: bool = False) -> Any:
+def cpu_cause(slow: ArmCounters | None, fast: ArmCounters | None, *, programs: bool = False) -> Any:
     sides = side("fast", 100, programs=programs), side("slow", 900, programs=programs)
     (cause,) = explain(*sides, level=0.95, arm=1, counts=(fast, slow)).causes
     assert cause.code == "cpu"
@@ -46,7 +46,9 @@ def cpu_cause(slow: Counted | None, fast: Counted | None, *, programs: bool = Fa
 
 
 @pytest.mark.parametrize("counts", [(None, None), (totals(rows_read=20), None), (None, totals(rows_read=20))])
-def test_work_that_was_not_counted_of_both_arms_is_never_the_same(counts: tuple[Counted | None, Counted | None]):
+def test_work_that_was_not_counted_of_both_arms_is_never_the_same(
+    counts: tuple[ArmCounters | None, ArmCounters | None],
+):
     cause = cpu_cause(*counts)
     assert cause.sentence == "CPU of the server's sessions; work was not counted"
 
@@ -63,7 +65,7 @@ def test_counters_that_came_too_late_for_their_turns_do_not_make_it_the_same():
     nothing = {"rows_read": 0.0, "blocks_hit": 0.0, "blocks_read": 0.0, "transactions": 0.0}
     seen = nothing | {"rows_read": 20.0, "transactions": 0.9}
     for values, stretch_s, words in ((nothing, 9.0, False), (seen, 0.5, False), (seen, 2.0, True)):
-        own = Counted(values, {}, {}, COUNT, None, 10.0, dict.fromkeys(values, DATABASE), stretch_s)
+        own = ArmCounters(values, {}, {}, COUNT, None, 10.0, dict.fromkeys(values, DATABASE), stretch_s)
         assert (compare_work(Pair("b", "a", (own, own))).words == f", {SAME}") == words
 
 
@@ -107,15 +109,15 @@ def test_rows_that_one_arm_reads_by_full_scan_are_named_where_no_table_is_known(
     assert "100,001 rows read instead of 21, of these 100,001 instead of 0 by full scan (Handler_read" in reason.words
 
 
-def by_index(scanned: float, *, indexes: int = 2, **used: float) -> Counted:
+def by_index(scanned: float, *, indexes: int = 2, **used: float) -> ArmCounters:
     """An arm that reads a table `t` without an index, and by indexes."""
-    table = Object({"rows_scanned": scanned, "rows_by_index": sum(used.values())}, {"indexes": float(indexes)})
-    own = {f"shop/t/{name}": Object({"rows_by_index": rows}) for name, rows in used.items()}
+    table = ObjectCounters({"rows_scanned": scanned, "rows_by_index": sum(used.values())}, {"indexes": float(indexes)})
+    own = {f"shop/t/{name}": ObjectCounters({"rows_by_index": rows}) for name, rows in used.items()}
     rows = scanned + sum(used.values())
-    return Counted({"rows_read": rows}, {"shop/t": table}, own, COUNT, None, 10.0, {"tables": SOURCE})
+    return ArmCounters({"rows_read": rows}, {"shop/t": table}, own, COUNT, None, 10.0, {"tables": SOURCE})
 
 
-def first(slow: Counted, fast: Counted) -> Any:
+def first(slow: ArmCounters, fast: ArmCounters) -> Any:
     return reasons(Pair("slow", "fast", (slow, fast), amount_ns=6e6))[0][1]
 
 
@@ -175,8 +177,8 @@ def test_what_sessions_did_is_their_arms_own_in_slices_and_what_all_did_is_nobod
     connection = evidence(*shared, *sessions("a", "7", 200), *sessions("a", "8", 100), *sessions("b", "9", 50))
     one, two = (counters_of(connection, arm_of(name, at), alone=False) for at, name in enumerate("ab"))
     assert one and two
-    assert (one.per("rows_read"), two.per("rows_read")) == (30.0, 5.0), "rows a transaction"
-    assert one.blocks is None and one.place("rows_read") == "metrics: session status"
+    assert (one.per_transaction("rows_read"), two.per_transaction("rows_read")) == (30.0, 5.0), "rows a transaction"
+    assert one.blocks is None and one.sources("rows_read") == "metrics: session status"
     assert counters_of(evidence(*shared), arm_of("a", 0), alone=False) is None
 
 
@@ -185,7 +187,7 @@ def test_the_sessions_own_status_goes_before_that_of_the_server():
     turns = [row(GLOBAL, "", "handler_read_next", at, at * 9e9, arm="a") for at in (0, 1)]
     turns += [row(GLOBAL, "", "innodb_buffer_pool_read_requests", at, at * 60.0, arm="a") for at in (0, 1)]
     found = counters_of(evidence(*turns, *sessions("a", "7", 200)), arm_of("a", 0), alone=False)
-    assert found and (found.per("rows_read"), found.blocks) == (20.0, 6.0)
+    assert found and (found.per_transaction("rows_read"), found.blocks) == (20.0, 6.0)
 
 
 def reading(at: int, arm: str, **rows: float) -> list[Row]:
@@ -209,14 +211,14 @@ def test_rows_by_index_are_counted_arm_by_arm_in_the_warm_up_of_slices():
     assert one and two
     assert one.indexes["s/t/cust"].per == {"rows_by_index": 20.0}
     assert two.tables["s/t"].per == {"rows_scanned": 40.0, "rows_by_index": 0.0}
-    assert two.tables["s/t"].last == {"indexes": 2.0} and two.place("tables") == f"metrics: {SOURCE} in the warm-up"
+    assert two.tables["s/t"].last == {"indexes": 2.0} and two.sources("tables") == f"metrics: {SOURCE} in the warm-up"
 
 
 def test_rows_by_index_that_are_not_the_sessions_are_not_used():
     """Others read the table meanwhile."""
     own = sessions("a", "7", 20, metric="rows_read")
     found = counters_of(evidence(*WARM_UP, *own), arm_of("a", 0), alone=False, warmup=[block(0, "warmup")])
-    assert found and not found.tables and found.per("rows_fetched") == 2.0
+    assert found and not found.tables and found.per_transaction("rows_fetched") == 2.0
 
 
 def test_a_table_that_lost_an_index_counts_from_zero():

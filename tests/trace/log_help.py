@@ -7,8 +7,8 @@ from pathlib import Path
 
 from record_help import rows
 
-from dbdyno.snapshot.plans.log_files import recognized
-from dbdyno.trace.proxy.log_import import Imported, import_logs
+from dbdyno.snapshot.plans.log_files import recognize_logs
+from dbdyno.trace.proxy.log_import import LogImport, import_logs
 
 STAMP = "2026-11-21 00:59:57.437 UTC"
 
@@ -22,11 +22,11 @@ class Sent:
     state: str | None = None
 
 
-def imported(out: Path, *files: Path, prefix: str | None = None, database: str | None = None) -> Imported:
-    return import_logs(recognized(files, prefix=prefix, zone=None), out, database=database)
+def imported(out: Path, *files: Path, prefix: str | None = None, database: str | None = None) -> LogImport:
+    return import_logs(recognize_logs(files, prefix=prefix, zone=None), out, database=database)
 
 
-def imported_text(folder: Path, text: str | bytes, name: str = "pg.log", **how: str | None) -> Imported:
+def imported_text(folder: Path, text: str | bytes, name: str = "pg.log", **how: str | None) -> LogImport:
     """The import of one file with this text, as `folder/run`."""
     file = folder / name
     file.write_bytes(text.encode() if isinstance(text, str) else text)
@@ -87,6 +87,6 @@ def sent(run: Path) -> list[list[Sent]]:
     return list(sessions.values())
 
 
-def reasons(done: Imported) -> dict[str, int]:
+def reasons(done: LogImport) -> dict[str, int]:
     """How many entries or statements could not be used, by reason."""
     return {one["reason"]: one["count"] for one in done.report["unused"]}

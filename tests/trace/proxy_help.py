@@ -12,24 +12,24 @@ import psycopg
 import pytest
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.trace.proxy.proxy_run import Proxying, ProxyOptions, run_proxy
+from dbdyno.trace.proxy.proxy_run import ProxyOptions, RunningProxy, run_proxy
 
 
 @contextlib.contextmanager
-def proxied(engine: EmbeddedPostgres, out: Path, **wanted: Any) -> Iterator[Proxying]:
+def proxied(engine: EmbeddedPostgres, out: Path, **wanted: Any) -> Iterator[RunningProxy]:
     """A proxy before the server's port of TCP."""
     server = ("127.0.0.1", engine.port)
     with run_proxy(ProxyOptions("127.0.0.1:0", server, **wanted), out) as it:
         yield it
 
 
-def place(engine: EmbeddedPostgres, it: Proxying) -> dict[str, Any]:
+def place(engine: EmbeddedPostgres, it: RunningProxy) -> dict[str, Any]:
     """libpq's parameters of the way through the proxy, with the password."""
     host, _, port = it.address.rpartition(":")
     return {**engine.tcp_conninfo(), "host": host, "port": port, "sslmode": "disable"}
 
 
-def through(engine: EmbeddedPostgres, it: Proxying, **more: Any) -> psycopg.Connection[tuple[Any, ...]]:
+def through(engine: EmbeddedPostgres, it: RunningProxy, **more: Any) -> psycopg.Connection[tuple[Any, ...]]:
     return psycopg.connect(**{**place(engine, it), **more}, autocommit=True)
 
 

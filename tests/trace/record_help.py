@@ -20,7 +20,7 @@ from dbdyno.bench.postgres.binaries import Binaries, find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
-from dbdyno.trace.record.process import Place
+from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import Recording, RecordingOptions, Texts, recording
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +63,7 @@ def recorded(
     """Records the server while the block runs, whatever it costs; by probes, unless another mode is wanted."""
     assert engine.pid is not None
     wanted = wanted or RecordingOptions(cost_limit=0)
-    with recording(Place(engine.pid), out, replace(wanted, mode=wanted.mode or "sites"), texts) as it:
+    with recording(ServerProcess(engine.pid), out, replace(wanted, mode=wanted.mode or "sites"), texts) as it:
         yield it
 
 

@@ -12,7 +12,7 @@ from record_help import rows
 
 from command_line import dbdyno
 from dbdyno.base.errors import SnapshotError, TraceError
-from dbdyno.snapshot.plans.prefix_guess import COMMON
+from dbdyno.snapshot.plans.prefix_guess import COMMON_PREFIXES
 
 SIMPLE = "LOG:  duration: 0.250 ms  statement: select 1"
 
@@ -307,7 +307,7 @@ def test_a_prefix_is_found_from_the_log(tmp_path: Path, prefix: str) -> None:
 
 
 def test_every_common_prefix_is_tried() -> None:
-    assert {one for one in PREFIXES if one != "anything"} <= set(COMMON)
+    assert {one for one in PREFIXES if one != "anything"} <= set(COMMON_PREFIXES)
 
 
 SYSLOG = """\

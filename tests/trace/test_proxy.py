@@ -196,7 +196,7 @@ def test_a_session_that_is_cut_is_told_and_others_go_on(engine: EmbeddedPostgres
         sock.shutdown(socket.SHUT_RDWR)
         sock.close()
         cut.close()
-        while it.look().get("broken") != 1:
+        while it.read_report().get("broken") != 1:
             time.sleep(0.01)
         assert "the client broke off" in it.report["last"]
         own.execute("select pg_terminate_backend(%s)", [pid])

@@ -31,8 +31,8 @@ from watch_help import own_server
 from command_line import dbdyno
 from dbdyno.base.errors import TargetError, TraceError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.cli.trace.record import line
-from dbdyno.trace.record.process import place_of
+from dbdyno.cli.trace.record import status_line
+from dbdyno.trace.record.process import find_process
 from dbdyno.trace.record.recording import RecordingOptions, warnings_of
 from kernel_probes import require_probes
 from skipped import skip_for
@@ -319,7 +319,7 @@ def test_short_waits_that_are_dear_are_given_up_before_statements_and_the_profil
     run = tmp_path / "run"
     with recorded(engine, run, RecordingOptions(cost_limit=1e-6)) as it, session(engine) as connection:
         connection.execute("set work_mem = '64kB'")
-        while not it.look().get("shed"):
+        while not it.read_report().get("shed"):
             connection.execute("select count(*) from (select generate_series(1, 100000) order by 1 desc) s")
         time.sleep(0.2)
         for _ in range(3):
@@ -339,8 +339,8 @@ def test_short_waits_that_are_dear_are_given_up_before_statements_and_the_profil
 def test_the_live_line_says_what_is_no_longer_recorded() -> None:
     counted = {"sessions": 2, "waits": 3, "notes": 4, "lost": 0, "probes_ns": 5, "own_cpu_ns": 6}
     told = {**counted, "elapsed_ns": 12_000_000_000, "shed": ["from 10 s on without statements and their rows: why"]}
-    assert line(told, {}).endswith("of a core; from 10 s on without statements and their rows")
-    assert line({**told, "shed": []}, {}).endswith("of a core")
+    assert status_line(told, {}).endswith("of a core; from 10 s on without statements and their rows")
+    assert status_line({**told, "shed": []}, {}).endswith("of a core")
 
 
 def test_a_class_of_waits_that_was_given_up_is_a_warning_with_its_time() -> None:
@@ -356,11 +356,11 @@ def test_a_class_of_waits_that_was_given_up_is_a_warning_with_its_time() -> None
 
 def test_what_is_no_server_is_refused_with_the_next_step(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="no server is named"):
-        place_of(None, None, None)
+        find_process(None, None, None)
     with pytest.raises(TraceError, match="in several ways"):
-        place_of("host=x", 1, None)
+        find_process("host=x", 1, None)
     with pytest.raises(TraceError, match="no running server uses this data folder"):
-        place_of(None, None, tmp_path)
+        find_process(None, None, tmp_path)
     answer = dbdyno("trace", "record", "--pid", str(os.getpid()), "--out", str(tmp_path / "run"))
     assert answer.returncode == 2
     assert "my_wait_event_info" in answer.stderr or "version" in answer.stderr, answer.stderr

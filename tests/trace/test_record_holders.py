@@ -19,8 +19,8 @@ from dbdyno.base.errors import TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.study.analysis.traces.compare import compare_traces
-from dbdyno.study.analysis.traces.question import Question
-from dbdyno.trace.holders import THINK, WORK, Held, holders
+from dbdyno.study.analysis.traces.options import ComparisonOptions
+from dbdyno.trace.holders import THINK, WORK, LockWaits, holders
 from dbdyno.trace.report import report_page
 from dbdyno.trace.source import open_traces
 from kernel_probes import require_probes
@@ -71,7 +71,7 @@ def planted(
     end: str = "commit",
     take: Callable[[Connection], None] = update,
     wait: Callable[[Connection], None] = update,
-) -> dict[str, Held]:
+) -> dict[str, LockWaits]:
     """One session holds what another waits for, round by round, while others commit."""
     with loaded(engine) as failed, session(engine) as holder, session(engine) as waiter, recorded(engine, run):
         for _ in range(ROUNDS):
@@ -200,7 +200,7 @@ def test_a_storage_that_syncs_slowly_is_named_before_the_locks_behind_it(tmp_pat
                 for thread in workers:
                     thread.join()
     with open_traces(runs[:1]) as base, open_traces(runs[1:]) as other:
-        model = compare_traces(base, other, Question(names=("good", "bad")))
+        model = compare_traces(base, other, ComparisonOptions(names=("good", "bad")))
         by_lock = holders(other)["Lock:transactionid"]
     first = model["verdict"]["sentences"][0]
     assert "IO:WALSync takes" in first

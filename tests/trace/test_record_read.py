@@ -21,9 +21,9 @@ from dbdyno import _core
 from dbdyno.base.errors import TargetError, TraceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.cli.trace.record import line
-from dbdyno.trace.record.looks import of_looks
-from dbdyno.trace.record.process import Place
+from dbdyno.cli.trace.record import status_line
+from dbdyno.trace.record.looks import look_warnings
+from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import RecordingOptions, recording
 from skipped import skip_for
 
@@ -212,7 +212,7 @@ def test_a_process_that_is_no_server_is_refused() -> None:
         _core.read_cost(os.getpid())
     with (
         pytest.raises(TraceError, match="there is no such process"),
-        recording(Place((1 << 22) - 1), Path("nowhere"), RecordingOptions(mode="read")),
+        recording(ServerProcess((1 << 22) - 1), Path("nowhere"), RecordingOptions(mode="read")),
     ):
         pass
 
@@ -240,7 +240,7 @@ REPORT: JsonObject = {
 
 
 def test_what_looks_cannot_know_is_said() -> None:
-    assert of_looks(REPORT) == [
+    assert look_warnings(REPORT) == [
         "The server was read, not stopped: one look every 203.0 us (asked for: 200), 4.0% of a core. A wait's length is"
         " known to p2 of it; the time of all is unbiased, their number a lower bound. Time outside of waits counts as"
         " CPU, also where a session waited for a processor; rows and SQLSTATEs are missing, and short calls of one"
@@ -251,10 +251,10 @@ def test_what_looks_cannot_know_is_said() -> None:
         {"event": "IO:WALSync", "seen": 900, "looks": 5_000, "estimate": 901, "elapsed_ns": 1},
         {"event": "LWLock:WALWrite", "seen": 7, "looks": 7, "estimate": None, "elapsed_ns": 1},
     ]
-    told = of_looks({**REPORT, "events": events, "gaps": 3, "gap_ns": 8_000_000, "longest_ns": 5_000_000})
+    told = look_warnings({**REPORT, "events": events, "gaps": 3, "gap_ns": 8_000_000, "longest_ns": 5_000_000})
     assert told[1].endswith("by luck: IO:WALWrite 80 seen, some 700 there.")
     assert told[2].startswith("Nobody looked in 3 gaps, 0.008 s in all, the longest 5.0 ms")
 
 
 def test_the_live_line_has_looks_and_gaps() -> None:
-    assert line(REPORT, {}) == "10 s: 9 sessions, 700 waits, 5,000 looks/s, 0 gaps; recorder 5.0% of a core"
+    assert status_line(REPORT, {}) == "10 s: 9 sessions, 700 waits, 5,000 looks/s, 0 gaps; recorder 5.0% of a core"

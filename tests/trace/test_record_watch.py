@@ -32,8 +32,8 @@ from dbdyno.base.errors import TargetError, TraceError
 from dbdyno.bench import check_record
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.exact_waits import ExactWatcher
-from dbdyno.cli.trace.record import line
-from dbdyno.trace.record.process import Place
+from dbdyno.cli.trace.record import status_line
+from dbdyno.trace.record.process import ServerProcess
 from dbdyno.trace.record.recording import RecordingOptions, recording, warnings_of
 from dbdyno.trace.record.texts import texts_of
 from kernel_probes import require_probes, require_watchpoints
@@ -245,7 +245,7 @@ def test_taken_registers_are_refused_with_the_likely_other_tracer(engine: Embedd
     with session(engine) as connection, registers_taken(pid := connection.info.backend_pid):
         with (
             pytest.raises(TraceError, match="debug registers of the process are taken: a debugger, pg_wait_tracer"),
-            recording(Place(pid, only=True), tmp_path / "run", RecordingOptions(mode="watch")),
+            recording(ServerProcess(pid, only=True), tmp_path / "run", RecordingOptions(mode="watch")),
         ):
             pass
         with watched(engine, tmp_path / "all") as it:
@@ -279,9 +279,9 @@ def test_probes_are_never_set_beside_watchpoints_and_who_wants_exact_times_watch
         with pytest.raises(TraceError, match="never set beside watchpoints"), recorded(engine, tmp_path / "sites"):
             pass
         wanted = RecordingOptions(cost_limit=0, mode="exact")
-        with recording(Place(int(engine.pid or 0)), tmp_path / "either", wanted) as it:
+        with recording(ServerProcess(int(engine.pid or 0)), tmp_path / "either", wanted) as it:
             assert it.recorder.mode()[0] == "watch"
-            assert "never set beside watchpoints" in str(it.instead)
+            assert "never set beside watchpoints" in str(it.fallback_reason)
     assert not (tmp_path / "sites").exists()
     with recorded(engine, tmp_path / "after") as it:
         assert it.recorder.mode()[0] == "sites", "the watchpoints are gone"
@@ -328,7 +328,7 @@ def test_watchpoints_that_are_too_dear_are_given_up_step_by_step(engine: Embedde
 
 def test_the_live_line_names_watchpoints_and_warnings_what_they_cannot_tell() -> None:
     counted = {"sessions": 2, "waits": 3, "notes": 4, "lost": 0, "probes_ns": 5, "own_cpu_ns": 6, "elapsed_ns": 10**9}
-    assert "; watchpoints 0.0%" in line({**counted, "mode": "watch"}, {})
+    assert "; watchpoints 0.0%" in status_line({**counted, "mode": "watch"}, {})
     told = {"mode": "watch", "with_calls": False, "undecoded": 3, "trap_ns": 4000, "call_trap_ns": 4500}
     said = warnings_of(told)
     assert said[0].startswith("3 changes of a wait could not be decoded")

@@ -17,8 +17,8 @@ from record_help import recorded, rows, session
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.bench.postgres.replay import DIFFERING
-from dbdyno.trace.proxy.replay import Wanted, sentences
+from dbdyno.bench.postgres.replay import DIFFERENCES
+from dbdyno.trace.proxy.replay import ReplayOptions, sentences
 from kernel_probes import require_probes
 
 SUMS = """
@@ -103,9 +103,9 @@ def test_a_capture_without_messages_is_refused(engine: EmbeddedPostgres, tmp_pat
     ],
 )
 def test_a_replay_that_was_cut_says_what_it_leaves_and_what_to_do(writes: bool, state: str) -> None:
-    counted = dict.fromkeys([*DIFFERING, "outside", "ids", "late_keys", "same", "late_ns"], 0) | {"unmapped": []}
+    counted = dict.fromkeys([*DIFFERENCES, "outside", "ids", "late_keys", "same", "late_ns"], 0) | {"unmapped": []}
     told = {**counted, "turns": 3, "turns_all": 9, "sessions": 2, "then_ns": 9, "elapsed_ns": 3, "stopped": True}
-    said = sentences(told, Wanted(writes=writes))
+    said = sentences(told, ReplayOptions(writes=writes))
     assert "it was stopped before its end" in said[0]
     [cut] = [one for one in said if state in one]
     assert "begin again" in cut

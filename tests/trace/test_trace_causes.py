@@ -18,9 +18,9 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
 from dbdyno.study.analysis.traces.account import CPU, Account, Part
-from dbdyno.study.analysis.traces.causes import Cause, Explained, halves
+from dbdyno.study.analysis.traces.causes import Cause, Explanation, number_and_length_effects
 from dbdyno.study.analysis.traces.compare import compare_traces
-from dbdyno.study.analysis.traces.question import Question
+from dbdyno.study.analysis.traces.options import ComparisonOptions
 from dbdyno.study.analysis.traces.reasons import _words
 from dbdyno.trace.source import open_traces
 
@@ -47,7 +47,7 @@ BASES: dict[str, JsonObject] = {"more orders": {"block": True}, "slow commits": 
 def compared(folder: Path, one: Batch, two: Batch, **question: Any) -> dict[str, Any]:
     paths = [str(write_batch(folder / f"{name}.trc", batch)) for name, batch in zip(NAMES, (one, two), strict=True)]
     with open_traces(paths[:1]) as base, open_traces(paths[1:]) as other:
-        return compare_traces(base, other, Question(names=NAMES, **question))
+        return compare_traces(base, other, ComparisonOptions(names=NAMES, **question))
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -70,10 +70,12 @@ def test_the_planted_cause_is_named_first_and_the_causes_add_up(tmp_path: Path, 
 @pytest.mark.parametrize("way", [1, -1])
 def test_what_is_slower_and_therefore_done_less_often_has_no_effect_beyond_its_time(way: int):
     counts, times = (0.548, 0.00816)[::way], (38_000.0, 739_000.0)[::way]
-    number, length = halves(counts, times)
+    number, length = number_and_length_effects(counts, times)
     assert number + length == pytest.approx(times[1] - times[0])
     assert max(abs(number), abs(length)) <= max(times)
-    assert halves((10.0, 20.0), (100.0, 400.0)) == (150.0, 150.0), "both grow: each at the mean of the other"
+    assert number_and_length_effects((10.0, 20.0), (100.0, 400.0)) == (150.0, 150.0), (
+        "both grow: each at the mean of the other"
+    )
 
 
 def test_the_statement_that_took_most_of_the_added_cpu_is_named_with_it():
@@ -84,7 +86,7 @@ def test_the_statement_that_took_most_of_the_added_cpu_is_named_with_it():
     known = {key: SimpleNamespace(known=SimpleNamespace(key=key, text=f"{key} …")) for key in ("select", "update")}
     explained = SimpleNamespace(accounts=(account(10), account(900)), scales=(1.0, 1.0), changes=known)
     cause = Cause("CPU", "", 890.0, [0.0, 0.0], [50.0, 940.0])
-    said = _words(cause, cast("Explained", explained), NAMES)
+    said = _words(cause, cast("Explanation", explained), NAMES)
     assert said == "940 ns instead of 50.0 ns of CPU for the same work; most of it in select (select …)"
 
 
@@ -143,7 +145,7 @@ def test_think_time_is_in_neither_number(tmp_path: Path):
     thinks = tmp_path / "bad.trc"
     thinks.write_text(f"{text}\n{wait} tim={tim + 5_000_100}\n")
     with open_traces([str(path)]) as base, open_traces([str(thinks)]) as other:
-        model = compare_traces(base, other, Question(names=NAMES))
+        model = compare_traces(base, other, ComparisonOptions(names=NAMES))
     one, two = model["account"]["sides"]
     assert one["response_ns"] == two["response_ns"]
     assert (one["think_ns"], two["think_ns"]) == (0, 5_000_000_000)
@@ -185,7 +187,7 @@ def test_sessions_of_unequal_transactions_are_judged_per_transaction(tmp_path: P
             )
             write_batch(tmp_path / name / f"{at}.trc", batch)
     with open_traces([str(tmp_path / "good")]) as base, open_traces([str(tmp_path / "bad")]) as other:
-        model = compare_traces(base, other, Question(names=NAMES))
+        model = compare_traces(base, other, ComparisonOptions(names=NAMES))
     lead = model["metrics"][0]
     assert (model["verdict"]["decision"], lead["label"]) == ("slower", "response time per transaction")
     one, two = model["account"]["response_ns"]
@@ -205,7 +207,7 @@ def test_a_cause_inside_the_database_is_named_though_a_noisy_network_hides_it(tm
             batch = Batch(orders=20, network_us=far, session=f"{at + 10}.1", seed=at + 10 * bool(planted), **planted)
             write_batch(tmp_path / name / f"{at}.trc", batch)
     with open_traces([str(tmp_path / "good")]) as base, open_traces([str(tmp_path / "bad")]) as other:
-        model = compare_traces(base, other, Question(names=NAMES))
+        model = compare_traces(base, other, ComparisonOptions(names=NAMES))
     assert model["verdict"]["decision"] != "slower"
     last = model["verdict"]["sentences"][-1]
     assert last.startswith("Database time per execution: ")
@@ -220,7 +222,7 @@ def test_without_waits_the_database_time_leads(tmp_path: Path):
         path.write_text("\n".join([*lines, ""]))
         paths.append(str(path))
     with open_traces(paths[:1]) as base, open_traces(paths[1:]) as other:
-        model = compare_traces(base, other, Question(names=NAMES))
+        model = compare_traces(base, other, ComparisonOptions(names=NAMES))
     assert "Response time is not known: traced without waits." in model["verdict"]["headline"]
     assert model["metrics"][0]["metric"] == "database"
 
@@ -236,7 +238,7 @@ def test_files_are_paired_by_name(tmp_path: Path):
     one, two = write_jobs(tmp_path / "old"), write_jobs(tmp_path / "new", gets=40)
     write_batch(two / "stray.trc", Batch())
     with open_traces([str(one)]) as base, open_traces([str(two)]) as other:
-        model = compare_traces(base, other, Question(names=("old", "new"), pair=r"job(\d+)"))
+        model = compare_traces(base, other, ComparisonOptions(names=("old", "new"), pair=r"job(\d+)"))
     assert model["verdict"]["decision"] == "slower"
     assert "over 6 pairs" in model["verdict"]["sentences"][-1]
     assert [row["key"] for row in model["pairs"]] == list("012345")
@@ -248,7 +250,7 @@ def test_files_are_paired_by_name(tmp_path: Path):
 def test_pairs_are_shown_in_text_and_html_the_largest_difference_first(tmp_path: Path):
     one, two = write_jobs(tmp_path / "old"), write_jobs(tmp_path / "new", gets=40)
     with open_traces([str(one)]) as base, open_traces([str(two)]) as other:
-        model = compare_traces(base, other, Question(names=("old", "new"), pair=r"(job\d+)"))
+        model = compare_traces(base, other, ComparisonOptions(names=("old", "new"), pair=r"(job\d+)"))
     text = render_text(model, width=100, color=False)
     shown = text[text.index("Pairs that differ most") :].splitlines()[1:8]
     assert shown[0].split() == ["pair,", "response", "time", "old", "new", "difference", "change"]
@@ -289,9 +291,9 @@ def test_a_pattern_that_pairs_nothing_says_what_it_found(tmp_path: Path):
         open_traces([str(two)]) as other,
         pytest.raises(TraceError, match="finds 'old-job' in the first set, 'new-job' in the other"),
     ):
-        compare_traces(base, other, Question(pair=r"\w+-job"))
+        compare_traces(base, other, ComparisonOptions(pair=r"\w+-job"))
     with open_traces([str(one)]) as base, pytest.raises(TraceError, match="not a valid regular expression"):
-        compare_traces(base, base, Question(pair="("))
+        compare_traces(base, base, ComparisonOptions(pair="("))
 
 
 def test_the_answer_stands_in_text_json_and_html(tmp_path: Path):
@@ -312,7 +314,7 @@ def test_the_answer_stands_in_text_json_and_html(tmp_path: Path):
 def test_real_traces_compare_and_their_causes_add_up():
     pairs = [path for path in REAL if "trace-combine_trace_js122a1" in path.name]
     with open_traces([str(pairs[0])]) as base, open_traces([str(pairs[1])]) as other:
-        model = compare_traces(base, other, Question(names=NAMES))
+        model = compare_traces(base, other, ComparisonOptions(names=NAMES))
     one, two = model["account"]["response_ns"]
     told = sum(row["difference_ns"] for row in model["figures"]["contributions"])
     assert told == pytest.approx(two - one, abs=2)

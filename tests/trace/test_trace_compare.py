@@ -14,7 +14,7 @@ from dbdyno.report.flat import rows
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
 from dbdyno.study.analysis.traces.compare import compare_traces
-from dbdyno.study.analysis.traces.question import Question
+from dbdyno.study.analysis.traces.options import ComparisonOptions
 from dbdyno.trace.source import open_traces
 
 NAMES = ("before", "after")
@@ -23,7 +23,7 @@ NAMES = ("before", "after")
 def compared(folder: Path, one: Evidence, two: Evidence, **question) -> dict:
     paths = [str(one.write(folder / "one")), str(two.write(folder / "two"))]
     with open_traces(paths[:1]) as base, open_traces(paths[1:]) as other:
-        return compare_traces(base, other, Question(names=NAMES, **question))
+        return compare_traces(base, other, ComparisonOptions(names=NAMES, **question))
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_a_session_that_executed_nothing_is_not_counted(tmp_path: Path):
     parsed = [line for line in idle.read_text().splitlines(keepends=True) if not line.startswith(("EXEC", "WAIT"))]
     idle.write_text("".join(parsed))
     with open_traces([str(tmp_path / "one")]) as base, open_traces([str(tmp_path / "two")]) as other:
-        model = compare_traces(base, other, Question(names=NAMES))
+        model = compare_traces(base, other, ComparisonOptions(names=NAMES))
     assert "over 6 of 7 and 6 sessions" in model["verdict"]["sentences"][-1]
     assert any("Blocks are sessions: 6 of 7 in before, 6 in after." in said for said in model["method"]["sentences"])
     assert model["run"]["blocks_whole"] == 6
@@ -74,7 +74,7 @@ def test_a_session_without_any_call_is_told_of_beside_its_set(tmp_path: Path):
     kept = [line for line in silent.read_text().splitlines(keepends=True) if line.startswith(("***", "WAIT"))]
     silent.write_text("".join(kept))
     with open_traces([str(tmp_path / "before")]) as base, open_traces([str(tmp_path / "after")]) as other:
-        model = compare_traces(base, other, Question(names=NAMES))
+        model = compare_traces(base, other, ComparisonOptions(names=NAMES))
     assert "3 sessions, 1 of them without a call, " in model["arms"][0]["description"]
     assert "3 sessions, " in model["arms"][1]["description"] and "without" not in model["arms"][1]["description"]
 

@@ -14,7 +14,7 @@ from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.report.terminal import render_text
 from dbdyno.trace.columns import COLUMNS, CORE
-from dbdyno.trace.expression import condition, split, value
+from dbdyno.trace.expression import compile_condition, compile_value, split_expressions
 from dbdyno.trace.profile import DIMENSIONS, Request, profile_page
 from dbdyno.trace.recipes import recipe, recipes
 
@@ -22,7 +22,7 @@ EXAMPLE = ROOT / "examples" / "orders.trc"
 
 
 def rows(by: str = "event", where: str | None = None, file: Path = EXAMPLE, **more: Any) -> list[dict[str, Any]]:
-    page = profile_page([str(file)], Request(tuple(split(by)), where, **more))
+    page = profile_page([str(file)], Request(tuple(split_expressions(by)), where, **more))
     return list(page["profile"]["rows"])
 
 
@@ -142,15 +142,15 @@ def test_a_profile_with_sums_fits_the_terminal():
 )
 def test_an_expression_that_cannot_be_says_where(text: str, words: str):
     with pytest.raises(TraceError, match="--by") as raised:
-        value(text, "waits")
+        compile_value(text, "waits")
     assert words in str(raised.value) and "^" in str(raised.value)
 
 
 def test_brackets_within_brackets_are_read_once_each():
     """Without a look at what follows the bracket this took a time of two to the depth."""
     deep = "(" * 40 + "rows" + ")" * 40
-    assert condition(f"{deep} = 1", "calls").sql.count("t.rows") == 1
-    assert condition("(" * 40 + "rows = 1" + ")" * 40, "calls").sql.count("t.rows") == 1
+    assert compile_condition(f"{deep} = 1", "calls").sql.count("t.rows") == 1
+    assert compile_condition("(" * 40 + "rows = 1" + ")" * 40, "calls").sql.count("t.rows") == 1
 
 
 def test_the_core_is_asked_where_it_knows_everything():

@@ -11,7 +11,7 @@ from trace_evidence import Evidence
 
 from dbdyno.study.analysis.traces.blocks import is_light
 from dbdyno.study.analysis.traces.compare import compare_traces
-from dbdyno.study.analysis.traces.question import Question
+from dbdyno.study.analysis.traces.options import ComparisonOptions
 from dbdyno.trace.conditions import restrict
 from dbdyno.trace.holders import THINK, WORK, holders
 from dbdyno.trace.source import open_traces
@@ -70,7 +70,7 @@ def written(folder: Path, evidence: Evidence, kind: str = "postgresql waits") ->
 def compared(folder: Path, one: Evidence, two: Evidence) -> list[str]:
     runs = [written(folder / name, each) for name, each in (("good", one), ("bad", two))]
     with open_traces(runs[:1]) as base, open_traces(runs[1:]) as other:
-        model = compare_traces(base, other, Question(names=("good", "bad")))
+        model = compare_traces(base, other, ComparisonOptions(names=("good", "bad")))
     told = sum(reason["effect_ns"] for reason in model["reasons"])
     before, after = model["account"]["response_ns"]
     assert told == pytest.approx(after - before, rel=0.05), "the causes add up to the difference"

@@ -33,7 +33,9 @@ def pages_of(folder: Path) -> dict[str, JsonObject]:
             "waits": waits.waits_page(opened, waits.Request(events=("*",), longest=400)),
             "tree": tree.tree_page(opened, tree.Request()),
             "timeline": timeline.timeline_page(opened),
-            "report": report.page_below(page_of(profile(), Request(), ["a.trc"]), opened, report.Request(share=0)),
+            "report": report.report_of_profile(
+                page_of(profile(), Request(), ["a.trc"]), opened, report.Request(share=0)
+            ),
         }
 
 

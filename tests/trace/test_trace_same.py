@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.study.analysis.traces.compare import compare_traces
-from dbdyno.study.analysis.traces.question import Question
+from dbdyno.study.analysis.traces.options import ComparisonOptions
 from dbdyno.study.analysis.traces.statement_matching import fold_text
 from dbdyno.trace.source import open_traces
 
@@ -83,7 +83,7 @@ def test_a_statement_with_literals_meets_what_cursor_sharing_makes_of_it(tmp_pat
     (tmp_path / "exact.trc").write_text(trace([f"select name from orders where id = {n}" for n in range(500)], 1))
     (tmp_path / "force.trc").write_text(trace(['select name from orders where id = :"SYS_B_0"'] * 500, 0))
     with open_traces([str(tmp_path / "exact.trc")]) as one, open_traces([str(tmp_path / "force.trc")]) as other:
-        model = compare_traces(one, other, Question(names=("exact", "force")))
+        model = compare_traces(one, other, ComparisonOptions(names=("exact", "force")))
     statements = [row for row in model["lines"] if row["family"] == "statement"]
     assert [row["only_in"] for row in statements] == [None]
     words = [cause["sentence"] for why in model["why"] for cause in why["causes"]]

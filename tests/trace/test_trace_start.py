@@ -67,7 +67,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("words", [*PLAIN, *OTHERS, *REFUSED], ids=" ".join)
 def test_a_profile_begun_ahead_says_what_one_begun_later_says(words: tuple[str, ...], folder: Path):
-    with mock.patch.object(early_read, "begin"):
+    with mock.patch.object(early_read, "begin_reading"):
         later = dbdyno("trace", "profile", *words, cwd=folder)
     kept = {path.name: path.read_bytes() for path in folder.glob("out.*")}
     begun = dbdyno("trace", "profile", *words, cwd=folder)
@@ -90,7 +90,7 @@ _taken = early_read.take_reading
 @pytest.mark.parametrize("words", OTHERS, ids=" ".join)
 def test_what_is_not_plain_is_not_begun(words: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(folder)
-    early_read.begin(words)
+    early_read.begin_reading(words)
     assert not early_read._begun
 
 

@@ -16,7 +16,7 @@ from trace_text import trace
 from command_line import dbdyno
 from dbdyno.base.errors import EvidenceError, TraceError
 from dbdyno.trace.source import read_trace
-from dbdyno.trace.staging import in_place
+from dbdyno.trace.staging import staged_folder
 
 LIMITED = """
 import resource, signal, sys
@@ -148,11 +148,11 @@ def test_what_a_killed_import_left_is_no_run_and_goes_with_the_next(big: Path, f
 
 
 def test_a_folder_aside_of_a_living_import_is_left_alone(file: Path, tmp_path: Path):
-    with in_place(tmp_path / "batch") as aside:
+    with staged_folder(tmp_path / "batch") as aside:
         (aside / "x").write_text("mine")
-        with pytest.raises(TraceError, match="exists already"), in_place(file):
+        with pytest.raises(TraceError, match="exists already"), staged_folder(file):
             pass
-        with in_place(tmp_path / "batch") as other:
+        with staged_folder(tmp_path / "batch") as other:
             (other / "y").write_text("theirs")
         assert (aside / "x").exists()
         (tmp_path / "batch" / "y").unlink()
@@ -160,6 +160,6 @@ def test_a_folder_aside_of_a_living_import_is_left_alone(file: Path, tmp_path: P
 
 
 def test_evidence_that_cannot_be_written_is_a_trace_error_with_the_users_place(tmp_path: Path):
-    with pytest.raises(TraceError, match="No space left") as raised, in_place(tmp_path / "batch"):
+    with pytest.raises(TraceError, match="No space left") as raised, staged_folder(tmp_path / "batch"):
         raise EvidenceError("/x/.batch.importing-1/calls.parquet: No space left on device\n  next: --resume")
     assert "importing" not in str(raised.value)

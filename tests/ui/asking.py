@@ -17,7 +17,7 @@ from dbdyno.base.json_types import JsonObject  # noqa: E402
 from dbdyno.ui.app import application  # noqa: E402
 from dbdyno.ui.guard import Access  # noqa: E402
 from dbdyno.ui.places import Places  # noqa: E402
-from dbdyno.ui.preparing import Preparer  # noqa: E402
+from dbdyno.ui.preparer import Preparer  # noqa: E402
 
 TOKEN = "kf2x"
 HOST = "localhost:8421"

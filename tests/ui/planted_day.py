@@ -20,9 +20,9 @@ from typing import Any
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.engines.registry import blocked_columns
 from dbdyno.snapshot.engines.view import Column, View
-from dbdyno.snapshot.plans.command import PlanOptions, of_logs
+from dbdyno.snapshot.plans.command import PlanOptions, page_of_logs
 from dbdyno.snapshot.store.folder import Snapshot, Store
-from dbdyno.ui.preparing import prepare
+from dbdyno.ui.preparer import prepare
 
 TARGET = "shop-db:5432"
 DAY_S = 86_400
@@ -320,7 +320,7 @@ def keep_plans(store: Store, folder: Path) -> None:
     """Reads the log of the day into the store, as `dbdyno snap plans --log` does."""
     path = folder / "postgresql.log"
     path.write_text("".join(log_lines()))
-    of_logs(store, [path], PlanOptions(target=TARGET))
+    page_of_logs(store, [path], PlanOptions(target=TARGET))
 
 
 def main() -> None:

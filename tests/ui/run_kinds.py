@@ -9,7 +9,7 @@ from command_line import dbdyno
 from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import Listing, Reading
-from dbdyno.cells.record import Pace, keep, new_recording
+from dbdyno.cells.record import Pace, new_recording, save_round
 from dbdyno.cuts.model import CutRow, campaign_model
 from dbdyno.cuts.plan import plan_of
 from dbdyno.evidence.run import Run
@@ -56,7 +56,7 @@ def recorded(folder: Path, minutes: int = 6) -> Run:
             value = float(minute * (6000 + 3000 * number))
             seen = [Reading(cell, "FL_IO_W", "FLASHLOG", value, "IO requests", repr(value), 0, at_ns)]
             columns.append(Column(Host(cell, cell), Listing(seen, {cell: 1}), at_ns, 0.1))
-        keep(run, minute, Collection(columns))
+        save_round(run, minute, Collection(columns))
     run.save(status="complete")
     return run
 

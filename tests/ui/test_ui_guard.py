@@ -9,7 +9,7 @@ from asking import HOST, TOKEN, Browser
 
 from dbdyno.base.errors import Error
 from dbdyno.ui.guard import Access
-from dbdyno.ui.serve import Listening, access_of, bind, check, first_address
+from dbdyno.ui.serve import ListeningAddress, access_of, bind_socket, first_address, require_encryption
 
 
 @pytest.fixture
@@ -98,30 +98,30 @@ def test_pages_are_kept_by_no_cache(empty: Browser) -> None:
 def test_pages_leave_this_machine_only_encrypted(tmp_path: Path) -> None:
     for host in ("0.0.0.0", "::", "10.0.0.1", "db.example.org"):
         with pytest.raises(Error, match="plain text") as raised:
-            check(Listening(host))
+            require_encryption(ListeningAddress(host))
         assert "--tls-cert" in str(raised.value) and "--behind-proxy" in str(raised.value)
-        check(Listening(host, certificate=tmp_path / "cert.pem"))
-        check(Listening(host, proxy="https://lab.example.org"))
+        require_encryption(ListeningAddress(host, certificate=tmp_path / "cert.pem"))
+        require_encryption(ListeningAddress(host, proxy="https://lab.example.org"))
     for host in ("127.0.0.1", "::1", "localhost", "127.9.9.9"):
-        check(Listening(host))
+        require_encryption(ListeningAddress(host))
     with pytest.raises(Error, match="is not the origin of a URL"):
-        check(Listening(proxy="lab.example.org"))
+        require_encryption(ListeningAddress(proxy="lab.example.org"))
 
 
 def test_behind_a_proxy_its_name_and_scheme_are_ours() -> None:
-    where = Listening(proxy="https://lab.example.org")
+    where = ListeningAddress(proxy="https://lab.example.org")
     access = access_of(where, 8421)
     assert access.scheme == "https" and access.knows("lab.example.org")
     assert first_address(where, access, 8421) == f"https://lab.example.org/?token={access.token}"
 
 
 def test_a_token_is_new_each_time_and_is_not_shown_with_the_access() -> None:
-    one, other = access_of(Listening(), 1), access_of(Listening(), 1)
+    one, other = access_of(ListeningAddress(), 1), access_of(ListeningAddress(), 1)
     assert one.token != other.token and len(one.token) >= 32
     assert one.token not in repr(one)
 
 
 def test_a_port_that_is_taken_is_named_with_the_way_out() -> None:
-    with bind(Listening(port=0)) as taken, pytest.raises(Error, match="cannot listen") as raised:
-        bind(Listening(port=taken.getsockname()[1]))
+    with bind_socket(ListeningAddress(port=0)) as taken, pytest.raises(Error, match="cannot listen") as raised:
+        bind_socket(ListeningAddress(port=taken.getsockname()[1]))
     assert "--port 0" in str(raised.value)

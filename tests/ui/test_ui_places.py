@@ -63,7 +63,7 @@ def test_a_run_with_a_link_that_leads_out_is_in_no_list_and_named_on_the_first_p
     (made_run(tmp_path / "runs", "bad") / "statements.parquet").symlink_to("/etc/hostname")
     places = Places(tmp_path / "runs", tmp_path / "snaps")
     assert [run.id for run in places.runs()] == ["good"]
-    assert [one.where for one in places.refused()] == ["bad/statements.parquet"]
+    assert [one.where for one in places.refusals()] == ["bad/statements.parquet"]
     browser = Browser(tmp_path / "runs", tmp_path / "snaps")
     assert "bad/statements.parquet" in browser.get("/").text
     for path in ("/run?id=bad", "/sql?run=bad&query=select+1", "/compare?a=good&b=bad"):

@@ -13,7 +13,7 @@ from asking import Browser, Seen
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.engines.view import View
 from dbdyno.snapshot.store.folder import Store
-from dbdyno.ui.preparing import Preparer, prepare, progress
+from dbdyno.ui.preparer import Preparer, prepare, progress
 
 pytestmark = pytest.mark.drawn(drawn=False)
 BEGIN_S, HOUR_S = 1_790_000_000 // 86_400 * 86_400, 3600

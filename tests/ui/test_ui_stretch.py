@@ -123,14 +123,14 @@ def test_an_older_kept_log_without_numbers_still_has_its_trees(dropped: Path, tm
     import duckdb
 
     from dbdyno.evidence.files import read_json, write_json
-    from dbdyno.snapshot.store.parquet import file_sum
+    from dbdyno.snapshot.store.parquet import file_checksum
 
     shutil.copytree(dropped / "snaps", tmp_path / "snaps")
     (path,) = (tmp_path / "snaps" / "plans").glob("*/log_plans.parquet")
     duckdb.sql(f"copy (select * exclude (nodes, nodes_us) from '{path}') to '{path}.new' (format parquet)")
     path.with_name(path.name + ".new").replace(path)
     manifest = read_json(path.with_name("manifest.json"))
-    manifest["sums"]["log_plans"] = file_sum(path)
+    manifest["sums"]["log_plans"] = file_checksum(path)
     write_json(path.with_name("manifest.json"), manifest)
     there = Browser(tmp_path / "runs", tmp_path / "snaps")
     model = json.loads(there.get(f"/statement?id={ORDERS}&format=json").body)

@@ -8,7 +8,7 @@ import pytest
 from asking import Browser, Seen
 
 from dbdyno.report.figures import clock
-from dbdyno.ui.zones import drawn_in, in_zone
+from dbdyno.ui.zones import convert_times, draw_in_zone
 
 pytestmark = pytest.mark.drawn(drawn=False)
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -17,19 +17,19 @@ QUEUE = "stretch=2026-11-26T14:02..2026-11-26T14:12"
 
 def test_moments_of_a_page_are_converted_with_their_zone_and_code_is_not() -> None:
     page = "<p>from 2026-11-26 23:30:00 UTC to 23:45 UTC <code>2026-11-26 23:30:00 UTC</code> at 2026-07-01 12:00</p>"
-    assert in_zone(page, BERLIN) == (
+    assert convert_times(page, BERLIN) == (
         "<p>from 2026-11-27 00:30:00 CET to 00:45 CET <code>2026-11-26 23:30:00 UTC</code> at 2026-07-01 14:00</p>"
     )
 
 
 def test_what_is_no_moment_stays_as_it_is() -> None:
     page = '<a href="/x?stretch=2026-11-26T14:02:00..">2026-99-26 14:02:00 and 10.0.0.1:5432, 1:2:3</a>'
-    assert in_zone(page, BERLIN) == page
+    assert convert_times(page, BERLIN) == page
 
 
 def test_ticks_are_on_whole_hours_of_the_zone_even_where_that_is_half_an_hour_off() -> None:
     low = 1_795_000_000.0
-    with drawn_in(ZoneInfo("Asia/Kolkata")):
+    with draw_in_zone(ZoneInfo("Asia/Kolkata")):
         found, step = clock.ticks(low, low + 6 * 3600, 9)
         assert step == 3600
         assert all(clock.label(at, step).endswith(":00") or "-" in clock.label(at, step) for at in found)

@@ -9,10 +9,10 @@ from wide_tables import ORDERS, kind, shop, table
 
 from dbdyno.base.errors import WideError
 from dbdyno.wide.address import address
-from dbdyno.wide.file import read, write
+from dbdyno.wide.file import read, to_toml
 from dbdyno.wide.mapping import check, map_of
 
-MAP = write(shop())
+MAP = to_toml(shop())
 
 
 def test_static_columns_are_split_off_to_the_parent() -> None:
@@ -59,10 +59,10 @@ def test_names_and_types_may_be_edited(tmp_path: Path) -> None:
     found = check(read(tmp_path / "map.toml"), {ORDERS.name: ORDERS}, "map.toml")
     orders = found.relation("orders")
     assert orders is not None
-    column = orders.named("amount")
+    column = orders.column_of_source("amount")
     assert column is not None
     assert (column.name, column.sql) == ("Total €", "decimal(38,2)")
-    assert '"Total €" = { of = "amount", type = "decimal(38,2)" }' in write(found)
+    assert '"Total €" = { of = "amount", type = "decimal(38,2)" }' in to_toml(found)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dbdyno.wide.nodes import Marks, starts, unsure_s, was_restarted
+from dbdyno.wide.nodes import Marks, loss_window_s, node_generations, was_restarted
 
 MODE, PERIOD = "commitlog_sync", "commitlog_sync_period"
 
@@ -64,16 +64,16 @@ def test_what_was_sure_before_a_load_goes_on_stays_so() -> None:
 )
 def test_a_node_tells_how_late_its_log_may_be(settings: dict[str, str] | None, seconds: float) -> None:
     pytest.importorskip("cassandra", reason="the Cassandra driver is not installed: run `make setup-wide`")
-    assert unsure_s(Session(settings)) == pytest.approx(seconds)
+    assert loss_window_s(Session(settings)) == pytest.approx(seconds)
 
 
 def test_a_node_with_another_generation_was_started_again() -> None:
     pytest.importorskip("cassandra", reason="the Cassandra driver is not installed: run `make setup-wide`")
-    one = starts(Session({}, [("10.0.0.1", 7000, 5), ("10.0.0.2", 7000, 6)]))
+    one = node_generations(Session({}, [("10.0.0.1", 7000, 5), ("10.0.0.2", 7000, 6)]))
     assert was_restarted(one, one) is False
     assert was_restarted(one, {"10.0.0.1:7000": 5}) is False, (
         "a node that left acknowledges no more, and lost nothing itself"
     )
     assert was_restarted(one, {"10.0.0.1:7000": 5, "10.0.0.2:7000": 9}) is True
-    assert was_restarted(one, starts(Session({}))) is None, "not known"
+    assert was_restarted(one, node_generations(Session({}))) is None, "not known"
     assert was_restarted(None, one) is None

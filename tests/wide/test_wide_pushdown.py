@@ -10,15 +10,15 @@ from wide_tables import ORDERS, kind, shop
 
 from dbdyno.base.errors import WideError
 from dbdyno.wide.literals import as_cql
-from dbdyno.wide.pushdown import Scan, plan
-from dbdyno.wide.question import question
-from dbdyno.wide.scan import HIGH, LOW, split
-from dbdyno.wide.write import change
+from dbdyno.wide.pushdown import Scan, plan_scan
+from dbdyno.wide.query_analysis import analyse_query
+from dbdyno.wide.scan import HIGH, LOW, split_ranges
+from dbdyno.wide.write import translate_change
 
 
 def scans(text: str, *, filtering: bool = False) -> list[Scan]:
-    asked = question(text, shop())
-    return [plan(relation, ORDERS, wanted, filtering=filtering) for relation, wanted in asked.scans.values()]
+    asked = analyse_query(text, shop())
+    return [plan_scan(relation, ORDERS, wanted, filtering=filtering) for relation, wanted in asked.scans.values()]
 
 
 def only(text: str, *, filtering: bool = False) -> Scan:
@@ -182,7 +182,7 @@ def test_a_constant_that_might_mean_something_else_is_not_pushed(cql: str, value
 
 def test_ranges_of_tokens_cover_all_and_overlap_nowhere() -> None:
     for edges, pieces in (([LOW, HIGH], 6), ([LOW, -5, 17, HIGH], 9), ([LOW, LOW + 1, HIGH], 4096)):
-        found = split(edges, pieces)
+        found = split_ranges(edges, pieces)
         assert found[0][0] == LOW
         assert found[-1][1] == HIGH
         assert all(a[1] == b[0] and a[0] < a[1] for a, b in itertools.pairwise(found))
@@ -191,9 +191,9 @@ def test_ranges_of_tokens_cover_all_and_overlap_nowhere() -> None:
 
 def test_a_table_that_is_not_in_the_map_is_named() -> None:
     with pytest.raises(WideError, match="there is no table order_lines"):
-        question("select * from order_lines", shop())
+        analyse_query("select * from order_lines", shop())
     with pytest.raises(WideError, match="line 1, column"):
-        question("select * frm orders where", shop())
+        analyse_query("select * frm orders where", shop())
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_table_that_is_not_in_the_map_is_named() -> None:
     ],
 )
 def test_changes_are_the_right_cql(text: str, cql: str) -> None:
-    made = change(text, shop())
+    made = translate_change(text, shop())
     assert made.cql == cql
     assert made.promises
 
@@ -238,7 +238,7 @@ def test_changes_are_the_right_cql(text: str, cql: str) -> None:
 )
 def test_what_cassandra_cannot_do_is_refused(text: str, said: str) -> None:
     with pytest.raises(WideError) as error:
-        change(text, shop())
+        translate_change(text, shop())
     assert said in str(error.value)
 
 

@@ -73,7 +73,7 @@ def session() -> Iterator[Any]:
     except WideError as error:
         skip_for(error)
     _no_jvm(pyspark)
-    made = spark.session("local[2]")
+    made = spark.open_spark_session("local[2]")
     try:
         yield made
     finally:
@@ -118,7 +118,7 @@ def test_generated_queries_give_here_and_by_spark_what_postgresql_gives(session:
             expected = plain(conn.execute(text).fetchall())
             with spark.SparkAnswer(address(wide_lab.dsn), found, text, "map", spark=session) as answer:
                 assert plain(list(answer.rows())) == expected, text
-                pushed += any("= ?" in line or "IN (" in line for line in answer.explained())
+                pushed += any("= ?" in line or "IN (" in line for line in answer.explain())
             answered += bool(expected)
     print(f"{pushed} of {QUERIES} pushed something, {answered} had an answer")
     assert pushed and answered > QUERIES / 5

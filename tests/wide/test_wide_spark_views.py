@@ -12,17 +12,17 @@ from dbdyno.base.errors import WideError
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, REGULAR
 from dbdyno.wide.decode import converter
 from dbdyno.wide.mapping import WideMap, map_of
-from dbdyno.wide.pushdown import plan
-from dbdyno.wide.question import question
-from dbdyno.wide.spark import JARS, cause_of, fits, is_pushed, jars, transpile
+from dbdyno.wide.pushdown import plan_scan
+from dbdyno.wide.query_analysis import analyse_query
+from dbdyno.wide.spark import JARS, cause_of, check_scala_version, is_pushed, jars, transpile
 from dbdyno.wide.spark_views import View, view
 
 
 def made(text: str, found: WideMap | None = None) -> View:
     """The view of the one scan of a question."""
     found = found or shop()
-    ((relation, wanted),) = question(text, found).scans.values()
-    scan = plan(relation, found.tables[relation.of], wanted)
+    ((relation, wanted),) = analyse_query(text, found).scans.values()
+    scan = plan_scan(relation, found.tables[relation.of], wanted)
     return view(relation, scan.table, scan.columns, "s")
 
 
@@ -70,17 +70,17 @@ def test_what_spark_does_not_read_alike_is_refused_with_its_place() -> None:
     ],
 )
 def test_the_connector_pushes_only_what_needs_no_allow_filtering(text: str, pushed: bool) -> None:
-    ((relation, wanted),) = question(text, shop()).scans.values()
-    assert is_pushed(plan(relation, ORDERS, wanted), filtering=False) == pushed
-    assert is_pushed(plan(relation, ORDERS, wanted, filtering=True), filtering=True)
+    ((relation, wanted),) = analyse_query(text, shop()).scans.values()
+    assert is_pushed(plan_scan(relation, ORDERS, wanted), filtering=False) == pushed
+    assert is_pushed(plan_scan(relation, ORDERS, wanted, filtering=True), filtering=True)
 
 
 def test_of_a_key_of_two_columns_only_the_last_may_be_in() -> None:
     two = table(("a", PARTITION, "int"), ("b", PARTITION, "int"), ("n", CLUSTERING, "int"))
     found = map_of("shop", {two.name: two}, {two.name: ("kids", "parents")})
     for text, pushed in (("a = 1 and b in (1, 2)", True), ("a in (1, 2) and b = 1", False), ("a = 1", False)):
-        ((relation, wanted),) = question(f"select * from kids where {text} and n > 3", found).scans.values()
-        assert is_pushed(plan(relation, two, wanted), filtering=False) == pushed, text
+        ((relation, wanted),) = analyse_query(f"select * from kids where {text} and n > 3", found).scans.values()
+        assert is_pushed(plan_scan(relation, two, wanted), filtering=False) == pushed, text
 
 
 def test_sql_of_duckdb_becomes_that_of_spark_and_code_of_java_is_refused() -> None:
@@ -134,5 +134,5 @@ def test_a_connector_of_another_scala_is_refused_before_spark_starts(tmp_path: P
         match=r"spark-cassandra-connector_2.12-3.5.1.jar does not match Spark, which "
         r"is built with Scala 2.13",
     ):
-        fits(found, tmp_path)
-    fits([Path("spark-cassandra-connector_2.13-3.5.1.jar")], tmp_path)
+        check_scala_version(found, tmp_path)
+    check_scala_version([Path("spark-cassandra-connector_2.13-3.5.1.jar")], tmp_path)

@@ -98,13 +98,13 @@ class Alerts:
         with self._lock:
             return [one for _, one in sorted(self._thresholds.items())]
 
-    def put(self, threshold: Threshold) -> None:
+    def set_threshold(self, threshold: Threshold) -> None:
         """Create a threshold, or replace its limits; its counts start again."""
         with self._lock:
-            self.drop([threshold.name])
+            self.drop_thresholds([threshold.name])
             self._thresholds[threshold.name.lower()] = threshold
 
-    def drop(self, names: Iterable[str]) -> None:
+    def drop_thresholds(self, names: Iterable[str]) -> None:
         """Drop thresholds and end their alerts."""
         gone = {name.lower() for name in names}
         with self._lock:
@@ -120,14 +120,14 @@ class Alerts:
         with self._lock:
             return list(self.history)
 
-    def forget(self) -> None:
+    def delete_ended(self) -> None:
         """Delete the alerts that have ended."""
         with self._lock:
             lasting = {w.open.sequence for w in self._watches.values() if w.open is not None}
             kept = [alert for alert in self.history if alert.sequence in lasting]
             self.history = deque(kept, maxlen=KEPT_ALERTS)
 
-    def examined(self, names: Iterable[str], by: str) -> None:
+    def mark_examined(self, names: Iterable[str], by: str) -> None:
         """Record who has examined these alerts."""
         wanted = set(names)
         with self._lock:
@@ -139,7 +139,7 @@ class Alerts:
             found = [states for at, states in self._states if at == at_ns]
         return found[0].get((row[2], row[1]), _LEVELS[0]) if found else _LEVELS[0]
 
-    def collected(self, sample: Sample) -> None:
+    def check_sample(self, sample: Sample) -> None:
         """Compare a cell's new collection with the thresholds."""
         with self._lock:
             self._states.append((sample.at_ns, {}))

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from dbdyno_rig.things import NOTHING, TAGS, Thing
+from dbdyno_rig.objects import NOTHING, TAGS, ListedObject
 
 
-def rows(things: Sequence[Thing], columns: Sequence[str]) -> str:
+def rows(things: Sequence[ListedObject], columns: Sequence[str]) -> str:
     """Return one row per object, with all columns but the last padded to their maximum width."""
     table = [[_flat(thing.get(column, NOTHING).text) for column in columns] for thing in things]
     if not table:
@@ -26,7 +26,7 @@ def rows(things: Sequence[Thing], columns: Sequence[str]) -> str:
     )
 
 
-def detail(things: Sequence[Thing], columns: Sequence[str]) -> str:
+def detail(things: Sequence[ListedObject], columns: Sequence[str]) -> str:
     """Return one attribute per line, objects separated by an empty line, further lines of a value indented."""
     width = max((len(column) for column in columns), default=0) + 4
     blocks = []
@@ -40,7 +40,7 @@ def detail(things: Sequence[Thing], columns: Sequence[str]) -> str:
     return "\n".join(blocks)
 
 
-def xml(things: Sequence[Thing], columns: Sequence[str], kind: str, cell: str, started_ms: int) -> str:
+def xml(things: Sequence[ListedObject], columns: Sequence[str], kind: str, cell: str, started_ms: int) -> str:
     """Return a document with the name of the cell and the start time of its service in ms since 1970."""
     tag = TAGS.get(kind, kind)
     lines = [_head(cell, started_ms)]

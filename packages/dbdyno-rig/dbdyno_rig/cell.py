@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dbdyno.base.errors import ModelError
 from dbdyno_rig import answer
-from dbdyno_rig.changes import carry_out
-from dbdyno_rig.language import Change, Query, RefusedError, parsed
+from dbdyno_rig.changes import execute
+from dbdyno_rig.language import Change, Query, RefusedError, parse_command
 from dbdyno_rig.lists import LISTS
+from dbdyno_rig.objects import columns, select_objects
 from dbdyno_rig.state import CellState
-from dbdyno_rig.things import columns, selected
 
 
 class Cell(CellState):
@@ -22,7 +22,7 @@ class Cell(CellState):
         """Return what CellCLI prints for a command, and its exit code."""
         began_ms = self.rack.service_began_ns(self.number) // 10**6
         try:
-            command = parsed(text)
+            command = parse_command(text)
             if isinstance(command, Query):
                 return self._list(command, xml, began_ms), 0
             return self._apply_change(command), 0
@@ -31,7 +31,7 @@ class Cell(CellState):
             return answer.xml_error(words, self.name, began_ms) if xml else f"\n{words}\n", 1
 
     def _list(self, query: Query, xml: bool, began_ms: int) -> str:
-        things = selected(query, LISTS[query.kind](self))
+        things = select_objects(query, LISTS[query.kind](self))
         shown = columns(query, xml=xml)
         if xml:
             return answer.xml(things, shown, query.kind, self.name, began_ms)
@@ -42,6 +42,6 @@ class Cell(CellState):
         try:
             # The lock keeps the state that a command checks unchanged until it acts.
             with self.changing:
-                return carry_out(self, change)
+                return execute(self, change)
         except ModelError as error:
             raise RefusedError(2526, f"Pre-condition failed: {error.message}.") from error

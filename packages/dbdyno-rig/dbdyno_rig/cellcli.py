@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from dbdyno_rig.filters import Said
+from dbdyno_rig.filters import ProgramResult
 
 if TYPE_CHECKING:
     from dbdyno_rig.cell import Cell
@@ -38,7 +38,7 @@ _LOOKS = re.compile(r"(?:list|describe|help)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Started:
+class StartOptions:
     """Options with which cellcli was started; `command` is None if it reads its input."""
 
     command: str | None = None
@@ -52,7 +52,7 @@ class BadOptionError(Exception):
     """Error for an option that cellcli does not have."""
 
 
-def started(words: Sequence[str]) -> Started:
+def parse_options(words: Sequence[str]) -> StartOptions:
     """Return the options in these words.
 
     Raises:
@@ -62,37 +62,37 @@ def started(words: Sequence[str]) -> Started:
     names = {"-n": "prompts", "-x": "banner", "-m": "monitor", "-xml": "xml", "--xml": "xml"}
     for at, word in enumerate(words):
         if word == "-e":
-            return Started(" ".join(words[at + 1 :]), **flags)
+            return StartOptions(" ".join(words[at + 1 :]), **flags)
         if word in names:
             flags[names[word]] = word not in ("-n", "-x")
         elif word not in ("-v", "-vv", "-vvv"):
             raise BadOptionError(f"cellcli: unknown option {word}\n")
-    return Started(None, **flags)
+    return StartOptions(None, **flags)
 
 
-def cellcli(cell: Cell, words: Sequence[str], given: str = "") -> Said:
+def cellcli(cell: Cell, words: Sequence[str], given: str = "") -> ProgramResult:
     """Run cellcli with these arguments and this input and return its output; the exit code is the last command's."""
     try:
-        options = started(words)
+        options = parse_options(words)
     except BadOptionError as error:
-        return Said("", str(error), 1)
+        return ProgramResult("", str(error), 1)
     if options.command is not None:
-        return Said(*_answer(cell, options, options.command))
-    talk = Talk(cell, options)
+        return ProgramResult(*_answer(cell, options, options.command))
+    talk = Conversation(cell, options)
     output = talk.begin()
     for line in given.splitlines():
         if talk.ended:
             break
-        output += talk.prompt + talk.said(line)
+        output += talk.prompt + talk.answer(line)
     if not talk.ended:
         output += talk.prompt + talk.end()
-    return Said(output, "", talk.code)
+    return ProgramResult(output, "", talk.code)
 
 
-class Talk:
+class Conversation:
     """A conversation with cellcli: takes lines, returns answers."""
 
-    def __init__(self, cell: Cell, options: Started) -> None:
+    def __init__(self, cell: Cell, options: StartOptions) -> None:
         self.cell = cell
         self.options = options
         self.held = ""
@@ -118,7 +118,7 @@ class Talk:
         self.ended = True
         return "\nquitting\n\n"
 
-    def said(self, line: str) -> str:
+    def answer(self, line: str) -> str:
         """Return the answer to a line; an incomplete command is kept until it is complete."""
         text = line.strip()
         if re.search(r"(?:^|\s)-$", text) and not _COMMENT.fullmatch(self.held + text):
@@ -133,10 +133,10 @@ class Talk:
         return f"{output}\n"
 
 
-def _answer(cell: Cell, options: Started, text: str) -> Said:
+def _answer(cell: Cell, options: StartOptions, text: str) -> ProgramResult:
     if _FILES.fullmatch(text):
-        return Said("\nThere are no files on this modelled cell.\n", "", 1)
+        return ProgramResult("\nThere are no files on this modelled cell.\n", "", 1)
     if options.monitor and not _LOOKS.match(text):
-        return Said("\nIn monitor mode (-m) there is only LIST, DESCRIBE and HELP.\n", "", 1)
+        return ProgramResult("\nIn monitor mode (-m) there is only LIST, DESCRIBE and HELP.\n", "", 1)
     output, code = cell.answer(text, xml=options.xml)
-    return Said(output, "", code)
+    return ProgramResult(output, "", code)

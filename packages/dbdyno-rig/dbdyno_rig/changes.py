@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from dbdyno.cells.numbers import size_bytes
-from dbdyno_rig.language import KINDS, Change, RefusedError, refuse, syntax, text_of
+from dbdyno_rig.language import KINDS, Change, RefusedError, raise_syntax_error, refusal, text_of
 from dbdyno_rig.limits import (
     alter_alerts,
     alter_threshold,
@@ -29,15 +29,15 @@ from dbdyno_rig.limits import (
     drop_alerts,
     drop_threshold,
 )
+from dbdyno_rig.objects import ATTRIBUTES, MODIFIABLE
 from dbdyno_rig.plans import alter_iorm_plan
-from dbdyno_rig.state import CellState, Extra
-from dbdyno_rig.things import ATTRIBUTES, MODIFIABLE
+from dbdyno_rig.state import CellState, CreatedGridDisk
 
 UNIT_BYTES = 16 << 20
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$#.]{0,29}")
 
 
-def carry_out(cell: CellState, change: Change) -> str:
+def execute(cell: CellState, change: Change) -> str:
     """Carry out a command and return what CellCLI prints.
 
     Raises:
@@ -50,13 +50,13 @@ def carry_out(cell: CellState, change: Change) -> str:
         return _describe(change)
     found = _COMMANDS.get((change.verb, change.kind))
     if found is None:
-        syntax()
+        raise_syntax_error()
     return found[0](cell, change)
 
 
 def _describe(change: Change) -> str:
     if change.kind not in KINDS or change.words or change.options:
-        syntax()
+        raise_syntax_error()
     modifiable = MODIFIABLE.get(change.kind, ())
     return "".join(
         f"\t {name:<24}modifiable\n" if name in modifiable else f"\t {name}\n" for name in ATTRIBUTES[change.kind]
@@ -74,7 +74,7 @@ def _help(change: Change) -> str:
     forms |= {f"describe {kind}": "" for kind in KINDS}
     found = [t for t in forms if t == asked or t.startswith(f"{asked} ")]
     if not found:
-        syntax()
+        raise_syntax_error()
     return "\n" + _lines([f"{t.upper()} {forms[t]}".rstrip() for t in sorted(found)])
 
 
@@ -86,7 +86,7 @@ def _refuse_others(change: Change, *words: Sequence[str], options: Sequence[str]
     """Refuse words and options that a command does not have."""
     said = tuple(word.lower() for word in change.words)
     if said not in {tuple(one) for one in words} or set(change.options) - set(options):
-        syntax()
+        raise_syntax_error()
 
 
 def _size(change: Change) -> int | None:
@@ -94,7 +94,7 @@ def _size(change: Change) -> int | None:
     if "size" not in change.options:
         return None
     given = size_bytes(text_of(change.options["size"]).upper())
-    return syntax() if given is None else max(1, given // UNIT_BYTES) * UNIT_BYTES
+    return raise_syntax_error() if given is None else max(1, given // UNIT_BYTES) * UNIT_BYTES
 
 
 def _every_flash_disk(cell: CellState, change: Change) -> None:
@@ -107,7 +107,7 @@ def _every_flash_disk(cell: CellState, change: Change) -> None:
     if unknown:
         raise RefusedError(2007, f"celldisk does not exist: {', '.join(unknown)}")
     if asked != {name for name, flash in disks.items() if flash}:
-        raise refuse("in this model a flash cache and a flash log lie on all flash disks")
+        raise refusal("in this model a flash cache and a flash log lie on all flash disks")
 
 
 # --- flash cache and flash log ---
@@ -120,13 +120,13 @@ def _create_flash_cache(cell: CellState, change: Change) -> str:
     given = _size(change)
     facts = cell.facts()
     if facts["flash_cache_bytes"]:
-        raise refuse(f"flash cache {cell.name}_FLASHCACHE exists")
+        raise refusal(f"flash cache {cell.name}_FLASHCACHE exists")
     free = sum(cell.free_bytes(facts, disk) for disk in facts["cell_disks"] if disk["flash"])
     wanted = free if given is None else given
     if not 0 < wanted <= free:
-        raise refuse(f"the flash disks have {free / 2**30:.6g}G free")
+        raise refusal(f"the flash disks have {free / 2**30:.6g}G free")
     mode = "write-through" if cell.mode == "none" else cell.mode
-    cell.rack.command(cell.number, "create-flash-cache", mode=mode, size_gb=wanted / 2**30)
+    cell.rack.run_command(cell.number, "create-flash-cache", mode=mode, size_gb=wanted / 2**30)
     cell.mode, cell.flushing = mode, None
     cell.cache_made_ns = cell.rack.clock_ns()
     return f"Flash cache {cell.name}_FLASHCACHE successfully created\n"
@@ -135,7 +135,7 @@ def _create_flash_cache(cell: CellState, change: Change) -> str:
 def _drop_flash_cache(cell: CellState, change: Change) -> str:
     _refuse_others(change, (), ("all",))
     _need_cache(cell)
-    cell.rack.command(cell.number, "drop-flash-cache")
+    cell.rack.run_command(cell.number, "drop-flash-cache")
     cell.flushing = None
     return f"Flash cache {cell.name}_FLASHCACHE successfully dropped\n"
 
@@ -144,7 +144,7 @@ def _alter_flash_cache(cell: CellState, change: Change) -> str:
     _refuse_others(change, ("all", "flush"), ("all", "cancel", "flush"))
     _need_cache(cell)
     cancel = len(change.words) == 3
-    cell.rack.command(cell.number, "flush", cancel=cancel)
+    cell.rack.run_command(cell.number, "flush", cancel=cancel)
     cell.flushing = None if cancel else True
     return f"Flash cache {cell.name}_FLASHCACHE altered successfully\n"
 
@@ -158,8 +158,8 @@ def _create_flash_log(cell: CellState, change: Change) -> str:
     _refuse_others(change, () if "celldisk" in change.options else ("all",), options=("celldisk",))
     _every_flash_disk(cell, change)
     if cell.facts()["flash_log"]:
-        raise refuse(f"flash log {cell.name}_FLASHLOG exists")
-    cell.rack.command(cell.number, "flash-log", exists=True)
+        raise refusal(f"flash log {cell.name}_FLASHLOG exists")
+    cell.rack.run_command(cell.number, "flash-log", exists=True)
     cell.log_made_ns = cell.rack.clock_ns()
     return f"Flash log {cell.name}_FLASHLOG successfully created\n"
 
@@ -168,7 +168,7 @@ def _drop_flash_log(cell: CellState, change: Change) -> str:
     _refuse_others(change, (), ("all",))
     if not cell.facts()["flash_log"]:
         raise RefusedError(2007, "flashlog does not exist.")
-    cell.rack.command(cell.number, "flash-log", exists=False)
+    cell.rack.run_command(cell.number, "flash-log", exists=False)
     return f"Flash log {cell.name}_FLASHLOG successfully dropped\n"
 
 
@@ -185,9 +185,9 @@ def _alter_cell(cell: CellState, change: Change) -> str:
     modes = {"writethrough": "write-through", "writeback": "write-back"}
     mode = modes.get(text_of(change.options.get("flashcachemode", "")).lower())
     if mode is None:
-        syntax()
+        raise_syntax_error()
     if cell.facts()["flash_cache_bytes"]:
-        raise refuse(f"drop the flash cache {cell.name}_FLASHCACHE first")
+        raise refusal(f"drop the flash cache {cell.name}_FLASHCACHE first")
     cell.mode = mode
     return f"Cell {cell.name} successfully altered\n"
 
@@ -200,19 +200,19 @@ def _create_grid_disks(cell: CellState, change: Change) -> str:
     prefix = text_of(change.options.get("prefix", ""))
     flash = change.words[1].lower() == "flashdisk"
     if not _NAME.fullmatch(prefix):
-        syntax()
+        raise_syntax_error()
     given = _size(change)
     facts = cell.facts()
     disks = [disk for disk in facts["cell_disks"] if disk["flash"] == flash]
     free = min((cell.free_bytes(facts, disk) for disk in disks), default=0)
     wanted = free // UNIT_BYTES * UNIT_BYTES if given is None else given
     taken = {g["name"] for g in facts["grid_disks"]} | {extra.name for extra in cell.extra}
-    made = [Extra(f"{prefix}_{d['name']}", d["name"], flash, wanted, d["bytes"] - free) for d in disks]
+    made = [CreatedGridDisk(f"{prefix}_{d['name']}", d["name"], flash, wanted, d["bytes"] - free) for d in disks]
     for extra in made:
         if extra.name in taken:
-            raise refuse(f"grid disk {extra.name} exists")
+            raise refusal(f"grid disk {extra.name} exists")
     if not 0 < wanted <= free:
-        raise refuse(f"each cell disk has {free / 2**30:.6g}G free")
+        raise refusal(f"each cell disk has {free / 2**30:.6g}G free")
     cell.extra += made
     return "".join(f"GridDisk {extra.name} successfully created\n" for extra in made)
 
@@ -222,9 +222,9 @@ def _drop_grid_disks(cell: CellState, change: Change) -> str:
     prefix = text_of(change.options.get("prefix", ""))
     kind = change.words[1].lower() if len(change.words) > 1 else ""
     if not prefix:
-        syntax()
+        raise_syntax_error()
     if any(g["group"] == prefix for g in cell.facts()["grid_disks"]):
-        raise refuse(f"grid disks {prefix} are in use")
+        raise refusal(f"grid disks {prefix} are in use")
     gone = [
         extra
         for extra in cell.extra
@@ -237,7 +237,7 @@ def _drop_grid_disks(cell: CellState, change: Change) -> str:
 def _alter_grid_disks(cell: CellState, change: Change) -> str:
     policy = text_of(change.options.get("cachingpolicy", "")).lower()
     if set(change.options) != {"cachingpolicy"} or policy not in ("default", "none"):
-        syntax()
+        raise_syntax_error()
     groups: dict[str, set[str]] = {}
     for disk in cell.facts()["grid_disks"]:
         groups.setdefault(disk["group"], set()).add(disk["name"])
@@ -247,10 +247,10 @@ def _alter_grid_disks(cell: CellState, change: Change) -> str:
         raise RefusedError(2007, f"griddisk does not exist: {', '.join(sorted(said - everything))}")
     parts = [name for name, own in groups.items() if 0 < len(own & said) < len(own)]
     if parts:
-        raise refuse(f"in this model the grid disks of a group have one policy: {parts[0]}")
+        raise refusal(f"in this model the grid disks of a group have one policy: {parts[0]}")
     for group, own in groups.items():
         if own & said:
-            cell.rack.command(cell.number, "caching", group=group, caching=policy)
+            cell.rack.run_command(cell.number, "caching", group=group, caching=policy)
     return "".join(f"GridDisk {name} successfully altered\n" for name in sorted(said))
 
 

@@ -18,7 +18,7 @@ from dbdyno.base.limits import Number
 
 if TYPE_CHECKING:
     from dbdyno_rig.rack import Load, Rack
-    from dbdyno_rig.serve import Served
+    from dbdyno_rig.serve import RackAccess
 
 SLOW = 0.8
 
@@ -144,7 +144,7 @@ async def _serve(rack: Rack, load: Load, folder: Path, listen: str, port: int, k
         await ended.wait()
 
 
-def _tell(rack: Rack, load: Load, served: Served) -> None:
+def _tell(rack: Rack, load: Load, served: RackAccess) -> None:
     loads = [(load.sessions, load.workload), *load.beside]
     does = ", ".join(f"{sessions} sessions of {workload['kind']}" for sessions, workload in loads)
     click.echo(f"{len(rack.names)} cells of {rack.title}, modelled", err=True)

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 
-class Said(NamedTuple):
+class ProgramResult(NamedTuple):
     """Result of a program: output, errors, exit code."""
 
     output: str = ""
@@ -24,7 +24,7 @@ class UsageError(Exception):
     """Error for arguments that a program does not accept."""
 
 
-Program = Callable[[Sequence[str], str], Said]
+Program = Callable[[Sequence[str], str], ProgramResult]
 
 
 def _options(words: Sequence[str], plain: str, valued: str = "") -> tuple[dict[str, str], list[str]]:
@@ -55,18 +55,18 @@ def _no_files(rest: Sequence[str]) -> None:
         raise UsageError(f"{rest[0]}: No such file or directory")
 
 
-def _echo(words: Sequence[str], given: str) -> Said:
+def _echo(words: Sequence[str], given: str) -> ProgramResult:
     del given
     quiet = bool(words) and words[0] == "-n"
-    return Said(" ".join(words[quiet:]) + ("" if quiet else "\n"))
+    return ProgramResult(" ".join(words[quiet:]) + ("" if quiet else "\n"))
 
 
-def _cat(words: Sequence[str], given: str) -> Said:
+def _cat(words: Sequence[str], given: str) -> ProgramResult:
     _no_files([word for word in words if word != "-"])
-    return Said(given)
+    return ProgramResult(given)
 
 
-def _grep(words: Sequence[str], given: str, *, extended: bool = False) -> Said:
+def _grep(words: Sequence[str], given: str, *, extended: bool = False) -> ProgramResult:
     options, rest = _options(words, "ivcwqEF", "e")
     pattern = options["e"] if "e" in options else rest.pop(0) if rest else None
     if pattern is None:
@@ -83,7 +83,7 @@ def _grep(words: Sequence[str], given: str, *, extended: bool = False) -> Said:
         raise UsageError(f"{pattern}: {error}") from error
     kept = [line for line in given.splitlines() if bool(found.search(line)) != ("v" in options)]
     shown = f"{len(kept)}\n" if "c" in options else _text(kept)
-    return Said("" if "q" in options else shown, "", 0 if kept else 1)
+    return ProgramResult("" if "q" in options else shown, "", 0 if kept else 1)
 
 
 def _count(words: Sequence[str]) -> int:
@@ -97,16 +97,16 @@ def _count(words: Sequence[str]) -> int:
     return int(text)
 
 
-def _head(words: Sequence[str], given: str) -> Said:
-    return Said(_text(given.splitlines()[: _count(words)]))
+def _head(words: Sequence[str], given: str) -> ProgramResult:
+    return ProgramResult(_text(given.splitlines()[: _count(words)]))
 
 
-def _tail(words: Sequence[str], given: str) -> Said:
+def _tail(words: Sequence[str], given: str) -> ProgramResult:
     count = _count(words)
-    return Said(_text(given.splitlines()[-count:] if count else []))
+    return ProgramResult(_text(given.splitlines()[-count:] if count else []))
 
 
-def _sort(words: Sequence[str], given: str) -> Said:
+def _sort(words: Sequence[str], given: str) -> ProgramResult:
     options, rest = _options(words, "nru", "k")
     _no_files(rest)
     field = options.get("k", "1").split(",")[0].rstrip("nr")
@@ -120,21 +120,21 @@ def _sort(words: Sequence[str], given: str) -> Said:
 
     lines = sorted(given.splitlines())
     lines.sort(key=key, reverse="r" in options)
-    return Said(_text(list(dict.fromkeys(lines)) if "u" in options else lines))
+    return ProgramResult(_text(list(dict.fromkeys(lines)) if "u" in options else lines))
 
 
-def _wc(words: Sequence[str], given: str) -> Said:
+def _wc(words: Sequence[str], given: str) -> ProgramResult:
     options, rest = _options(words, "lwc")
     _no_files(rest)
     counts = {"l": given.count("\n"), "w": len(given.split()), "c": len(given.encode())}
-    return Said(" ".join(str(n) for key, n in counts.items() if key in (options or counts)) + "\n")
+    return ProgramResult(" ".join(str(n) for key, n in counts.items() if key in (options or counts)) + "\n")
 
 
-def _uniq(words: Sequence[str], given: str) -> Said:
+def _uniq(words: Sequence[str], given: str) -> ProgramResult:
     options, rest = _options(words, "c")
     _no_files(rest)
     runs = [(line, len(list(same))) for line, same in groupby(given.splitlines())]
-    return Said(_text([f"{n:7} {line}" if "c" in options else line for line, n in runs]))
+    return ProgramResult(_text([f"{n:7} {line}" if "c" in options else line for line, n in runs]))
 
 
 def _text(lines: Sequence[str]) -> str:
@@ -142,11 +142,11 @@ def _text(lines: Sequence[str]) -> str:
 
 
 def _guard(name: str, work: Program) -> Program:
-    def run(words: Sequence[str], given: str) -> Said:
+    def run(words: Sequence[str], given: str) -> ProgramResult:
         try:
             return work(words, given)
         except UsageError as error:
-            return Said("", f"{name}: {error}\n", 2)
+            return ProgramResult("", f"{name}: {error}\n", 2)
 
     return run
 
@@ -163,8 +163,8 @@ PROGRAMS: dict[str, Program] = {
         "sort": _sort,
         "wc": _wc,
         "uniq": _uniq,
-        "true": lambda _words, _given: Said(),
-        "false": lambda _words, _given: Said(code=1),
+        "true": lambda _words, _given: ProgramResult(),
+        "false": lambda _words, _given: ProgramResult(code=1),
     }.items()
 }
 """The programs by name."""

@@ -43,7 +43,7 @@ class RefusedError(Exception):
         super().__init__(f"CELL-{code:05}: {words}")
 
 
-def syntax() -> NoReturn:
+def raise_syntax_error() -> NoReturn:
     """Raise the error for an invalid command.
 
     Raises:
@@ -52,7 +52,7 @@ def syntax() -> NoReturn:
     raise RefusedError(1504, "Invalid command syntax.")
 
 
-def refuse(words: str) -> RefusedError:
+def refusal(words: str) -> RefusedError:
     """Return the error for a valid command that is not possible at the moment."""
     return RefusedError(2526, f"Pre-condition failed: {words}.")
 
@@ -64,7 +64,7 @@ def text_of(value: Value) -> str:
         RefusedError: It is a list or a mapping.
     """
     if not isinstance(value, str):
-        syntax()
+        raise_syntax_error()
     return value
 
 
@@ -124,7 +124,7 @@ class Change:
     options: dict[str, Value] = field(default_factory=dict)
 
 
-def parsed(text: str) -> Query | Change:
+def parse_command(text: str) -> Query | Change:
     """Parse a text as a command.
 
     Raises:
@@ -138,11 +138,11 @@ def parsed(text: str) -> Query | Change:
         rest = tuple(token.text.lower() for token in tokens[1:])
         return Change(verb, rest[0] if rest else "", rest[1:])
     if verb not in ("list", "describe", "create", "drop", "alter"):
-        syntax()
+        raise_syntax_error()
     kind = reader.word().lower()
     if verb == "list":
         if kind not in KINDS:
-            syntax()
+            raise_syntax_error()
         return _query(reader, kind)
     return _change(reader, verb, kind)
 
@@ -154,7 +154,7 @@ def _tokens(text: str) -> list[Token]:
         if match is None:
             if not text[at:].strip():
                 break
-            syntax()
+            raise_syntax_error()
         kind = match.lastgroup or "word"
         inner = match[kind]
         found.append(Token(kind, inner[1:-1] if kind == "quoted" else inner))
@@ -175,14 +175,14 @@ class _Reader:
 
     def next(self) -> Token:
         if not self.more:
-            syntax()
+            raise_syntax_error()
         self.at += 1
         return self.tokens[self.at - 1]
 
     def word(self) -> str:
         token = self.next()
         if token.kind == "mark":
-            syntax()
+            raise_syntax_error()
         return token.text
 
     def peek(self, ahead: int = 0) -> str:
@@ -255,7 +255,7 @@ class _Clauses:
         elif not self.detail and reader.take("detail"):
             self.detail = True
         else:
-            syntax()
+            raise_syntax_error()
 
 
 def _condition(reader: _Reader) -> Condition:
@@ -266,7 +266,7 @@ def _condition(reader: _Reader) -> Condition:
         return Condition(attribute, "like", reader.word())
     operator = reader.next().text
     if operator not in _OPERATORS:
-        syntax()
+        raise_syntax_error()
     return Condition(attribute, operator, reader.word())
 
 
@@ -284,7 +284,7 @@ def _order(reader: _Reader) -> tuple[tuple[str, bool], ...]:
 
 def _whole(text: str) -> int:
     if not text.isdigit():
-        syntax()
+        raise_syntax_error()
     return int(text)
 
 
@@ -297,7 +297,7 @@ def _change(reader: _Reader, verb: str, kind: str) -> Change:
             options[word.lower()] = _value(reader)
             reader.take(",")
         elif options:
-            syntax()
+            raise_syntax_error()
         else:
             words.append(word)
             reader.take(",")
@@ -320,7 +320,7 @@ def _value(reader: _Reader) -> Value:
             else:
                 entries.append(word)
         if not reader.take(",") and reader.peek() != ")":
-            syntax()
+            raise_syntax_error()
     if pairs and entries:
-        syntax()
+        raise_syntax_error()
     return pairs or entries

@@ -22,7 +22,7 @@ REPORTS = "scan-jobs,bytes=8589934592,ahead=32,think_ms=20000,sessions=32"
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedLoad:
     """A named load: its description, its workloads, and the machine parameters that it sets."""
 
     says: str
@@ -30,9 +30,9 @@ class Named:
     settings: Mapping[str, str]
 
 
-NAMED: dict[str, Named] = {
-    "quiet": Named("8 sessions change rows; the disks have nearly nothing to do", (ORDERS,), {}),
-    "mixed": Named(
+NAMED_LOADS: dict[str, NamedLoad] = {
+    "quiet": NamedLoad("8 sessions change rows; the disks have nearly nothing to do", (ORDERS,), {}),
+    "mixed": NamedLoad(
         "8 sessions change rows, 32 reports scan 8 GB each with 20 s between; the controllers'"
         " batteries learn for one minute of twenty, and writes then go to the disks themselves",
         (ORDERS, REPORTS),
@@ -56,7 +56,7 @@ def load_of(given: Sequence[str], *, sessions: int | None, seed: int, settings: 
     texts: list[str] = []
     machine: dict[str, str] = {}
     for text in given:
-        named = NAMED.get(text)
+        named = NAMED_LOADS.get(text)
         texts += named.workloads if named else (text,)
         machine |= named.settings if named else {}
     loads = []

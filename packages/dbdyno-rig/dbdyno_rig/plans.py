@@ -15,11 +15,11 @@ from typing import Any
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.numbers import number_and_unit
-from dbdyno_rig.language import Change, Value, refuse, syntax, text_of
+from dbdyno_rig.language import Change, Value, raise_syntax_error, refusal, text_of
 from dbdyno_rig.state import CellState
 
 OBJECTIVES = ("basic", "auto", "low_latency", "balanced", "high_throughput")
-SPELT = {
+SPELLINGS = {
     "name": "name",
     "share": "share",
     "level": "level",
@@ -39,12 +39,12 @@ def alter_iorm_plan(cell: CellState, change: Change) -> str:
         _put_plan(cell, cell.plan.database)
         return "IORMPLAN successfully altered\n"
     if change.words or not change.options or set(change.options) - {"objective", "dbplan", "catplan"}:
-        syntax()
+        raise_syntax_error()
     objective = text_of(change.options.get("objective", cell.plan.objective)).lower()
     if objective not in OBJECTIVES:
-        syntax()
+        raise_syntax_error()
     if change.options.get("catplan", "") not in ("", []):
-        raise refuse("this model knows no categories")
+        raise refusal("this model knows no categories")
     if "dbplan" in change.options:
         lines = _lines(change.options["dbplan"])
         _put_plan(cell, lines)
@@ -57,7 +57,7 @@ def _put_plan(cell: CellState, lines: Sequence[str]) -> None:
     """Put directives in effect in the model; an inactive plan has no effect."""
     directives = [dict(word.split("=", 1) for word in line.split(",")) for line in lines]
     plan = {_known_as(one["name"]): _in_model(one) for one in directives}
-    cell.rack.command(cell.number, "plan", plan=plan if cell.plan.active else {})
+    cell.rack.run_command(cell.number, "plan", plan=plan if cell.plan.active else {})
 
 
 def _known_as(name: str) -> str:
@@ -81,16 +81,16 @@ def _lines(value: Value) -> list[str]:
         return []
     directives = [value] if isinstance(value, dict) else value
     if not isinstance(directives, list):
-        syntax()
+        raise_syntax_error()
     lines, names = [], []
     for directive in directives:
         if not isinstance(directive, dict):
-            syntax()
+            raise_syntax_error()
         checked = _directive(directive)
         names.append(checked["name"].lower())
         lines.append(",".join(f"{key}={text}" for key, text in checked.items()))
     if len(set(names)) < len(names):
-        raise refuse("a database has two directives")
+        raise refusal("a database has two directives")
     _check_levels(directives, names)
     return lines
 
@@ -98,8 +98,8 @@ def _lines(value: Value) -> list[str]:
 def _directive(directive: dict[str, Value]) -> dict[str, str]:
     checked: dict[str, str] = {}
     for key, value in directive.items():
-        if key not in SPELT:
-            raise refuse(f"this model knows no {key} of a database")
+        if key not in SPELLINGS:
+            raise refusal(f"this model knows no {key} of a database")
         text = text_of(value)
         if key == "name":
             good = _NAME.fullmatch(text) is not None
@@ -112,12 +112,12 @@ def _directive(directive: dict[str, Value]) -> dict[str, str]:
             good = number is not None and number[1] == "" and low <= number[0] <= high
             good = good and text.isdigit()
         if not good:
-            syntax()
-        checked[SPELT[key]] = text
+            raise_syntax_error()
+        checked[SPELLINGS[key]] = text
     if "name" not in checked or ("share" in checked and "allocation" in checked):
-        syntax()
+        raise_syntax_error()
     if ("level" in checked) != ("allocation" in checked):
-        syntax()
+        raise_syntax_error()
     return checked
 
 
@@ -127,7 +127,7 @@ def _check_levels(directives: Sequence[Any], names: Sequence[str]) -> None:
         if "level" in directive:
             sums[directive["level"]] = sums.get(directive["level"], 0) + int(directive["allocation"])
     if sums and "other" not in names:
-        raise refuse("a plan with allocations has a directive for other")
+        raise refusal("a plan with allocations has a directive for other")
     for level, total in sums.items():
         if total > 100:
-            raise refuse(f"the allocations of level {level} are {total} together")
+            raise refusal(f"the allocations of level {level} are {total} together")

@@ -102,7 +102,7 @@ class Rack:
         found: JsonObject = self.facts["cells"][number]
         return found
 
-    def command(self, number: int, do: str, **given: Any) -> None:
+    def run_command(self, number: int, do: str, **given: Any) -> None:
         """Carry out a command of the core.
 
         Raises:
@@ -112,7 +112,7 @@ class Rack:
 
     def restart(self, number: int) -> None:
         """Restart the counters of a cell, and delete its history."""
-        self.command(number, "restart")
+        self.run_command(number, "restart")
         self.started_ns[number] = self.now_ns
         # Other threads read meanwhile, so there must be a sample at every instant.
         sample = self._sample(number)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import CellsError
 from dbdyno_rig.cell import Cell
-from dbdyno_rig.cellcli import BadOptionError, Started, Talk, started
+from dbdyno_rig.cellcli import BadOptionError, Conversation, StartOptions, parse_options
 from dbdyno_rig.shell import USER, NotUnderstoodError, shell, words_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ INTERRUPT = "\x03"
 
 
 @dataclass(frozen=True)
-class Served:
+class RackAccess:
     """How the cells can be reached.
 
     Attributes:
@@ -123,8 +123,8 @@ class _Session:
             options = _talks(line)
             code = await (self._run_line(line) if options is None else self._talk(options))
 
-    async def _talk(self, options: Started) -> int:
-        talk = Talk(self.cell, options)
+    async def _talk(self, options: StartOptions) -> int:
+        talk = Conversation(self.cell, options)
         self.process.stdout.write(talk.begin())
         while not talk.ended:
             line = await self._read(talk.prompt)
@@ -133,7 +133,7 @@ class _Session:
             elif line == INTERRUPT:
                 talk.held = ""
             else:
-                self.process.stdout.write(await asyncio.to_thread(talk.said, line))
+                self.process.stdout.write(await asyncio.to_thread(talk.answer, line))
         return talk.code
 
     async def _read(self, prompt: str) -> str | None:
@@ -155,20 +155,20 @@ class _Session:
             return line.rstrip("\r\n") if line else None
 
 
-def _talks(line: str) -> Started | None:
+def _talks(line: str) -> StartOptions | None:
     """Return the options in a line that only starts an interactive cellcli, or None for any other line."""
     try:
         words = words_of(line)
         if [word.text for word in words[:1]] != ["cellcli"] or any(word.joins for word in words):
             return None
-        options = started([word.text for word in words[1:]])
+        options = parse_options([word.text for word in words[1:]])
     except (NotUnderstoodError, BadOptionError):
         return None
     return options if options.command is None else None
 
 
 class Servers:
-    """The servers of a rack's cells, as an async context manager whose value is a `Served`."""
+    """The servers of a rack's cells, as an async context manager whose value is a `RackAccess`."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class Servers:
         self.keys = keys
         self._open: list[asyncssh.SSHAcceptor] = []
 
-    async def __aenter__(self) -> Served:
+    async def __aenter__(self) -> RackAccess:
         import asyncssh
 
         key, let_in = None, self.keys
@@ -212,7 +212,7 @@ class Servers:
         known.write_text("".join(lines))
         config = self.folder / "ssh_config"
         config.write_text(self._configuration(ports, known, key))
-        return Served(self.listen, ports, known, key, config)
+        return RackAccess(self.listen, ports, known, key, config)
 
     def _configuration(self, ports: Sequence[int], known: Path, key: Path | None) -> str:
         """Return a configuration for `ssh -F` that knows the cells by their names."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dbdyno_rig import filters
 from dbdyno_rig.cell import Cell
 from dbdyno_rig.cellcli import cellcli
-from dbdyno_rig.filters import Said
+from dbdyno_rig.filters import ProgramResult
 
 USER = "celladmin"
 _JOINS = ("&&", "||", "|", ";", "\n")
@@ -34,12 +34,12 @@ class NotUnderstoodError(Exception):
     """Error for a line that this shell does not carry out."""
 
 
-def shell(cell: Cell, line: str, given: str = "", *, user: str = USER) -> Said:
+def shell(cell: Cell, line: str, given: str = "", *, user: str = USER) -> ProgramResult:
     """Run a line and return output, errors and exit code; `given` is the input of the first command."""
     try:
         parts = _commands(words_of(line))
     except NotUnderstoodError as error:
-        return Said("", f"-bash: {error}\n", 2)
+        return ProgramResult("", f"-bash: {error}\n", 2)
     output, errors, code = "", "", 0
     for join, pipeline in parts:
         if (join == "&&" and code) or (join == "||" and not code):
@@ -51,7 +51,7 @@ def shell(cell: Cell, line: str, given: str = "", *, user: str = USER) -> Said:
             errors += said.errors
         output += text
         given = ""
-    return Said(output, errors, code)
+    return ProgramResult(output, errors, code)
 
 
 def words_of(line: str) -> list[Word]:
@@ -138,18 +138,18 @@ def _commands(words: Sequence[Word]) -> list[tuple[str, Pipeline]]:
     return found
 
 
-def _carry_out(cell: Cell, words: Sequence[str], given: str, user: str) -> Said:
+def _carry_out(cell: Cell, words: Sequence[str], given: str, user: str) -> ProgramResult:
     name, *rest = words
     if name == "cellcli":
         return cellcli(cell, rest, given)
     if name == "whoami":
-        return Said(f"{user}\n")
+        return ProgramResult(f"{user}\n")
     own = _OWN.get(name)
     if own is not None:
-        return Said(own(cell))
+        return ProgramResult(own(cell))
     work = filters.PROGRAMS.get(name)
     if work is None:
-        return Said("", f"-bash: {name}: command not found\n", 127)
+        return ProgramResult("", f"-bash: {name}: command not found\n", 127)
     return work(rest, given)
 
 

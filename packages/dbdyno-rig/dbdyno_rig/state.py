@@ -14,7 +14,7 @@ from dbdyno_rig.rack import Rack
 
 
 @dataclass(frozen=True)
-class Extra:
+class CreatedGridDisk:
     """A grid disk that was created by a command."""
 
     name: str
@@ -46,10 +46,10 @@ class CellState:
         self.mode: str = facts["flash_cache_mode"]
         self.cache_made_ns = self.log_made_ns = rack.began_ns
         self.flushing: bool | None = None
-        self.extra: list[Extra] = []
+        self.extra: list[CreatedGridDisk] = []
         self.alerts = Alerts()
         self.changing = threading.Lock()
-        rack.listeners[number].append(self.alerts.collected)
+        rack.listeners[number].append(self.alerts.check_sample)
 
     def facts(self) -> JsonObject:
         """Return the current state of the cell in the model."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.rule import Advice, Rule, Unjudged
+from dbdyno.advise.rule import Advice, InsufficientEvidence, Rule
 
 
 def benchmark(
@@ -14,7 +14,7 @@ def benchmark(
     condition: str,
     refuted: str,
     reads: tuple[type, ...],
-    judge: Callable[[Facts], Iterable[Advice | Unjudged]],
+    judge: Callable[[Facts], Iterable[Advice | InsufficientEvidence]],
     *,
     source: str = "pgbench manual, Good Practices (2025)",
     engines: tuple[str, ...] = ("postgres",),

@@ -15,10 +15,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from dbdyno.advise.words import MIB, setting_bytes, share, size, span
+from dbdyno.advise.formatting import MIB, duration, setting_bytes, share, size
 from dbdyno.base.errors import AdviceError
-from dbdyno.base.visible import line
-from dbdyno.evidence.seal import is_own, seal
+from dbdyno.base.escaping import escape_line
+from dbdyno.evidence.seal import is_own_plan, seal
 
 MARK = "# advice: "
 _MIX = "built-in "
@@ -52,7 +52,7 @@ class Experiment:
         return [{self.setting: self.found}, {self.setting: self.proposed}]
 
     @property
-    def blind(self) -> bool:
+    def is_blind(self) -> bool:
         """Return True if the result "no difference" proves nothing for this setting and load.
 
         Planner costs only matter for statements whose plan changes, and a built-in workload may have none.
@@ -137,7 +137,7 @@ def plan_text(model: Mapping[str, Any], finding: Mapping[str, Any], load: Load |
         predicted=_prediction_of(finding, load_name(ran)),
     )
     comments = _comments(finding, facts, experiment, way, load)
-    body = "".join(f"# {line(one, _LONGEST)}\n" if one else "#\n" for one in comments) + "\n"
+    body = "".join(f"# {escape_line(one, _LONGEST)}\n" if one else "#\n" for one in comments) + "\n"
     body += _body(experiment, ran, way, _sessions(finding))
     about = {name: value for name, value in asdict(experiment).items() if value is not None}
     head = json.dumps({**about, "seal": seal({"advice": about, "text": body})})
@@ -169,7 +169,7 @@ def read(text: str, where: str) -> tuple[Experiment, bool]:
     words = [value for name, value in about.items() if name not in ("gains", "predicted")]
     if not all(isinstance(value, str) for value in words) or not isinstance(about["gains"], bool):
         raise lacks
-    own = is_own({"advice": about, "text": body}, given.get("seal"))
+    own = is_own_plan({"advice": about, "text": body}, given.get("seal"))
     return Experiment(**about), own
 
 
@@ -180,7 +180,7 @@ def _comments(
     evidence = [
         f"- {one['what']}: {_figure(one['value'], one['unit'])} ({one['place']})" for one in finding["evidence"]
     ]
-    same = experiment.gains and not experiment.blind
+    same = experiment.gains and not experiment.is_blind
     refutes = "slower, or no difference of 2 % (threshold)" if same else "slower"
     own = (
         ""
@@ -267,5 +267,5 @@ def _figure(value: Any, unit: str) -> str:
     if unit == "bytes":
         return size(value)
     if unit == "ns":
-        return span(value / 1e9)
+        return duration(value / 1e9)
     return share(value) if unit in ("share", "ratio") else f"{value:,}"

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class MissingEvidence:
     """The reason why a kind of evidence is missing, and what would provide it."""
 
     why: str
@@ -32,23 +32,23 @@ class Facts:
     title: str
     kind: str
     rows: Mapping[type, Sequence[Any]]
-    lacking: Mapping[type, Lack] = field(default_factory=dict)
+    lacking: Mapping[type, MissingEvidence] = field(default_factory=dict)
     window: str = ""
 
-    def all(self, kind: type[T]) -> Sequence[T]:
+    def rows_of(self, kind: type[T]) -> Sequence[T]:
         """Return all rows of a kind that the rule has declared in `reads`."""
         return self.rows[kind]
 
-    def one(self, kind: type[T]) -> T:
+    def row_of(self, kind: type[T]) -> T:
         """Return the only row of a kind that has exactly one row."""
         row: T = self.rows[kind][0]
         return row
 
-    def lack(self, kind: type) -> Lack | None:
+    def missing_evidence(self, kind: type) -> MissingEvidence | None:
         """Return the reason why a kind is missing, or None if it is present."""
         if kind in self.rows:
             return None
-        return self.lacking.get(kind) or Lack(f"{PLACES.get(kind, kind.__name__)}: not part of {self.kind}")
+        return self.lacking.get(kind) or MissingEvidence(f"{PLACES.get(kind, kind.__name__)}: not part of {self.kind}")
 
     @cached_property
     def _settings(self) -> dict[str, Setting]:

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dbdyno.advise.facts import Facts, Lack
+from dbdyno.advise.facts import Facts, MissingEvidence
 from dbdyno.advise.kinds import Index, Io, Load, Server, Setting, Slot, Slru, Statement, Table
 from dbdyno.advise.rule import Evidence
 
@@ -87,7 +87,7 @@ def _rows(name: str) -> list[list[str]]:
     return [line.split("\t") for line in lines[1:]]
 
 
-def numbers(version: str) -> tuple[int, ...]:
+def version_numbers(version: str) -> tuple[int, ...]:
     """Return the parts of a version: `15.18 (Debian ...)` is (15, 18)."""
     found = re.match(r"\d+(?:\.\d+)*", version)
     return tuple(int(part) for part in found[0].split(".")) if found else ()
@@ -95,27 +95,27 @@ def numbers(version: str) -> tuple[int, ...]:
 
 def fixed_in(fault: Fault, server: Server) -> str:
     """Return the release of the server's major that has the fix, or "" if there is none."""
-    major = numbers(server.version)[:1] if fault.engine == "postgres" else numbers(server.version)[:2]
+    major = version_numbers(server.version)[:1] if fault.engine == "postgres" else version_numbers(server.version)[:2]
     known = [*fault.fixed.split(), *_same_day().get(fault.fixed, ())]
-    return next((one for one in known if one and numbers(one)[: len(major)] == major), "")
+    return next((one for one in known if one and version_numbers(one)[: len(major)] == major), "")
 
 
 def affects(fault: Fault, server: Server) -> bool:
     """Return True if the server's version has the fault."""
-    version = numbers(server.version)
+    version = version_numbers(server.version)
     if fault.engine != server.engine or not version:
         return False
     if fault.engine == "mariadb":
-        ends = [tuple(numbers(end) for end in one.split("-")) for one in fault.majors.split()]
+        ends = [tuple(version_numbers(end) for end in one.split("-")) for one in fault.majors.split()]
         return any(first <= version[:3] <= last for first, last in ends)
     first, _, last = fault.majors.partition("-")
     if not int(first) <= version[0] <= int(last):
         return False
     fixed = fixed_in(fault, server)
-    return not fixed or version < numbers(fixed)
+    return not fixed or version < version_numbers(fixed)
 
 
-def holds(fault: Fault, facts: Facts) -> tuple[Evidence, ...] | Lack | None:
+def matching_figures(fault: Fault, facts: Facts) -> tuple[Evidence, ...] | MissingEvidence | None:
     """Return the figures that meet all conditions of a fault, None if one is not met, or why one cannot be checked."""
     found: list[Evidence] = []
     for word in fault.condition.split():
@@ -126,8 +126,8 @@ def holds(fault: Fault, facts: Facts) -> tuple[Evidence, ...] | Lack | None:
     return tuple(found)
 
 
-def _holds(word: str, facts: Facts) -> Evidence | Lack | None:
-    server = facts.one(Server)
+def _holds(word: str, facts: Facts) -> Evidence | MissingEvidence | None:
+    server = facts.row_of(Server)
     if word == "standby":
         return Evidence("standby", "yes", "text", "pg_is_in_recovery()") if server.in_recovery else None
     parts = _WORD.fullmatch(word)
@@ -138,16 +138,16 @@ def _holds(word: str, facts: Facts) -> Evidence | Lack | None:
         return Evidence("platform", value, "text", "version()") if value in server.platform else None
     for prefix, (kind, values) in _KINDS.items():
         if name == prefix or name.startswith(f"{prefix}:"):
-            lack = facts.lack(kind)
+            lack = facts.missing_evidence(kind)
             if lack is not None:
                 return lack
-            seen = values(facts.all(kind), name.partition(":")[2])
+            seen = values(facts.rows_of(kind), name.partition(":")[2])
             return next((one for one in seen if _true(one.value, operator, value)), None)
     return _setting(facts, name, operator, value)
 
 
-def _setting(facts: Facts, name: str, operator: str, value: str) -> Evidence | Lack | None:
-    lack = facts.lack(Setting)
+def _setting(facts: Facts, name: str, operator: str, value: str) -> Evidence | MissingEvidence | None:
+    lack = facts.missing_evidence(Setting)
     if lack is not None:
         return lack
     known = facts.setting(name.removesuffix("_bytes"))

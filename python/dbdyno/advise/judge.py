@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import setting_bytes
 from dbdyno.advise.host.parts import Device, Kernel, Mount
 from dbdyno.advise.kinds import MACHINE, PLACES, Server
-from dbdyno.advise.predicted import PredictedEffect
-from dbdyno.advise.proofs import PROVED, REFUTED, Proof, latest
+from dbdyno.advise.predictions import PredictedEffect
+from dbdyno.advise.proofs import PROVED, REFUTED, Proof, latest_proof
 from dbdyno.advise.recordings import RECORDED
-from dbdyno.advise.rule import LEVELS, Advice, Rule, Unjudged
-from dbdyno.advise.services import fix_there, void
+from dbdyno.advise.rule import LEVELS, Advice, InsufficientEvidence, Rule
+from dbdyno.advise.services import fix_on_service, why_not_applicable
 from dbdyno.advise.stack.parts import Layer
 from dbdyno.advise.traces import TRACES
-from dbdyno.advise.words import setting_bytes
 from dbdyno.base.errors import AdviceError
 from dbdyno.base.json_types import JsonObject
 
@@ -83,9 +83,9 @@ def judge(facts: Facts, asked: Iterable[Rule], proofs: Sequence[Proof] = ()) -> 
         answers = list(rule.judge(facts))
         found = [one for one in answers if isinstance(one, Advice)]
         for one in found:
-            proof = latest(proofs, engine, rule.name, one.subject, one.proposed)
+            proof = latest_proof(proofs, engine, rule.name, one.subject, one.proposed)
             findings.append((rule, _with_proved(one, proof), proof))
-        unjudged += [_not_judged(rule, one) for one in answers if isinstance(one, Unjudged)]
+        unjudged += [_not_judged(rule, one) for one in answers if isinstance(one, InsufficientEvidence)]
         if not answers:
             clean.append(rule.name)
     findings.sort(key=_order)
@@ -130,21 +130,21 @@ def _host(facts: Facts) -> Iterator[dict[str, object]]:
         yield {"what": what, "value": " ".join((mount.kind, *mount.options)), "unit": "text"}
 
 
-def _unfit(rule: Rule, facts: Facts) -> Unjudged | None:
+def _unfit(rule: Rule, facts: Facts) -> InsufficientEvidence | None:
     """Return why a rule cannot be evaluated, or None."""
     service = _service(facts)
-    if reason := void(service, rule.name):
-        return Unjudged(f"on {service} {reason}")
+    if reason := why_not_applicable(service, rule.name):
+        return InsufficientEvidence(f"on {service} {reason}")
     if facts.engine and facts.engine not in rule.engines:
-        return Unjudged(f"it is for {', '.join(rule.engines)}")
+        return InsufficientEvidence(f"it is for {', '.join(rule.engines)}")
     if rule.least and facts.version_num < rule.least:
-        return Unjudged(f"it needs version {rule.least // 10000}")
+        return InsufficientEvidence(f"it needs version {rule.least // 10000}")
     if rule.below and facts.version_num >= rule.below:
-        return Unjudged(f"it is for versions before {rule.below // 10000}")
+        return InsufficientEvidence(f"it is for versions before {rule.below // 10000}")
     for kind in rule.reads:
-        lack = facts.lack(kind)
+        lack = facts.missing_evidence(kind)
         if lack is not None:
-            return Unjudged(lack.why, lack.next)
+            return InsufficientEvidence(lack.why, lack.next)
     return None
 
 
@@ -153,7 +153,7 @@ def _with_proved(one: Advice, proof: Proof | None) -> Advice:
 
     The experiment's own calls with the larger value have made the proposal smaller.
     """
-    if proof is None or not proof.counts or proof.verdict != PROVED:
+    if proof is None or not proof.is_on_same_engine or proof.verdict != PROVED:
         return one
     if not setting_bytes(proof.proposed) > setting_bytes(one.proposed) > 0:
         return one
@@ -175,7 +175,7 @@ def _order(found: tuple[Rule, Advice, Proof | None]) -> tuple[bool, bool, float,
 
 def _is_refuted(proof: Proof | None, proposed: str) -> bool:
     """Return True if an experiment with exactly this value refuted the advice."""
-    return proof is not None and proof.counts and proof.verdict == REFUTED and proof.proposed == proposed
+    return proof is not None and proof.is_on_same_engine and proof.verdict == REFUTED and proof.proposed == proposed
 
 
 def _head(facts: Facts) -> dict[str, object]:
@@ -187,7 +187,7 @@ def _head(facts: Facts) -> dict[str, object]:
     return about
 
 
-def _not_judged(rule: Rule, why: Unjudged) -> dict[str, str]:
+def _not_judged(rule: Rule, why: InsufficientEvidence) -> dict[str, str]:
     return {"rule": rule.name, "family": rule.family, "why": why.why, "next": why.next}
 
 
@@ -208,7 +208,7 @@ def _test(rule: Rule, one: Advice, facts: Facts) -> dict[str, object] | None:
     found = facts.setting(rule.setting)
     return {
         "setting": rule.setting,
-        "found": found.written if found is not None else "",
+        "found": found.as_text if found is not None else "",
         "proposed": one.proposed,
         "of_statement": rule.of_statement,
         "gains": rule.gains,
@@ -230,10 +230,10 @@ def _proof_row(proof: Proof | None, proposed: str) -> dict[str, object] | None:
     return {
         **asdict(proof),
         "gates": list(proof.gates),
-        "counts": proof.counts,
-        "words": proof.of(proposed),
+        "counts": proof.is_on_same_engine,
+        "words": proof.text_for(proposed),
         "details": proof.details,
-        "beside_model": proof.beside_model,
+        "beside_model": proof.model_comparison,
     }
 
 
@@ -247,7 +247,7 @@ def _finding(number: int, rule: Rule, one: Advice, proof: Proof | None, facts: F
         "sentence": one.sentence,
         "stake": one.stake,
         "expected": one.expected,
-        "fix": fix_there(one.fix, _service(facts)),
+        "fix": fix_on_service(one.fix, _service(facts)),
         "risk": one.risk or rule.risk,
         "source": one.source or rule.source,
         "refuted_by": rule.refuted,

@@ -52,7 +52,7 @@ class Setting:
         return number * int(digits or 1) * _FACTORS.get(self.unit.lstrip("0123456789"), 1) if number > 0 else number
 
     @property
-    def written(self) -> str:
+    def as_text(self) -> str:
         """Return the value as it is written in a statement: `128MB`, `4`, `on`, `300s`."""
         exact = self.bytes if self.unit.lstrip("0123456789") in _FACTORS else 0
         if exact <= 0:
@@ -72,7 +72,7 @@ class Setting:
         return float(self.value)
 
     @property
-    def on(self) -> bool:
+    def is_on(self) -> bool:
         """Return True if a switch is on."""
         return self.value in ("on", "true", "yes", "1")
 
@@ -169,7 +169,7 @@ class Width:
 
 
 @dataclass(frozen=True, slots=True)
-class Hypothetical:
+class HypotheticalIndex:
     """Result of HypoPG: the cost of a look-up by a column, without and with an index, and whether it is used."""
 
     table: str
@@ -312,7 +312,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedTransaction:
     """A prepared transaction."""
 
     name: str
@@ -353,7 +353,7 @@ class Benchmark:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurements:
     """Measurements of a run's base arm.
 
     `per_s` is the rate by block; `reads` the read calls per transaction, in the arm with most; `waits` (class, event,
@@ -382,7 +382,7 @@ class Measured:
 
 PLACES: dict[type, str] = {
     Benchmark: "a run of dbdyno",
-    Measured: "the evidence of a run (calls, waits, metrics, analysis.json)",
+    Measurements: "the evidence of a run (calls, waits, metrics, analysis.json)",
     Server: "the server's version and role",
     Setting: "settings",
     Database: "pg_stat_database",
@@ -391,7 +391,7 @@ PLACES: dict[type, str] = {
     ForeignKey: "pg_constraint",
     Column: "pg_stats",
     Width: "widths in pg_stats",
-    Hypothetical: "HypoPG",
+    HypotheticalIndex: "HypoPG",
     Key: "pg_sequences",
     Statement: "pg_stat_statements",
     Estimate: "plans of auto_explain with log_analyze",
@@ -400,7 +400,7 @@ PLACES: dict[type, str] = {
     Io: "pg_stat_io",
     Slot: "pg_replication_slots",
     Session: "open transactions (pg_stat_activity)",
-    Prepared: "pg_prepared_xacts",
+    PreparedTransaction: "pg_prepared_xacts",
     Slru: "pg_stat_slru",
     Load: "sessions (pg_stat_activity)",
     FastDevice: "--fast-gb",

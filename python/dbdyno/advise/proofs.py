@@ -55,18 +55,18 @@ class Proof:
     measured: tuple[float, float, float] | None = None
 
     @property
-    def counts(self) -> bool:
+    def is_on_same_engine(self) -> bool:
         """Return True if the experiment ran on the advised engine itself or on a copy of it."""
         return bool(self.engine) and self.engine == self.ran_on
 
     @property
-    def words(self) -> str:
+    def as_text(self) -> str:
         """Return the result as text: `refuted on 2026-11-23 by run …`, with the server if it was a different one."""
-        return self.of(self.proposed)
+        return self.text_for(self.proposed)
 
-    def of(self, proposed: str) -> str:
+    def text_for(self, proposed: str) -> str:
         """Return the result as text for an advice that proposes this value; a different tested value is mentioned."""
-        elsewhere = "" if self.counts else f" on another server ({self.target})"
+        elsewhere = "" if self.is_on_same_engine else f" on another server ({self.target})"
         tested = "" if self.proposed == proposed else f" with {self.setting} {self.proposed}"
         return f"{self.verdict}{tested}{elsewhere} on {self.at[:10]} by run {self.run}"
 
@@ -74,11 +74,11 @@ class Proof:
     def details(self) -> str:
         """Return the load, the measured result and the failed gates."""
         gates = f"; gates failed: {', '.join(self.gates)}" if self.gates else ""
-        beside = f"; {self.beside_model}" if self.beside_model else ""
+        beside = f"; {self.model_comparison}" if self.model_comparison else ""
         return f"{self.load}: {self.headline}{gates}{beside}"
 
     @property
-    def beside_model(self) -> str:
+    def model_comparison(self) -> str:
         """Return what a machine predicted beside what was measured; "" if one of the two is not known."""
         if self.predicted is None or self.measured is None:
             return ""
@@ -122,7 +122,7 @@ def proof_of(experiment: Experiment, analysis: Mapping[str, Any], manifest: Mani
         proposed=experiment.proposed,
         engine=experiment.engine,
         ran_on=str(facts.get("system_identifier") or ""),
-        verdict=verdict_of(str(analysis["verdict"]["decision"]), experiment.gains, experiment.blind),
+        verdict=verdict_of(str(analysis["verdict"]["decision"]), experiment.gains, experiment.is_blind),
         headline=str(analysis["verdict"]["headline"]),
         gates=tuple(dict.fromkeys(str(gate["name"]) for gate in analysis["gates"] if gate["ok"] is False)),
         run=run,
@@ -134,43 +134,43 @@ def proof_of(experiment: Experiment, analysis: Mapping[str, Any], manifest: Mani
     )
 
 
-def folder() -> Path:
+def proof_folder() -> Path:
     """Return the folder of this user's results."""
     return state_folder() / "advice"
 
 
-def keep(proof: Proof) -> None:
+def save_proof(proof: Proof) -> None:
     """Store a result beside the earlier ones.
 
     Raises:
         AdviceError: the result cannot be stored.
     """
     try:
-        folder().mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_json(folder() / f"{secrets.token_hex(8)}.json", asdict(proof))
+        proof_folder().mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_json(proof_folder() / f"{secrets.token_hex(8)}.json", asdict(proof))
     except (OSError, Error) as error:
         said = error.strerror if isinstance(error, OSError) else error.message
         raise AdviceError(
             f"the result cannot be stored: {said}; it is still in run {proof.run}",
-            where=str(folder()),
+            where=str(proof_folder()),
             next_step="free space or check permissions there, or name another folder in DBDYNO_STATE",
         ) from error
 
 
 def stored_proofs() -> list[Proof]:
     """Return all results of this user, oldest first; unreadable files are skipped."""
-    found = [_read(path) for path in sorted(folder().glob("*.json"))]
+    found = [_read(path) for path in sorted(proof_folder().glob("*.json"))]
     return sorted((one for one in found if one is not None), key=lambda one: one.at)
 
 
-def latest(proofs: Iterable[Proof], engine: str, rule: str, subject: str, proposed: str) -> Proof | None:
+def latest_proof(proofs: Iterable[Proof], engine: str, rule: str, subject: str, proposed: str) -> Proof | None:
     """Return the most relevant result about an advice for an engine, or None.
 
     That is the latest result with the proposed value that counts; else one that counts with another value (the proposed
     value depends on the evidence, and an experiment adds to it); else one from another server.
     """
     about = [one for one in proofs if engine and (one.engine, one.rule, one.subject) == (engine, rule, subject)]
-    return max(about, key=lambda one: (one.counts, one.proposed == proposed, one.at), default=None)
+    return max(about, key=lambda one: (one.is_on_same_engine, one.proposed == proposed, one.at), default=None)
 
 
 def _band(given: Any) -> tuple[float, float, float] | None:

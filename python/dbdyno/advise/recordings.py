@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.advise.facts import Facts
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.coverage import coverage
-from dbdyno.cells.series import Measured, open_series
+from dbdyno.cells.series import MeasuredRecording, open_series
+from dbdyno.judge.cells_explanation import slow_disks, work_of_recording
 from dbdyno.judge.cells_flash import ALL, flash_cache, flash_log
 from dbdyno.judge.cells_skew import skew_page
-from dbdyno.judge.cells_why import slow_disks, work_of_recording
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
@@ -136,13 +136,13 @@ def _whole(lines: list[JsonObject]) -> JsonObject:
     return next((one for one in lines if one["cell"] == ALL), lines[-1])
 
 
-def _work(found: Measured) -> dict[type, list[Any]]:
+def _work(found: MeasuredRecording) -> dict[type, list[Any]]:
     import numpy as np
 
     work = work_of_recording(found)
     if not work.keys:
         return {CellWork: [], SlowDisk: []}
-    time, requests = work.each(np.ones(work.rounds, dtype=bool))
+    time, requests = work.rates_per_s(np.ones(work.rounds, dtype=bool))
     parts = []
     for part in work.parts:
         rows = work.rows(part)
@@ -164,7 +164,7 @@ def _log(log: JsonObject) -> CellLog:
     return CellLog(writes, requests, tuple(sorted(passed, key=lambda one: -one[2])), *outliers)
 
 
-def _scans(found: Measured) -> Iterator[SmartScans]:
+def _scans(found: MeasuredRecording) -> Iterator[SmartScans]:
     totals = {}
     for name, metric in _SMART.items():
         own = [one for one in found.measures.values() if one.name == metric]
@@ -173,7 +173,7 @@ def _scans(found: Measured) -> Iterator[SmartScans]:
         yield SmartScans(**totals)
 
 
-def _states(found: Measured) -> Iterator[CellState]:
+def _states(found: MeasuredRecording) -> Iterator[CellState]:
     covered = coverage(found)
     nothing = covered["states"].index("no answer")
     for cell in covered["cells"]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from dbdyno.advise.facts import Facts
 
 if TYPE_CHECKING:
-    from dbdyno.advise.predicted import PredictedEffect
+    from dbdyno.advise.predictions import PredictedEffect
 
 Level = Literal["critical", "warning", "hint"]
 LEVELS: tuple[Level, ...] = ("critical", "warning", "hint")
@@ -56,7 +56,7 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class Unjudged:
+class InsufficientEvidence:
     """Evidence was present but not sufficient: the reason, and what would be sufficient."""
 
     why: str
@@ -82,7 +82,7 @@ class Rule:
     risk: str
     source: str
     refuted: str
-    judge: Callable[[Facts], Iterable[Advice | Unjudged]]
+    judge: Callable[[Facts], Iterable[Advice | InsufficientEvidence]]
     engines: tuple[str, ...] = ("postgres",)
     least: int = 0
     below: int = 0

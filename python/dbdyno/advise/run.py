@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dbdyno.advise.facts import Facts, Lack
-from dbdyno.advise.kinds import Benchmark, Measured, Server, Setting
+from dbdyno.advise.facts import Facts, MissingEvidence
+from dbdyno.advise.kinds import Benchmark, Measurements, Server, Setting
 from dbdyno.advise.run_measurements import read as measured
 from dbdyno.base.errors import AdviceError
 from dbdyno.evidence.manifest import Manifest
-from dbdyno.evidence.run import Run, reading
+from dbdyno.evidence.run import Run, type_errors_as_evidence_errors
 
 SCALE_BYTES = 16 * 1024**2
 """Size of pgbench's tables per unit of scale, according to its manual (about 15 MB)."""
@@ -25,13 +25,13 @@ def read(run: Run) -> Facts:
     Raises:
         AdviceError: the run is on another kind of target.
     """
-    with reading("run on a server", run.id):
+    with type_errors_as_evidence_errors("run on a server", run.id):
         found = facts_of(run.manifest, run.id)
         seen = measured(run)
     if seen is None:
-        lack = Lack("the run has no analysis yet, or no complete block", f"run `dbdyno report {run.id}`")
-        return replace(found, lacking={Measured: lack})
-    return replace(found, rows={**found.rows, Measured: [seen]})
+        lack = MissingEvidence("the run has no analysis yet, or no complete block", f"run `dbdyno report {run.id}`")
+        return replace(found, lacking={Measurements: lack})
+    return replace(found, rows={**found.rows, Measurements: [seen]})
 
 
 def facts_of(manifest: Manifest, title: str) -> Facts:
@@ -40,7 +40,7 @@ def facts_of(manifest: Manifest, title: str) -> Facts:
     Raises:
         AdviceError: the run is not on a PostgreSQL server.
     """
-    servers = list(manifest.targets.values()) if manifest.says("targets") else []
+    servers = list(manifest.targets.values()) if manifest.has("targets") else []
     if not servers or "version_num" not in servers[0]:
         raise AdviceError(
             "advice on a run exists only for runs on PostgreSQL",
@@ -73,7 +73,7 @@ def _benchmark(manifest: Manifest, plan: Mapping[str, Any], given: Mapping[str, 
         memory_bytes=given.get("host_memory_bytes") if given.get("server_is_here") else None,
         is_closed=not all(rates) if rates else True,
         metric=str((plan.get("judge") or {}).get("headline") or "throughput"),
-        wall_s=float(manifest.wall_s) if manifest.says("wall_s") else 0.0,
+        wall_s=float(manifest.wall_s) if manifest.has("wall_s") else 0.0,
     )
 
 

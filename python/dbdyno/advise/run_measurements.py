@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbdyno.advise.kinds import Measured
+from dbdyno.advise.kinds import Measurements
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.query import connect
@@ -51,7 +51,7 @@ _CHECKPOINTS = ("checkpoints_timed", "checkpoints_req", "num_timed", "num_reques
 _WRITTEN = ("tup_inserted", "tup_updated", "tup_deleted")
 
 
-def read(run: Run) -> Measured | None:
+def read(run: Run) -> Measurements | None:
     """Return the measurements, or None if the run has no analysis or no complete block yet."""
     try:
         analysis = json.loads((run.path / "analysis.json").read_text())
@@ -62,7 +62,7 @@ def read(run: Run) -> Measured | None:
         return _measurements_of(run, analysis, connection)
 
 
-def _measurements_of(run: Run, analysis: Mapping[str, Any], connection: Any) -> Measured | None:
+def _measurements_of(run: Run, analysis: Mapping[str, Any], connection: Any) -> Measurements | None:
     blocks = [block for block in run.blocks() if block.kind == "measure"]
     listed, arm = [block.index for block in blocks], run.manifest.arms[0]
     views = {row[0] for row in connection.execute("select view_name from duckdb_views()").fetchall()}
@@ -78,7 +78,7 @@ def _measurements_of(run: Run, analysis: Mapping[str, Any], connection: Any) -> 
     wall, cpu = (sum(one.get(name) or 0 for one in reports) for name in ("wall_ns", "cpu_ns"))
     waits = connection.execute(_WAITS, [arm["name"], listed]).fetchall() if "waits" in views else []
     busy = sum(row[3] or 0.0 for row in rows)
-    return Measured(
+    return Measurements(
         sessions=sessions,
         arms=len(run.manifest.arms),
         blocks=len(blocks),

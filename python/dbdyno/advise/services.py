@@ -7,7 +7,7 @@ from __future__ import annotations
 
 _NO_PAGES = "its storage makes pages of the WAL itself: checkpoints and full-page images cost nothing here"
 _OWN_CACHE = "its own cache behind shared_buffers serves the reads"
-VOID: dict[str, dict[str, str]] = {
+NOT_APPLICABLE: dict[str, dict[str, str]] = {
     "Amazon Aurora": {"max_wal_size": _NO_PAGES, "full_page_writes": _NO_PAGES, "wal_buffers": _NO_PAGES},
     "Neon": {"max_wal_size": _NO_PAGES, "full_page_writes": _NO_PAGES, "shared_buffers": _OWN_CACHE},
 }
@@ -22,15 +22,15 @@ _WAYS = {
 _ALTERS = ("alter system set ", "set global ")
 
 
-def void(service: str, rule: str) -> str:
+def why_not_applicable(service: str, rule: str) -> str:
     """Return why a rule does not apply on a service, or "" if it does."""
-    return VOID.get(service, {}).get(rule, "")
+    return NOT_APPLICABLE.get(service, {}).get(rule, "")
 
 
-def fix_there(fix: tuple[str, ...], service: str) -> list[str]:
+def fix_on_service(fix: tuple[str, ...], service: str) -> list[str]:
     """Return the fix in the form for a service where settings are changed outside SQL.
 
-    >>> fix_there(("alter system set jit = off", "select pg_reload_conf()"), "Amazon RDS")
+    >>> fix_on_service(("alter system set jit = off", "select pg_reload_conf()"), "Amazon RDS")
     ['-- DB parameter group of Amazon RDS: jit = off']
     """
     if not service:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from dbdyno.advise.engines.postgres.snapshots import read
-from dbdyno.advise.facts import Facts, Lack
+from dbdyno.advise.facts import Facts, MissingEvidence
 from dbdyno.advise.judge import judge, rules
 from dbdyno.advise.placement import FastDevice
-from dbdyno.advise.predicted import without_machine
+from dbdyno.advise.predictions import without_machine
 from dbdyno.advise.proofs import stored_proofs
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.store.folder import Store
@@ -28,7 +28,7 @@ def advice_on(store: Store, period: str, target: str) -> JsonObject:
 
 def without_device(facts: Facts) -> Facts:
     """Return the evidence with the reason why nothing is said about a fast device: none was named."""
-    lack = Lack("no size of a fast device was given", "add the size, such as --fast-gb 100")
+    lack = MissingEvidence("no size of a fast device was given", "add the size, such as --fast-gb 100")
     return replace(facts, lacking={FastDevice: lack, **facts.lacking})
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from dbdyno.advise.snapshot_advice import about_statement, advice_on
 from dbdyno.base.errors import AdviceError, Error
-from dbdyno.base.visible import line
+from dbdyno.base.escaping import escape_line
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.sessions.history import texts
 from dbdyno.snapshot.store.folder import Snapshot, Store
@@ -61,9 +61,9 @@ def statement_plan(statement: SeenStatement, findings: Iterable[Mapping[str, Any
     """Return a plan.toml that runs the statement unchanged and with one change."""
     script, count = _script(statement)
     setting, found, proposed = _change(statement.engine, findings)
-    begins = line(" ".join(statement.text.split()), TITLE_MOST)
+    begins = escape_line(" ".join(statement.text.split()), TITLE_MOST)
     comments = [
-        f"Statement {line(statement.name, 80)}, seen on {line(statement.seen, 200)}.",
+        f"Statement {escape_line(statement.name, 80)}, seen on {escape_line(statement.seen, 200)}.",
         *(
             [f"Evidence has no values: give its {count} variables yours, of the types that the columns have."]
             if count

@@ -22,7 +22,7 @@ class Script(TypedDict):
     expected_errors: NotRequired[Sequence[str]]
 
 
-class Line(TypedDict):
+class NetworkLine(TypedDict):
     """Emulated network line between sessions and server: delay [ns] and bandwidth [bit/s] in each direction."""
 
     delay_ns: int
@@ -45,7 +45,7 @@ class LoadArm(TypedDict):
     statement_timeout_ms: NotRequired[int | None]
     pooled: NotRequired[bool]
     expected_errors: NotRequired[Sequence[str]]
-    network: NotRequired[Line | None]
+    network: NotRequired[NetworkLine | None]
 
 
 class LoadSpec(TypedDict):
@@ -312,7 +312,7 @@ class RackFacts(TypedDict):
     cells: list[JsonObject]
 
 
-class RackCollected(TypedDict):
+class RackMetrics(TypedDict):
     """Metrics of one modelled cell; a row is (object type, object, name, value, unit, kind)."""
 
     at_ns: int
@@ -350,11 +350,11 @@ class MoveChunk(TypedDict):
     into: NotRequired[str | None]
     partition: NotRequired[str | None]
     raw: NotRequired[bool]
-    around: NotRequired[MoveAround | None]
+    around: NotRequired[MoveTransaction | None]
     lines: NotRequired[bool]
 
 
-class MoveAround(TypedDict):
+class MoveTransaction(TypedDict):
     """Statements of the target before and after the rows of a chunk; together they form one transaction."""
 
     before: Sequence[str]
@@ -386,13 +386,13 @@ class MoveCount(TypedDict):
     hash: str
 
 
-class MoveWhole(MoveCount):
+class MoveFileCount(MoveCount):
     """Row count and hash of a whole file, with the rows that the server refused."""
 
-    refused: list[MoveRefused]
+    refused: list[MoveReject]
 
 
-class MoveDone(MoveCount):
+class MoveFinishedChunk(MoveCount):
     """Report about a finished chunk."""
 
     copy_bytes: int
@@ -402,11 +402,11 @@ class MoveDone(MoveCount):
     worker: int
     process: int
     cost: str | None
-    refused: list[MoveRefused]
+    refused: list[MoveReject]
     parts: list[MovePart]
 
 
-class MoveFailed(TypedDict):
+class MoveFailure(TypedDict):
     """The failure that ended a job; `table` and `column` are set if a value of that column cannot be represented."""
 
     kind: str
@@ -419,11 +419,11 @@ class MoveFailed(TypedDict):
 class MoveEvent(TypedDict, total=False):
     """Event of a job: a finished chunk or a failure; empty if there is none yet."""
 
-    done: MoveDone
-    failed: MoveFailed
+    done: MoveFinishedChunk
+    failed: MoveFailure
 
 
-class MoveRecord(MoveDone):
+class MoveRecord(MoveFinishedChunk):
     """Ledger entry of a finished chunk: its file and the number of the job's snapshot that it was read in."""
 
     file: str
@@ -439,7 +439,7 @@ class MovePart(TypedDict):
     file_bytes: int
 
 
-class MoveRefused(TypedDict):
+class MoveReject(TypedDict):
     """A row of a file that the server refused."""
 
     row: int

@@ -8,7 +8,7 @@ question. A gate that `warns` is shown beside the verdict: the comparison is val
 "blocks" makes a verdict provisional. A plan may accept a gate by its code (`accept = ["work"]` under [verdict]); that
 gate then only warns.
 
-    >>> ANSWERS["no verdict"].word, ANSWERS["no verdict"].exit_of_run
+    >>> DECISIONS["no verdict"].word, DECISIONS["no verdict"].exit_of_run
     ('No verdict', 1)
 """
 
@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Decision:
     """One possible decision.
 
     `tone` selects its colour: `good`, `bad`, `even` or `doubt`. The exit codes are those of `dbdyno run` and `dbdyno
@@ -41,26 +41,28 @@ PROVISIONAL = "provisional"
 UNCLEAR = "unclear"
 
 _TABLE = (
-    Answer("faster", "Faster", "good", 0, 0, "the headline metric is better, q at most 1 - level"),
-    Answer("slower", "Slower", "bad", 0, 1, "the headline metric is worse, q at most 1 - level"),
-    Answer("same", "No difference that matters", "even", 0, 0, "the whole interval is within the threshold"),
-    Answer(UNCLEAR, "Cannot tell", "doubt", 0, 0, "none of these"),
-    Answer(PROVISIONAL, "Provisional", "doubt", 0, 0, "one of these, from fewer blocks than the level allows"),
-    Answer(NO_VERDICT, "No verdict", "bad", 1, 1, "a gate that withholds has failed"),
-    Answer(FAILED, "Failed", "bad", 2, 2, "every transaction of an arm failed"),
-    Answer("found", "Found", "even", 0, 0, "a curve, a sweep or a correlation shows what was looked for"),
-    Answer("not found", "Not found", "even", 0, 0, "a curve or a correlation does not show it, a trend has no change"),
-    Answer("noise floor", "Noise floor", "even", 0, 0, "one arm against itself (`--aa`)"),
-    Answer("measured", "Measured", "even", 0, 0, "a probe of one log, or an engine beside a model"),
+    Decision("faster", "Faster", "good", 0, 0, "the headline metric is better, q at most 1 - level"),
+    Decision("slower", "Slower", "bad", 0, 1, "the headline metric is worse, q at most 1 - level"),
+    Decision("same", "No difference that matters", "even", 0, 0, "the whole interval is within the threshold"),
+    Decision(UNCLEAR, "Cannot tell", "doubt", 0, 0, "none of these"),
+    Decision(PROVISIONAL, "Provisional", "doubt", 0, 0, "one of these, from fewer blocks than the level allows"),
+    Decision(NO_VERDICT, "No verdict", "bad", 1, 1, "a gate that withholds has failed"),
+    Decision(FAILED, "Failed", "bad", 2, 2, "every transaction of an arm failed"),
+    Decision("found", "Found", "even", 0, 0, "a curve, a sweep or a correlation shows what was looked for"),
+    Decision(
+        "not found", "Not found", "even", 0, 0, "a curve or a correlation does not show it, a trend has no change"
+    ),
+    Decision("noise floor", "Noise floor", "even", 0, 0, "one arm against itself (`--aa`)"),
+    Decision("measured", "Measured", "even", 0, 0, "a probe of one log, or an engine beside a model"),
 )
-ANSWERS = {answer.name: answer for answer in _TABLE}
+DECISIONS = {answer.name: answer for answer in _TABLE}
 
 
 Effect = Literal["withholds", "provisional", "warns"]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class GateRule:
     """One gate: its code, its effect on the verdict and the condition under which it fails."""
 
     code: str
@@ -69,81 +71,85 @@ class Rule:
 
 
 _RULES = (
-    Rule(
+    GateRule(
         "errors",
         "withholds",
         "more than 5 % of an arm's transactions failed, or the arms' shares differ by more than half the threshold",
     ),
-    Rule(
+    GateRule(
         "arrivals",
         "withholds",
         "open loop: more than 5 % of an arm's arrivals were dropped, or the arms' shares differ by more than half "
         "the threshold",
     ),
-    Rule("work", "withholds", "the arms differ by more than 1 % in rows per transaction"),
-    Rule(
+    GateRule("work", "withholds", "the arms differ by more than 1 % in rows per transaction"),
+    GateRule(
         "answers",
         "withholds",
         "a captured run: more than 1 % of an arm's statements ended otherwise than when they were captured",
     ),
-    Rule(
+    GateRule(
         "level",
         "withholds",
         "the base's mean latency rose by half or fell by a third over the run, certain at 99 %, and the ratio to it, "
         "within blocks, moved with it or may have",
     ),
-    Rule(
+    GateRule(
         "difference",
         "withholds",
         "the difference between the arms moved over the run, certain at 99 %, and changes its sign within the run",
     ),
-    Rule(
+    GateRule(
         "premise",
         "withholds",
         "`tail_times`: the base's longest operation takes fewer times its median: there is no tail to judge",
     ),
-    Rule("invariants", "withholds", "on a model: a conservation law is broken"),
-    Rule("switched", "withholds", "on cells: no more redo writes raced with the flash log on than with it off"),
-    Rule("blocks", "provisional", "fewer blocks than chance alone needs: n < 1 + log2(1 / (1 - level))"),
-    Rule("missing", "warns", "more than a tenth of the blocks gave no number"),
-    Rule(
+    GateRule("invariants", "withholds", "on a model: a conservation law is broken"),
+    GateRule("switched", "withholds", "on cells: no more redo writes raced with the flash log on than with it off"),
+    GateRule("blocks", "provisional", "fewer blocks than chance alone needs: n < 1 + log2(1 / (1 - level))"),
+    GateRule("missing", "warns", "more than a tenth of the blocks gave no number"),
+    GateRule(
         "drift",
         "warns",
         "a metric or canary moved by 5 % or more, certain at 99 %, or by half or more, certain or not",
     ),
-    Rule(
+    GateRule(
         "moving",
         "warns",
         "the difference between the arms moved by 5 % or more, and by more than half of itself, certain at 99 %",
     ),
-    Rule("stall", "warns", "no session got an answer for half a second and twenty times the usual time"),
-    Rule("clock", "warns", "the wall clock was stepped during the run"),
-    Rule("processors", "warns", "commands: others used more than a tenth of this host's processors meanwhile"),
-    Rule(
+    GateRule("stall", "warns", "no session got an answer for half a second and twenty times the usual time"),
+    GateRule("clock", "warns", "the wall clock was stepped during the run"),
+    GateRule("processors", "warns", "commands: others used more than a tenth of this host's processors meanwhile"),
+    GateRule(
         "operations",
         "warns",
         "an arm's slice or turn holds fewer than 5 transactions of each session; fewer than one where turns are "
         "counted in transactions, or are of one session",
     ),
-    Rule("independence", "warns", "successive blocks' log ratios correlate by more than 2 / sqrt(n)"),
-    Rule("cut off", "warns", "latencies crowd at their maximum, or the maxima of two arms agree"),
-    Rule("tail", "warns", "p99 is judged, and blocks hold too few transactions for one of their own"),
-    Rule("dropped", "warns", "open loop: an arrival was dropped"),
-    Rule("generator", "warns", "open loop: in a tenth of the blocks the load generator itself was late by over 1 ms"),
-    Rule("hosts", "warns", "many hosts: one of them had answers a quarter later than the others, in most blocks"),
-    Rule("host clocks", "warns", "many hosts: more than a tenth of the operations began before all hosts were there"),
-    Rule("writes", "warns", "on cells: a turn saw fewer than 1,000 redo writes"),
-    Rule("others", "warns", "on cells: more than 5 % of redo writes raced although the flash log was off"),
-    Rule("counters", "warns", "on cells: the race's counters do not add up"),
-    Rule("modes", "warns", "a distribution has several modes"),
+    GateRule("independence", "warns", "successive blocks' log ratios correlate by more than 2 / sqrt(n)"),
+    GateRule("cut off", "warns", "latencies crowd at their maximum, or the maxima of two arms agree"),
+    GateRule("tail", "warns", "p99 is judged, and blocks hold too few transactions for one of their own"),
+    GateRule("dropped", "warns", "open loop: an arrival was dropped"),
+    GateRule(
+        "generator", "warns", "open loop: in a tenth of the blocks the load generator itself was late by over 1 ms"
+    ),
+    GateRule("hosts", "warns", "many hosts: one of them had answers a quarter later than the others, in most blocks"),
+    GateRule(
+        "host clocks", "warns", "many hosts: more than a tenth of the operations began before all hosts were there"
+    ),
+    GateRule("writes", "warns", "on cells: a turn saw fewer than 1,000 redo writes"),
+    GateRule("others", "warns", "on cells: more than 5 % of redo writes raced although the flash log was off"),
+    GateRule("counters", "warns", "on cells: the race's counters do not add up"),
+    GateRule("modes", "warns", "a distribution has several modes"),
 )
 RULES = {rule.code: rule for rule in _RULES}
 WITHHOLDING = tuple(rule.code for rule in _RULES if rule.effect == "withholds")
 
 
-def answer(name: Any) -> Answer:
+def decision_named(name: Any) -> Decision:
     """Return the answer with this name, or the "Cannot tell" answer for an unknown name."""
-    return ANSWERS.get(name, ANSWERS[UNCLEAR]) if isinstance(name, str) else ANSWERS[UNCLEAR]
+    return DECISIONS.get(name, DECISIONS[UNCLEAR]) if isinstance(name, str) else DECISIONS[UNCLEAR]
 
 
 def exit_code(verdict: Mapping[str, Any], command: Literal["run", "compare"]) -> int:
@@ -152,5 +158,5 @@ def exit_code(verdict: Mapping[str, Any], command: Literal["run", "compare"]) ->
     An arm whose verdict was withheld counts, even if the headline is about another arm.
     """
     names = [verdict.get("decision"), *(entry.get("decision") for entry in verdict.get("withheld") or [])]
-    answers = [answer(name) for name in names]
+    answers = [decision_named(name) for name in names]
     return max(a.exit_of_run if command == "run" else a.exit_of_compare for a in answers)

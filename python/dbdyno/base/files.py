@@ -23,12 +23,12 @@ PRIVATE = 0o700
 SHARED = 0o755
 READ_WRITE = 0o066
 READ_ONLY = 0o044
-GIVEN_MOST = 16 << 20
+USER_FILE_MOST = 16 << 20
 """Maximum length of a file written by a user, in characters; lists of hosts, the longest known, have a few thousand."""
 _SHARED: ContextVar[bool] = ContextVar("shared", default=False)
 
 
-def share(shared: bool = True) -> None:
+def share_new_folders(shared: bool = True) -> None:
     """Make folders of evidence created from now on readable by others, within the umask."""
     _SHARED.set(shared)
 
@@ -42,7 +42,7 @@ def state_folder() -> Path:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder for evidence and its parents; its mode is 0700 unless `share` was called.
+    """Create a folder for evidence and its parents; its mode is 0700 unless `share_new_folders` was called.
 
     Raises:
         FileExistsError: the folder exists.
@@ -60,20 +60,20 @@ def make_inner_folder(path: Path, *, exist_ok: bool = False) -> None:
     path.mkdir(mode=PRIVATE | (_mode(path.parent) & 0o077), exist_ok=exist_ok)
 
 
-def read_given(path: Path) -> str:
+def read_user_file(path: Path) -> str:
     """Return the text of a file written by a user: a plan, a script, a list of hosts.
 
     Raises:
-        OSError: the file cannot be read; with `EFBIG` if it has more than `GIVEN_MOST` characters, so that a device or
-            a data file given by mistake does not fill the memory.
+        OSError: the file cannot be read; with `EFBIG` if it has more than `USER_FILE_MOST` characters, so that a device
+            or a data file given by mistake does not fill the memory.
         UnicodeDecodeError: the file is not UTF-8 text.
     """
     with path.open(encoding="utf-8") as file:
-        text = file.read(GIVEN_MOST + 1)
-    if len(text) > GIVEN_MOST:
+        text = file.read(USER_FILE_MOST + 1)
+    if len(text) > USER_FILE_MOST:
         raise OSError(
             errno.EFBIG,
-            f"the file has more than {GIVEN_MOST >> 20} million characters, too many for a file of this kind",
+            f"the file has more than {USER_FILE_MOST >> 20} million characters, too many for a file of this kind",
         )
     return text
 
@@ -91,30 +91,30 @@ def os_errors_as(failed: type[Error], problem: str, where: Path | str, next_step
         raise failed(f"{problem}: {error.strerror}", where=str(where), next_step=next_step) from error
 
 
-def given_text(path: Path, failed: type[Error], *, next_step: str | None = None) -> str:
-    """Return the text of a file written by a user, as `read_given` does, with errors of the class `failed`.
+def user_file_text(path: Path, failed: type[Error], *, next_step: str | None = None) -> str:
+    """Return the text of a file written by a user, as `read_user_file` does, with errors of the class `failed`.
 
     Raises:
         Error: The file cannot be read or is not UTF-8 text; the error has the file and the next step.
     """
     try:
-        return read_given(path)
+        return read_user_file(path)
     except OSError as error:
         raise failed(f"cannot be read: {error.strerror}", where=str(path), next_step=next_step) from error
     except UnicodeDecodeError as error:
         raise failed(f"is not UTF-8 text at byte {error.start}", where=str(path), next_step=next_step) from error
 
 
-def given_toml(path: Path, failed: type[Error], *, next_step: str | None = None) -> JsonObject:
+def user_file_toml(path: Path, failed: type[Error], *, next_step: str | None = None) -> JsonObject:
     """Return the tables of a TOML file written by a user, with errors of the class `failed`.
 
     Raises:
         Error: The file cannot be read or is not valid TOML; the error has the file and the next step.
     """
-    return parsed_toml(given_text(path, failed, next_step=next_step), path, failed, next_step=next_step)
+    return parse_toml(user_file_text(path, failed, next_step=next_step), path, failed, next_step=next_step)
 
 
-def parsed_toml(text: str, path: Path, failed: type[Error], *, next_step: str | None = None) -> JsonObject:
+def parse_toml(text: str, path: Path, failed: type[Error], *, next_step: str | None = None) -> JsonObject:
     """Return the tables of the text of a TOML file, with errors of the class `failed`.
 
     Raises:
@@ -142,7 +142,7 @@ def toml_tables(text: str) -> JsonObject:
         raise tomllib.TOMLDecodeError("nested too deeply") from error
 
 
-def write_whole(path: Path, content: bytes, *, durable: bool = False, mode: int | None = None) -> None:
+def write_atomically(path: Path, content: bytes, *, durable: bool = False, mode: int | None = None) -> None:
     """Write a file completely or not at all.
 
     Args:
@@ -187,14 +187,14 @@ def write_output(path: Path, content: bytes) -> None:
     if stat.S_ISLNK(kind):
         raise OSError(0, "the path is a link: name the file that it leads to, or remove the link")
     if stat.S_ISREG(kind):
-        write_whole(path, content)
+        write_atomically(path, content)
         return
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_NOFOLLOW), "wb") as file:
         file.write(content)
 
 
 @contextlib.contextmanager
-def written_by_name(path: Path) -> Iterator[Path]:
+def file_replacement(path: Path) -> Iterator[Path]:
     """Yield a temporary path in a private folder beside `path`, and move that file to `path` at the end.
 
     For libraries that open the file themselves and need a name.
@@ -209,12 +209,12 @@ def written_by_name(path: Path) -> Iterator[Path]:
     try:
         yield folder / path.name
         (folder / path.name).replace(path)
-        narrow(path)
+        restrict_mode(path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def narrow(path: Path) -> None:
+def restrict_mode(path: Path) -> None:
     """Set the mode of a file that another library created to what its folder permits."""
     path.chmod(0o600 | (_mode(path.parent) & READ_ONLY))
 
@@ -233,7 +233,7 @@ def sync_folder(folder: Path) -> None:
             os.close(opened)
 
 
-def sync_written(folder: Path) -> None:
+def sync_files(folder: Path) -> None:
     """Wait until the content of the files in a folder, which other libraries wrote, is on disk.
 
     Raises:

@@ -1,8 +1,8 @@
 """Handling of SIGINT, SIGTERM and SIGHUP in every phase: planning, running, computing, analysing and rendering.
 
 Ctrl-C, SIGTERM and SIGHUP raise `KeyboardInterrupt` in the main thread, so that everything open is closed and restored
-on the way out; the exit code is 130. While a run is in progress (inside `Stopping`) the first signal only sets a flag
-that the run checks; the current turn ends and everything is restored.
+on the way out; the exit code is 130. While a run is in progress (inside `StopSignals`) the first signal only sets a
+flag that the run checks; the current turn ends and everything is restored.
 
 The main thread may be unable to handle a signal (inside a long computation of the core, a driver or a renderer).
 Therefore a separate thread counts signals: it tells the user about the delay, ends the process a few seconds after the
@@ -135,7 +135,7 @@ class Listener:
         # replace the exit code of a command that has already ended.
         atexit.register(_set_all, signal.SIG_IGN)
 
-    def ending(self) -> None:
+    def mark_ended(self) -> None:
         """Note that the command has ended: signals no longer change its result.
 
         A second signal still ends a process that hangs.
@@ -143,7 +143,7 @@ class Listener:
         if self._started:
             _set_all(_heard_too_late)
 
-    def broke_off(self, error: BaseException) -> bool:
+    def ended_query(self, error: BaseException) -> bool:
         """Return True if a signal ended the query: DuckDB then raises its own exception instead of `Interrupted`."""
         return self._heard.is_set() and isinstance(error, RuntimeError) and str(error) == "Query interrupted"
 
@@ -163,7 +163,7 @@ def _set_all(handler: Callable[[int, FrameType | None], None] | signal.Handlers)
             signal.signal(number, handler)
 
 
-class Stopping:
+class StopSignals:
     """Context in which SIGINT, SIGTERM and SIGHUP set `asked` and call `on_ask`.
 
     A second signal raises `KeyboardInterrupt`.
@@ -194,7 +194,7 @@ class Stopping:
         if self.asked:
             raise Interrupted
 
-    def is_asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Return True if a signal has arrived, for code that waits and can stop waiting."""
         return self.asked
 

@@ -31,7 +31,7 @@ class Check:
     next: str
 
 
-def value(conn: Connection, sql: LiteralString) -> Any:
+def first_value(conn: Connection, sql: LiteralString) -> Any:
     """Return the first column of the query's first row, or None if the query returns no row."""
     row = conn.execute(sql).fetchone()
     return row[0] if row else None
@@ -39,4 +39,4 @@ def value(conn: Connection, sql: LiteralString) -> Any:
 
 def is_superuser(conn: Connection) -> bool:
     """Return True if the connected role is a superuser."""
-    return bool(value(conn, "select rolsuper from pg_roles where rolname = current_user"))
+    return bool(first_value(conn, "select rolsuper from pg_roles where rolname = current_user"))

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 NAME = "left by runs"
 
 
-def left_by_runs(target: Postgres, conn: Connection) -> Check:
+def leftover_settings(target: Postgres, conn: Connection) -> Check:
     """Check whether a killed run left a setting of this server changed."""
-    here = leftovers.of_server(target, conn, leftovers.sources())
-    return check_findings(leftovers.look(conn, here))
+    here = leftovers.sources_of_server(target, conn, leftovers.sources())
+    return check_findings(leftovers.compare_with_server(conn, here))
 
 
 def check_findings(findings: Iterable[leftovers.Finding]) -> Check:

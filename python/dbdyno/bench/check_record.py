@@ -86,13 +86,14 @@ def _exact(pid: int, of_sites: tuple[int | None, str], of_watch: tuple[int | Non
         return Check(
             NAME,
             True,
-            f"mode watch, {watch / 1e3:.2f} us of CPU a note; not mode sites: {no_sites} ({settings()}); for mode"
+            f"mode watch, {watch / 1e3:.2f} us of CPU a note; not mode sites: {no_sites} ({kernel_settings()});"
+            " for mode"
             f" sites: {_RIGHTS}",
             "`dbdyno trace record --exact` times every wait of this server; rows, SQLSTATEs and the first milliseconds"
             " of sessions are mode sites' alone, which costs a tenth",
             "",
         )
-    return Check(NAME, False, f"{no_sites}; {no_watch} ({settings()})", _WITHOUT, _allowing_command(pid))
+    return Check(NAME, False, f"{no_sites}; {no_watch} ({kernel_settings()})", _WITHOUT, _allowing_command(pid))
 
 
 def _try(ask: Callable[[], T]) -> tuple[T | None, str]:
@@ -110,7 +111,7 @@ def _allowing_command(pid: int) -> str:
     return _RIGHTS
 
 
-def settings() -> str:
+def kernel_settings() -> str:
     """Return the kernel settings that restrict recording, as one comma-separated phrase."""
     try:
         found = [f"perf_event_paranoid {_PARANOID.read_text().strip()}"]

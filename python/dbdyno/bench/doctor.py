@@ -34,7 +34,7 @@ CHECKS: dict[str, Callable[[Any, Any], Check]] = {
     "connections": check_engine.connections,
     "session settings": check_engine.session_settings,
     "server settings": check_engine.alter_system,
-    "left by runs": check_leftovers.left_by_runs,
+    "left by runs": check_leftovers.leftover_settings,
     "own schema": check_engine.schema,
     "WAL position": check_engine.wal_position,
     "durability": check_engine.durability,
@@ -54,7 +54,7 @@ CHECKS: dict[str, Callable[[Any, Any], Check]] = {
 _OF_MACHINES = ("server's machine", "data folder", "host counters", "CPU frequency", "stolen CPU time", "clock")
 
 
-def examine_named(dsn: str | None) -> list[Check]:
+def examine_server(dsn: str | None) -> list[Check]:
     """Run all checks that apply to the kind of server that `dsn` names.
 
     Raises:
@@ -101,7 +101,7 @@ def mariadb_checks() -> dict[str, Callable[[Any, Any], Check]]:
         "primary or replica": own.replica,
         "connections": own.connections,
         "server settings": own.server_settings,
-        "left by runs": own.left_by_runs,
+        "left by runs": own.leftover_settings,
         "durability": own.durability,
         "waits": own.waits,
         **{name: CHECKS[name] for name in _OF_MACHINES},

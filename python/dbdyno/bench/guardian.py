@@ -16,7 +16,7 @@ reached (`dbdyno.bench.restoration`).
 
 Limits: if both processes are killed at once (a container is removed, the machine stops), nothing is undone; a changed
 engine setting then stays in the server's postgresql.auto.conf. The record of settings to be restored
-(`dbdyno.bench.engine.unrestored`) remains as well, so the next run and the doctor report it.
+(`dbdyno.bench.engine.unrestored_settings`) remains as well, so the next run and the doctor report it.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dbdyno.base.closing import Closing
+from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.processes import python_command, python_environment
-from dbdyno.bench.restoration import Claims, error_record, put_back_all, undo_lasts
-from dbdyno.bench.unanswered import is_unanswered
+from dbdyno.bench.restoration import Claims, error_record, execute_undos, is_retried
+from dbdyno.bench.silent_servers import is_unanswered
 from dbdyno.bench.undo import SqlUndo, Undo, from_wire, to_wire
 
 ACKNOWLEDGE_S = 20.0
@@ -58,7 +58,7 @@ _STILL_AT_WORK: list[subprocess.Popen[bytes]] = []
 """Guardians that continue after their run; nothing waits for them any more."""
 
 
-class ThereBeforeError(TargetError):
+class ObjectExistsError(TargetError):
     """Error for an object that already existed although the set-up was to create it.
 
     The object belongs to someone else, so the teardown `undo` is dropped and never run; what the set-up had created
@@ -74,7 +74,7 @@ class ThereBeforeError(TargetError):
         self.undo = undo
 
 
-class Guardian(Closing):
+class Guardian(Closeable):
     """The first process's handle on its guardian process.
 
     The guardian process is started by the first `push` or `claim`. All methods can be called from several threads.
@@ -139,9 +139,9 @@ class Guardian(Closing):
                     or "check that the server can be reached, then run the command again",
                 )
 
-    def goes_on(self, undo: Undo) -> str:
+    def retry_sentence(self, undo: Undo) -> str:
         """Return a sentence on how a failed undo will be retried, for the next step of an error."""
-        if undo_lasts(undo) and self.pid is not None:
+        if is_retried(undo) and self.pid is not None:
             return (
                 f"the guardian (process {self.pid}) tries again for 24 h;"
                 " `dbdyno doctor --target DSN` shows whether it is done"
@@ -150,7 +150,7 @@ class Guardian(Closing):
 
     @contextlib.contextmanager
     def undo(self, undo: Undo) -> Iterator[None]:
-        """Carry out the undo when the block ends, unless it ends with a `ThereBeforeError` for this very undo.
+        """Carry out the undo when the block ends, unless it ends with a `ObjectExistsError` for this very undo.
 
         Raises:
             TargetError: The undo could not be registered or carried out.
@@ -159,15 +159,15 @@ class Guardian(Closing):
         left = False
         try:
             yield
-        except ThereBeforeError as error:
+        except ObjectExistsError as error:
             left = error.undo is undo
             raise
         finally:
-            problems = () if left else undo.carry_out()
+            problems = () if left else undo.execute()
             if problems:
                 raise TargetError(
                     "not everything could be restored: " + "; ".join(problems),
-                    next_step=self.goes_on(undo),
+                    next_step=self.retry_sentence(undo),
                 )
             self.discard(number)
 
@@ -194,7 +194,7 @@ class Guardian(Closing):
             process.stdout.close()
             if process.returncode is not None and process.returncode < 0:  # it was killed
                 for undo in reversed(self._pending.values()):
-                    undo.carry_out()
+                    undo.execute()
             self._pending.clear()
 
     def _tell(self, message: dict[str, object]) -> None:
@@ -254,7 +254,7 @@ def _read_line(descriptor: int, patience_s: float) -> bytes:
 def _remember(message: JsonObject, held: dict[int, Undo], claims: Claims) -> None:
     """Apply one message from the parent to the stored undos and claims."""
     if message["op"] == "claim":
-        claims.of(message["connection"]).hold(message["run"])
+        claims.claim_for(message["connection"]).acquire(message["run"])
         return
     number = int(message["id"])
     if message["op"] == "discard":
@@ -334,7 +334,7 @@ def main(arguments: list[str]) -> int:
     with contextlib.suppress(Exception):  # stored undos must be carried out whatever happens to the pipe
         _listen(int(arguments[0]), held, claims)
     undos = list(reversed(held.values()))
-    return 1 if put_back_all(undos, claims, lambda text: _tell_outcome(journal, text), before_long=_let_go) else 0
+    return 1 if execute_undos(undos, claims, lambda text: _tell_outcome(journal, text), before_long=_let_go) else 0
 
 
 if __name__ == "__main__":

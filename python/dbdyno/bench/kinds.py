@@ -45,17 +45,17 @@ class Kind:
     urls: tuple[str, ...] = ()
     own_sql: bool = False
 
-    def names(self, target: str) -> bool:
+    def matches(self, target: str) -> bool:
         """Return True if the target is of this kind."""
         if target.startswith(self.urls):
             return True
         return target.startswith(self.begins) if self.begins.endswith(":") else target == self.begins
 
-    def rest(self, target: str) -> str:
+    def without_prefix(self, target: str) -> str:
         """Return the target without the prefix that names its kind."""
         return target.removeprefix(self.begins)
 
-    def bench(self) -> type[Bench]:
+    def load_bench(self) -> type[Bench]:
         """Import and return the bench class of this kind."""
         found: type[Bench] = importlib.import_module(self.home).BENCH
         return found
@@ -102,7 +102,7 @@ POSTGRES_ON_DEVICE, MARIADB_ON_DEVICE = f"postgres{ON_DEVICE}", f"mariadb{ON_DEV
 def kind_of(target: str | None) -> Kind:
     """Return the kind of a target; None and targets that match no other kind are engines (`ENGINE`)."""
     engine = embedded_of(target)
-    return next((kind for kind in KINDS.values() if engine is not None and kind.names(engine)), ENGINE)
+    return next((kind for kind in KINDS.values() if engine is not None and kind.matches(engine)), ENGINE)
 
 
 def embedded_of(target: str | None) -> str | None:
@@ -111,7 +111,7 @@ def embedded_of(target: str | None) -> str | None:
     return engine if target is not None and engine in (*EMBEDDED, "mariadb") else target
 
 
-def usages(other: Kind) -> list[str]:
+def target_usages(other: Kind) -> list[str]:
     """Return how targets of all kinds that can have plan files are written, except for the kind `other`."""
     return [
         kind.usage for kind in (ENGINE, *KINDS.values()) if kind.has_plans and not kind.for_tests and kind is not other

@@ -32,7 +32,7 @@ class MarkUndo:
     label: str
     mark: str
 
-    def carry_out(self) -> list[str]:
+    def execute(self) -> list[str]:
         """Kill the processes until none is left and return problems as sentences."""
         deadline = time.monotonic() + PATIENCE_S
         while found := list(marked_pids(self.mark)):

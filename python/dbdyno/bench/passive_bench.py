@@ -1,6 +1,6 @@
 """Base class for benches that change nothing, keep nothing open and need no special stop.
 
-A kind that derives from it only has to implement `can`, `prepare`, `facts`, `watch` and `run`.
+A kind that derives from it only has to implement `refusal`, `prepare`, `facts`, `watch` and `run`.
 """
 
 from __future__ import annotations
@@ -8,23 +8,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.bench.protocol import Circumstances, Ready, Traits
+from dbdyno.bench.protocol import BenchContext, RunLayout, Traits
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
     from dbdyno.study.plan.plan import Arm, Plan
 
 
-class QuietBench:
+class PassiveBench:
     """Base class of a bench that has nothing to undo."""
 
     traits = Traits(interrupted="nothing was changed")
 
-    def __init__(self, plan: Plan, around: Circumstances) -> None:
+    def __init__(self, plan: Plan, around: BenchContext) -> None:
         self.plan, self.around = plan, around
 
     @staticmethod
-    def orders(plan: Plan, target: str | None) -> list[str]:
+    def side_effects(plan: Plan, target: str | None) -> list[str]:
         """Return an empty list: the bench does nothing outside of dbdyno that the user is not shown anyway."""
         return []
 
@@ -33,7 +33,7 @@ class QuietBench:
         arms = [f"arm {arm.name!r} {arm.description}".rstrip() for arm in self.plan.arms]
         return "\n".join([self.plan.title, self.plan.question, "", *arms, "", "nothing was run", ""])
 
-    def retime(self, ready: Ready) -> None:
+    def retime(self, ready: RunLayout) -> None:
         """Do nothing: slices and turns keep their lengths."""
 
     def begin(self, run: Run, resumed: int) -> None:
@@ -46,7 +46,7 @@ class QuietBench:
     def stop(self) -> None:
         """Do nothing: running turns check for a stop request themselves."""
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         """Do nothing: nothing was changed."""
 
 

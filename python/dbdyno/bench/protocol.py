@@ -9,7 +9,7 @@
     put_back()       restores everything; called whatever happened
 
 Nothing outside of `dbdyno.bench` tests which kind a bench is. Where kinds differ in how they are run, or in what their
-evidence holds, `Traits` and `Reads` say so; the study's runner and its analysis read these.
+evidence holds, `Traits` and `EvidenceReading` say so; the study's runner and its analysis read these.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.study.plan.schedule import PlannedBlock, Timing, Turn, blocks, lasting_s
+from dbdyno.study.plan.schedule import PlannedBlock, Timing, Turn, blocks, turns_duration_s
 
 if TYPE_CHECKING:
-    from dbdyno.base.signals import Stopping
+    from dbdyno.base.signals import StopSignals
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.recorder import Recorder
     from dbdyno.evidence.run import Run
@@ -67,7 +67,7 @@ class Traits:
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class BenchContext:
     """What a bench gets in addition to the plan.
 
     Attributes:
@@ -81,7 +81,7 @@ class Circumstances:
         only_looks: True if nothing will be run, so no lock is taken.
     """
 
-    stopping: Stopping
+    stopping: StopSignals
     guardian: Guardian
     folder: Path = Path("runs")
     note: Callable[[str], None] = lambda _: None
@@ -92,7 +92,7 @@ class Circumstances:
 
 
 @dataclass(frozen=True)
-class Ready:
+class RunLayout:
     """A plan that is ready to run: its blocks in order, their lengths, and the reason for this layout."""
 
     plan: Plan
@@ -115,9 +115,9 @@ class Ready:
         count = Counter(block.kind for block in self.blocks[first:])
         one = {block.kind: block for block in self.blocks[first:]}
         asked = operation_ns or [0.0] * len(sessions)
-        return sum(count[kind] * lasting_s(block.turns, asked, sessions) for kind, block in one.items())
+        return sum(count[kind] * turns_duration_s(block.turns, asked, sessions) for kind, block in one.items())
 
-    def retimed(self, how: Timing) -> Self:
+    def with_timing(self, how: Timing) -> Self:
         """Return a copy with other timing; the order of turns follows from the timing and the seed."""
         return replace(self, timing=how, blocks=blocks(self.plan, how, self.seed))
 
@@ -135,12 +135,12 @@ class Facts:
 
     targets: dict[str, JsonObject]
     arms: list[JsonObject]
-    reads: Reads
+    reads: EvidenceReading
     own: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Reads:
+class EvidenceReading:
     """How the analysis reads a run's evidence.
 
     Attributes:
@@ -154,7 +154,7 @@ class Reads:
     parts: tuple[str, ...] = ()
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Reads:
+    def from_json(cls, value: Mapping[str, Any]) -> EvidenceReading:
         """Return the value that `to_json` wrote."""
         return cls(str(value["evidence"]), bool(value["virtual"]), tuple(str(part) for part in value["parts"]))
 
@@ -168,19 +168,19 @@ class Bench(Protocol):
 
     traits: Traits
 
-    def __init__(self, plan: Plan, around: Circumstances) -> None: ...
+    def __init__(self, plan: Plan, around: BenchContext) -> None: ...
 
-    def can(self, plan: Plan) -> str | None:
+    def refusal(self, plan: Plan) -> str | None:
         """Return None if the bench can run the plan, otherwise the reason as a sentence."""
 
     @staticmethod
-    def orders(plan: Plan, target: str | None) -> list[str]:
+    def side_effects(plan: Plan, target: str | None) -> list[str]:
         """Return what the plan would do outside of dbdyno: servers it connects to, and what it sends and sets there.
 
         It is shown to the user, because the plan may come from someone else.
         """
 
-    def prepare(self, seed: int | None = None) -> Ready:
+    def prepare(self, seed: int | None = None) -> RunLayout:
         """Inspect the bench and lay out the run; changes nothing.
 
         Raises:
@@ -193,7 +193,7 @@ class Bench(Protocol):
     def facts(self) -> Facts:
         """Return what the manifest says of the bench; call it after `prepare`."""
 
-    def retime(self, ready: Ready) -> None:
+    def retime(self, ready: RunLayout) -> None:
         """Use the new lengths of slices and turns, which have grown, for everything that follows."""
 
     def begin(self, run: Run, resumed: int) -> None:
@@ -214,5 +214,5 @@ class Bench(Protocol):
     def stop(self) -> None:
         """Stop the running work as soon as possible; called from a signal handler."""
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         """Restore everything as it was found; calling it more than once is safe."""

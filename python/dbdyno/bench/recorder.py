@@ -20,7 +20,7 @@ from dbdyno.base.signals import Interrupted
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dbdyno.base.signals import Stopping
+    from dbdyno.base.signals import StopSignals
     from dbdyno.evidence.run import Run
     from dbdyno.study.plan.schedule import PlannedBlock
 
@@ -33,18 +33,18 @@ STOP_S = 10.0
 """Seconds to wait for a load that was asked to stop."""
 
 
-class AgainError(TargetError):
+class RepeatBlockError(TargetError):
     """Error that invalidates a block through no fault of its arms; the block is run again."""
 
 
-class Silence:
+class SilenceDetector:
     """Detector of time without a finished transaction; adds it to the progress text and notes it once."""
 
     def __init__(self, note: Callable[[str], None]) -> None:
         self.note = note
         self.count, self.since_s, self.noted = -1, time.monotonic(), False
 
-    def extended(self, text: str, count: int) -> str:
+    def extend_text(self, text: str, count: int) -> str:
         """Return `text`, extended by how long `count` has not changed if that is at least `SILENT_S`."""
         now_s = time.monotonic()
         if count != self.count:
@@ -64,7 +64,7 @@ class Recorder:
 
     run: Run
     planned: PlannedBlock
-    stopping: Stopping
+    stopping: StopSignals
     on_tick: Callable[[int, str, str, int], None]
     note: Callable[[str], None]
     reports: list[JsonObject] = field(default_factory=list)
@@ -118,7 +118,7 @@ class Recorder:
 
         thread = threading.Thread(target=carried_out, name="load", daemon=True)
         thread.start()
-        stop_by, silence = None, Silence(self.note)
+        stop_by, silence = None, SilenceDetector(self.note)
         while thread.is_alive():
             thread.join(TICK_S)
             if self.stopping.asked:
@@ -126,7 +126,7 @@ class Recorder:
                 if time.monotonic() > stop_by:
                     raise Interrupted
             count = done()
-            self.tick(silence.extended(text, count) if answered else text, count)
+            self.tick(silence.extend_text(text, count) if answered else text, count)
         if failures:
             raise failures[0]
         self.stopping.check()

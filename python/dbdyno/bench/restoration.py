@@ -19,7 +19,7 @@ from typing import Any
 
 from dbdyno.base.errors import Error, TargetError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.bench.engine import unrestored
+from dbdyno.bench.engine import unrestored_settings
 from dbdyno.bench.mariadb.claim import ENGINE, MariaClaim
 from dbdyno.bench.postgres.claim import Claim
 from dbdyno.bench.undo import Attempt, SqlUndo, Undo
@@ -37,7 +37,7 @@ class Claims:
     def __init__(self) -> None:
         self._held: dict[str, Claim | MariaClaim] = {}
 
-    def of(self, connection: Mapping[str, Any]) -> Claim | MariaClaim:
+    def claim_for(self, connection: Mapping[str, Any]) -> Claim | MariaClaim:
         """Return the claim for the server with these connection parameters, creating it if needed."""
         names = ("engine", "host", "hostaddr", "port", "unix_socket", "dbname", "user")
         key = json.dumps([connection.get(name) for name in names])
@@ -63,7 +63,7 @@ def _nothing() -> None:
     pass
 
 
-def put_back_all(
+def execute_undos(
     undos: Iterable[Undo],
     claims: Claims,
     tell: Tell,
@@ -113,10 +113,10 @@ def _try(work: _Work, claims: Claims) -> Attempt:
     undo = work.undo
     try:
         if not isinstance(undo, SqlUndo):
-            problems = tuple(undo.carry_out())
+            problems = tuple(undo.execute())
             found = Attempt(problems, 0, bool(problems))
         elif undo.claimed:
-            found = undo.attempt(done=work.done, session=claims.of(undo.connection).hold())
+            found = undo.attempt(done=work.done, session=claims.claim_for(undo.connection).acquire())
         else:
             found = undo.attempt(done=work.done)
     except TargetError as error:  # another run holds the lock: wait for it
@@ -124,12 +124,12 @@ def _try(work: _Work, claims: Claims) -> Attempt:
     except Exception as error:  # the other undos must still be carried out
         again = type(error).__module__.startswith("psycopg")
         said = (str(error).splitlines() or [""])[0] if again else repr(error)
-        return Attempt((f"{undo.label}: {said}",), work.done, again and undo_lasts(undo))
+        return Attempt((f"{undo.label}: {said}",), work.done, again and is_retried(undo))
     work.done = found.done
-    return found if undo_lasts(undo) else replace(found, again=False)
+    return found if is_retried(undo) else replace(found, again=False)
 
 
-def undo_lasts(undo: Undo) -> bool:
+def is_retried(undo: Undo) -> bool:
     """Return True if a failed undo is retried for hours."""
     return bool(getattr(undo, "lasting", False))
 
@@ -142,10 +142,10 @@ def _note(work: _Work, found: Attempt, tell: Tell, spent_s: float, retry_for_s: 
         hours = (retry_for_s - spent_s) / 3600
         tell(f"not put back yet: {problem}; trying again for {hours:.3g} h (`dbdyno doctor` shows it)")
     record = _record_of(work.undo)
-    known = unrestored.read(record)
+    known = unrestored_settings.read(record)
     if record is not None and known is not None:
         with contextlib.suppress(Error):
-            unrestored.write(record, replace(known, tries=work.tries, problem=problem))
+            unrestored_settings.write(record, replace(known, tries=work.tries, problem=problem))
 
 
 def _record_of(undo: Undo) -> Path | None:
@@ -154,17 +154,17 @@ def _record_of(undo: Undo) -> Path | None:
 
 
 def _run_of(undo: Undo) -> str:
-    known = unrestored.read(_record_of(undo))
+    known = unrestored_settings.read(_record_of(undo))
     return known.run if known else ""
 
 
 def _tell_end(work: _Work, found: Attempt, tell: Tell) -> None:
     tries = f" (try {work.tries})" if work.tries > 1 else ""
     if not found.problems:
-        unrestored.mark_put_back(work.run)
+        unrestored_settings.mark_restored(work.run)
         tell(f"put back: {work.undo.label}{tries}")
     else:
-        given_up = "stopped: " if undo_lasts(work.undo) and found.again else ""
+        given_up = "stopped: " if is_retried(work.undo) and found.again else ""
         tell(given_up + "; ".join(found.problems) + tries)
 
 

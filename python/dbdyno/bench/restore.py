@@ -27,13 +27,13 @@ _HOMES = {"postgres": "dbdyno.bench.postgres.restore", "mariadb": "dbdyno.bench.
 class UnrestoredServer(Protocol):
     """A server on which runs may have left settings changed."""
 
-    def look(self, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
+    def find_unrestored(self, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
         """Return the records that belong to this server and each of their settings compared with its current value."""
 
-    def statement(self, one: Finding) -> str:
+    def restore_statement(self, one: Finding) -> str:
         """Return the statement that would restore the setting."""
 
-    def put_back(self, left: Sequence[Finding]) -> None:
+    def restore(self, left: Sequence[Finding]) -> None:
         """Restore the settings under the lock of the server's settings.
 
         Raises:

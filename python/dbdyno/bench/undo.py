@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.bench.unanswered import UNANSWERED, is_unanswered, note_unanswered
+from dbdyno.bench.silent_servers import UNANSWERED, is_unanswered, note_unanswered
 
 if TYPE_CHECKING:
     import psycopg
@@ -44,7 +44,7 @@ MARIADB = "mariadbd"
 JAVA, CASSANDRA_DATA = "java", "-Dcassandra.storagedir="
 """Program of a Cassandra node, and its option that names the data folder."""
 
-AGAIN = ("08", "53", "57", "25006", "55P03")
+TRANSIENT_ERRORS = ("08", "53", "57", "25006", "55P03")
 """SQLSTATEs, or prefixes of them, of transient errors.
 
 Connection, resources, shutdown or start-up, a standby before its promotion, and a lock that is not available.
@@ -76,7 +76,7 @@ class SqlUndo:
         statements: The statements, in order.
         backends: Process IDs of backends that may still be making the change; they are waited for, then terminated,
             first.
-        patience_s: How long `carry_out` tries to connect, in seconds.
+        patience_s: How long `execute` tries to connect, in seconds.
         lasting: True if the guardian retries for hours.
         claimed: True if it may run only under the lock of the server's settings.
         record: File that records the settings to restore; removed when the undo has succeeded.
@@ -91,7 +91,7 @@ class SqlUndo:
     claimed: bool = False
     record: str = ""
 
-    def carry_out(self) -> list[str]:
+    def execute(self) -> list[str]:
         """Run the statements and return problems as sentences, an empty list on success.
 
         A server that did not answer a login a moment ago is not asked again: the guardian does so.
@@ -119,7 +119,7 @@ class SqlUndo:
             return Attempt((f"{self.label}: {_first_line(error)}",), done, True)
 
     def _attempt_on(self, session: Session, done: int) -> Attempt:
-        from dbdyno.bench.engine.unrestored import forget
+        from dbdyno.bench.engine.unrestored_settings import delete_record
 
         self._outlive(session)
         problems: list[str] = []
@@ -134,7 +134,7 @@ class SqlUndo:
             if session.closed:
                 break
         if not problems:
-            forget(self.record)
+            delete_record(self.record)
         return Attempt(tuple(problems), done, again)
 
     def _connect(self, patience_s: float) -> Session:
@@ -193,14 +193,14 @@ class ServerUndo:
     keep: bool = False
     mounts: tuple[str, ...] = ()
 
-    def carry_out(self) -> list[str]:
+    def execute(self) -> list[str]:
         """Stop the server, unmount its devices, remove the folders and return problems as sentences."""
         in_haste = {"fast_s": 0.0, "immediate_s": 2.0} if self.mounts and not self.keep else {}
         problems = stop_server(Path(self.data_dir), **in_haste)
         for mount in self.mounts:
             from dbdyno.device.undo import MountUndo
 
-            problems += MountUndo(self.label, mount).carry_out()
+            problems += MountUndo(self.label, mount).execute()
         if not self.keep:
             for folder in self.folders:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -216,7 +216,7 @@ class FolderUndo:
     label: str
     folder: str
 
-    def carry_out(self) -> list[str]:
+    def execute(self) -> list[str]:
         """Remove the folder and return problems as sentences."""
         shutil.rmtree(self.folder, ignore_errors=True)
         return [f"{self.label}: {self.folder} could not be removed"] if Path(self.folder).exists() else []
@@ -355,7 +355,7 @@ def _run(session: Session, sql: str) -> Exception | None:
 
 def _passes(error: Exception) -> bool:
     state = getattr(error, "sqlstate", None) or ""
-    return state.startswith(AGAIN)
+    return state.startswith(TRANSIENT_ERRORS)
 
 
 def _first_line(error: Exception) -> str:

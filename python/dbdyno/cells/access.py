@@ -48,7 +48,7 @@ class Access:
     config: bool | Path = True
 
 
-class Reach:
+class HostAccess:
     """Resolved way to reach one host, from the options and the SSH configuration.
 
     Raises:
@@ -111,7 +111,7 @@ class Reach:
         return [str(one) for one in found] if isinstance(found, list) else otherwise
 
     @functools.cached_property
-    def known(self) -> asyncssh.SSHKnownHosts:
+    def known_hosts_text(self) -> asyncssh.SSHKnownHosts:
         """Return the content of the known_hosts files."""
         stamps = [(file, file.stat()) for file in self.known_files]
         return _known_hosts(tuple((file, at.st_mtime_ns, at.st_size) for file, at in stamps))
@@ -123,7 +123,7 @@ class Reach:
     def _matching_keys(self) -> Any:
         alias = self._settings.host_key_alias
         port = self.port if self.port != 22 else None
-        return self.known.match(alias or self.address, "", port)
+        return self.known_hosts_text.match(alias or self.address, "", port)
 
     def host_key_kinds(self) -> Sequence[str]:
         """Return host key algorithms in order of preference, those of the known keys first, as `ssh` does.
@@ -165,7 +165,7 @@ class Reach:
             "connect_timeout": self.access.timeout_s,
             "keepalive_interval": 15,
             "request_pty": False,
-            "known_hosts": self.known,
+            "known_hosts": self.known_hosts_text,
             "server_host_key_algs": self.host_key_kinds(),
             "ignore_encrypted": True,
             **self._keys(),
@@ -190,7 +190,7 @@ class Reach:
             given |= {"agent_identities": public} if public else {"agent_path": None}
         return given
 
-    def through(self) -> tuple[Access, tuple[Host, ...]]:
+    def jump_hosts(self) -> tuple[Access, tuple[Host, ...]]:
         """Return the hosts to go through, in order, and the options for reaching them.
 
         Hosts from the SSH configuration do not use the keys and known hosts of the options, as with `ssh`.
@@ -198,11 +198,11 @@ class Reach:
         if self.access.jump:
             access = replace(self.access, jump=None)
             hosts = hosts_of([self.access.jump])
-            return access, (*Reach(access, hosts[0])._jumps(frozenset()), *hosts)
+            return access, (*HostAccess(access, hosts[0])._jumps(frozenset()), *hosts)
         access = replace(self.access, keys=(), known_hosts=None)
         if not self._settings.tunnel:
             return access, ()
-        return access, Reach(access, self.host)._jumps(frozenset())
+        return access, HostAccess(access, self.host)._jumps(frozenset())
 
     def _jumps(self, passed: frozenset[str]) -> tuple[Host, ...]:
         """Return the jump hosts of the SSH configuration, including those that the first of them goes through.
@@ -216,7 +216,7 @@ class Reach:
         passed |= {self.host.address}
         if hosts[0].address in passed:
             return ()
-        return (*Reach(self.access, hosts[0])._jumps(passed), *hosts)
+        return (*HostAccess(self.access, hosts[0])._jumps(passed), *hosts)
 
 
 @functools.lru_cache(maxsize=8)

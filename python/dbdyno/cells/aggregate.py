@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from dbdyno.cells.catalogue import metric, request_rates
 from dbdyno.cells.listing import Reading
 
-BY = ("cell", "object", "both")
+SCOPES = ("cell", "object", "both")
 Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Combined:
+class Aggregate:
     """Aggregate of readings of one metric.
 
     `cell` or `object` is empty if the aggregate covers all of them. `value` is None if no single number is correct;
@@ -64,7 +64,7 @@ def own_names(readings: Iterable[Reading]) -> dict[str, str]:
     return {cell: name for cell, name in found.items() if re.search("[A-Za-z]", name)}
 
 
-def side_by_side(readings: Iterable[Reading], names: Mapping[str, str]) -> list[Reading]:
+def with_cell_placeholder(readings: Iterable[Reading], names: Mapping[str, str]) -> list[Reading]:
     """Return the readings with `<cell>` in place of the cell's name in object names.
 
     CD_00_exa1cel01 and CD_00_exa1cel02 then belong to one row.
@@ -77,7 +77,7 @@ def side_by_side(readings: Iterable[Reading], names: Mapping[str, str]) -> list[
     ]
 
 
-def combine(readings: Iterable[Reading], by: str, rates: Iterable[Reading] | None = None) -> list[Combined]:
+def combine(readings: Iterable[Reading], by: str, rates: Iterable[Reading] | None = None) -> list[Aggregate]:
     """Aggregate readings of one moment, in order of first appearance.
 
     Args:
@@ -99,7 +99,7 @@ def combine(readings: Iterable[Reading], by: str, rates: Iterable[Reading] | Non
 PASSED_BY = ("FL_IO_W", "FL_RQ_W")
 
 
-def weighs(name: str) -> bool:
+def is_weight(name: str) -> bool:
     """Return True if the metric is needed to weight latencies."""
     return name.endswith("_SEC") or name in PASSED_BY
 
@@ -111,7 +111,7 @@ class _Weights:
         self.of: dict[tuple[str, str, str], float] = {}
         self.of_cell: dict[tuple[str, str], float] = {}
         for reading in readings:
-            if weighs(reading.name):
+            if is_weight(reading.name):
                 self.of[reading.cell, reading.object, reading.name] = reading.value
                 at = (reading.cell, reading.name)
                 self.of_cell[at] = self.of_cell.get(at, 0.0) + reading.value
@@ -135,7 +135,7 @@ class _Weights:
         return served is not None and served == asked
 
 
-def _combine(name: str, at: Key, own: list[Reading], weights: _Weights | None) -> Combined:
+def _combine(name: str, at: Key, own: list[Reading], weights: _Weights | None) -> Aggregate:
     units = {reading.unit for reading in own}
     values = [reading.value for reading in own]
     unit = own[0].unit if len(units) == 1 else ""
@@ -151,7 +151,7 @@ def _combine(name: str, at: Key, own: list[Reading], weights: _Weights | None) -
         value = math.fsum(values)
     elif rule == "weighted" and weights:
         value, note = _weighted_mean(name, own, weights)
-    return Combined(name, *at, unit, rule, len(own), value, low, mean, high, note)
+    return Aggregate(name, *at, unit, rule, len(own), value, low, mean, high, note)
 
 
 def _weighted_mean(name: str, own: list[Reading], weights: _Weights) -> tuple[float | None, str]:

@@ -19,8 +19,8 @@ from dbdyno.cells.ssh import Fleet
 
 COMMAND = "cellcli -e list alerthistory detail"
 EVERY_S = 600.0
-BEFORE_NS = 24 * 3600 * 10**9
-KEPT = (
+LOOKBACK_NS = 24 * 3600 * 10**9
+ALERT_FIELDS = (
     "name",
     "severity",
     "beginTime",
@@ -35,12 +35,12 @@ Alert = dict[str, str]
 
 
 @dataclass
-class Watch:
+class AlertMemory:
     """Memory of the alerts that each cell has already reported."""
 
     known: dict[str, set[tuple[tuple[str, str], ...]]] = field(default_factory=dict)
 
-    async def ask(self, fleet: Fleet, since_ns: int, hosts: Sequence[Host]) -> dict[str, list[Alert]]:
+    async def query_new(self, fleet: Fleet, since_ns: int, hosts: Sequence[Host]) -> dict[str, list[Alert]]:
         """Query alerts; return, by cell, those not reported before that began no earlier than a day before `since_ns`.
 
         Only `hosts`, which have just answered, are queried, because one that hangs would cost its timeout again.
@@ -54,7 +54,7 @@ class Watch:
                 found[answer.host.name] = new
         return found
 
-    def take(self, cell: str, details: Sequence[dict[str, str]]) -> list[Alert]:
+    def unreported(self, cell: str, details: Sequence[dict[str, str]]) -> list[Alert]:
         """Return the alerts in a cell's output that were not reported before, whenever they began."""
         return self._new(cell, [entry for entry in details if is_alert(entry)], None)
 
@@ -62,11 +62,11 @@ class Watch:
         known = self.known.setdefault(cell, set())
         found = []
         for entry in details:
-            alert = {name: entry[name].strip('" ') for name in KEPT if entry.get(name)}
+            alert = {name: entry[name].strip('" ') for name in ALERT_FIELDS if entry.get(name)}
             began_ns = moment_ns(alert.get("beginTime", ""))
             if not alert.get("name"):
                 continue
-            if since_ns is not None and (began_ns or since_ns) < since_ns - BEFORE_NS:
+            if since_ns is not None and (began_ns or since_ns) < since_ns - LOOKBACK_NS:
                 continue
             key = tuple(sorted(alert.items()))
             if key not in known:

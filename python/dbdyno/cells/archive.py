@@ -14,13 +14,13 @@ from itertools import repeat
 from pathlib import Path
 
 from dbdyno.base.errors import CellsError
-from dbdyno.cells.alerts import Watch
+from dbdyno.cells.alerts import AlertMemory
 from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.configuration import facts_in
-from dbdyno.cells.diff import from_file
+from dbdyno.cells.diff import read_collection
 from dbdyno.cells.hosts import Host
-from dbdyno.cells.listing import CellError, Listing, Unread
-from dbdyno.cells.record import Pace, keep, new_recording
+from dbdyno.cells.listing import CellError, Listing, UnreadLine
+from dbdyno.cells.record import Pace, new_recording, save_round
 from dbdyno.evidence.run import Run
 
 MINUTE_NS = 60 * 10**9
@@ -28,7 +28,7 @@ WRITERS = 8
 
 
 @dataclass
-class Imported:
+class ImportResult:
     """Result of an import: the run, its rounds and values, and what could not be imported.
 
     `unread` are lines that could not be parsed, `errors` are errors that cells printed, `refused` concerns files
@@ -38,14 +38,14 @@ class Imported:
     run: Run
     rounds: int
     values: int
-    unread: list[tuple[Path, Unread]]
+    unread: list[tuple[Path, UnreadLine]]
     errors: list[tuple[Path, CellError]]
     refused: list[CellsError]
     alerts: int = 0
     described: int = 0
 
 
-def import_files(files: Sequence[Path], out: Path, *, cell: str = "") -> Imported:
+def import_files(files: Sequence[Path], out: Path, *, cell: str = "") -> ImportResult:
     """Import files into a new run folder, in order of their times.
 
     Args:
@@ -56,14 +56,14 @@ def import_files(files: Sequence[Path], out: Path, *, cell: str = "") -> Importe
     Raises:
         CellsError: No file holds a metric.
     """
-    unread: list[tuple[Path, Unread]] = []
+    unread: list[tuple[Path, UnreadLine]] = []
     errors: list[tuple[Path, CellError]] = []
     refused: list[CellsError] = []
     columns: list[Column] = []
     beside: dict[str, list[dict[str, str]]] = {}
     for file in files:
         try:
-            found = from_file(file, cell=cell, details=True)
+            found = read_collection(file, cell=cell, details=True)
         except CellsError as error:
             refused.append(error)
             continue
@@ -75,13 +75,13 @@ def import_files(files: Sequence[Path], out: Path, *, cell: str = "") -> Importe
             beside.setdefault(column.host.name, []).extend(column.listing.details)
     if not columns:
         raise _no_metric(files, refused)
-    watch = Watch()
-    alerted = {own: told for own, seen in beside.items() if (told := watch.take(own, seen))}
+    watch = AlertMemory()
+    alerted = {own: told for own, seen in beside.items() if (told := watch.unreported(own, seen))}
     facts = {own: said for own, seen in beside.items() if (said := facts_in(seen))}
     run, rounds, values = recording_of(columns, out, alerted, facts)
     run.save(status="complete", ended="imported", files=[file.name for file in files])
     alerts = sum(len(told) for told in alerted.values())
-    return Imported(run, rounds, values, unread, errors, refused, alerts, len(facts))
+    return ImportResult(run, rounds, values, unread, errors, refused, alerts, len(facts))
 
 
 def _no_metric(files: Sequence[Path], refused: Sequence[CellsError]) -> CellsError:
@@ -109,7 +109,7 @@ def recording_of(
     if facts:
         run.save(configuration={"first": facts})
     with ThreadPoolExecutor(WRITERS) as pool:  # the slow part is syncing each round to disk
-        values = sum(pool.map(keep, repeat(run), range(len(rounds)), rounds))
+        values = sum(pool.map(save_round, repeat(run), range(len(rounds)), rounds))
     return run, len(rounds), values
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dbdyno.cells.catalogue import metric
-from dbdyno.cells.listing import Listing, Reading, Unread
+from dbdyno.cells.listing import Listing, Reading, UnreadLine
 
 _TIME = re.compile(
     r"={2,3}\s*Current Time\s*={2,3}\s+(?:[A-Za-z]{3}\s+)?(?P<month>[A-Za-z]{3})\s+(?P<day>\d{1,2})"
@@ -64,7 +64,7 @@ def read_cellsrvstat(text: str, cell: str = "") -> Listing:
         reader = readers.setdefault(whose, _Reader(found, whose, indents=not named))
         why = reader.line(line, number)
         if why:
-            found.unread.append(Unread(number, raw.strip()[:200], why))
+            found.unread.append(UnreadLine(number, raw.strip()[:200], why))
     for reader in readers.values():
         reader.close()
     found.unread.sort(key=lambda entry: entry.line)
@@ -110,7 +110,7 @@ class _Reader:
         """End the current heading; a heading without items is reported as unread."""
         if self.heading and not self.items:
             line, text = self.heading
-            self.found.unread.append(Unread(line, text[:200], "a heading with nothing below it"))
+            self.found.unread.append(UnreadLine(line, text[:200], "a heading with nothing below it"))
         self.heading = None
 
     def _row(self, words: list[str], number: int, *, indented: bool) -> str | None:

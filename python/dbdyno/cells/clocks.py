@@ -34,7 +34,7 @@ class Clock:
     other_pace: float | None = None
 
     @property
-    def words(self) -> str:
+    def offset_text(self) -> str:
         """Return the offset in words, such as 'is 1 h ahead of ours'; empty if the clock is correct."""
         if self.other_pace is not None:
             was_set = 0.5 < self.other_pace < 2

@@ -12,11 +12,11 @@ import re
 from collections.abc import Callable, Sequence
 
 from dbdyno.base.errors import CellsError
-from dbdyno.cells.aggregate import weighs
+from dbdyno.cells.aggregate import is_weight
 from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.hosts import Host
-from dbdyno.cells.identity import Names
+from dbdyno.cells.identity import CellNames
 from dbdyno.cells.listing import Listing, Reading, visible
 from dbdyno.cells.ssh import Access, Answer, Fleet
 
@@ -71,7 +71,7 @@ def collect_once(
             return await collect(fleet, mask=mask, describe=describe, on_answer=on_answer)
 
     found = asyncio.run(work())
-    Names().take(found)
+    CellNames().apply_names(found)
     return found
 
 
@@ -107,7 +107,7 @@ def column_of(
     """
     kept = [r for r in listing.readings if pattern is None or pattern.fullmatch(r.name)]
     everything = listing.readings
-    rates = [r._replace(cell=host.name) for r in listing.readings if weighs(r.name)]
+    rates = [r._replace(cell=host.name) for r in listing.readings if is_weight(r.name)]
     listing.readings = [r._replace(cell=host.name) for r in kept]
     problem, step = (answer.problem, answer.next_step) if answer else (None, None)
     if answer and not history:

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dbdyno.cells.catalogue import metric
-from dbdyno.cells.findings import DOUBTED, Listing, Reading, Unread, moment_ns
+from dbdyno.cells.findings import AMBIGUOUS_NUMBER, Listing, Reading, UnreadLine, moment_ns
 from dbdyno.cells.rows import UNITS
 
 ROLES = {
@@ -131,13 +131,13 @@ def read_columns(text: str, cell: str, first_line: int, found: Listing) -> None:
         if (other := header_of(line)) is not None:
             header = other
             if any(role and header.roles.count(role) > 1 for role in header.roles):
-                found.unread.append(Unread(at, line[:200], TWICE))
+                found.unread.append(UnreadLine(at, line[:200], TWICE))
                 return
             continue
         assert header is not None
         row = _row(header, line, cell)
         if row is None:
-            found.unread.append(Unread(at, line[:200], NO_VALUE))
+            found.unread.append(UnreadLine(at, line[:200], NO_VALUE))
         else:
             rows.append((at, line, row))
     mark = decimal_mark([row["value"] for _, _, row in rows])
@@ -146,7 +146,7 @@ def read_columns(text: str, cell: str, first_line: int, found: Listing) -> None:
         if isinstance(made, Reading):
             found.readings.append(made)
         else:
-            found.unread.append(Unread(at, line[:200], made))
+            found.unread.append(UnreadLine(at, line[:200], made))
     found.unread.sort(key=lambda one: one.line)
 
 
@@ -199,7 +199,7 @@ def _reading(line: int, row: dict[str, str], mark: str) -> Reading | str:
     is_count = unit in ("IO requests", "requests") or (own.kind == "counter" and not own.unit)
     value = _value(number, mark, is_count=is_count)
     if value is None:
-        return DOUBTED
+        return AMBIGUOUS_NUMBER
     if unit is None:
         return "a unit that is none of CellCLI's, of a metric that is not known"
     at_ns = _moment(row)

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.base.errors import CellsError
-from dbdyno.base.files import read_given
+from dbdyno.base.files import read_user_file
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import visible
 from dbdyno.cells.ssh import Answer
 
-LOOKING = ("list", "describe", "help")
+READ_ONLY_VERBS = ("list", "describe", "help")
 VERBS = (
-    *LOOKING,
+    *READ_ONLY_VERBS,
     "alter",
     "assign",
     "calibrate",
@@ -45,7 +45,7 @@ class Command:
     looks: bool
 
     @property
-    def remote(self) -> str:
+    def shell_command(self) -> str:
         """Return the command line for the cell's shell."""
         return f"cellcli -e {shlex.quote(self.text)}"
 
@@ -66,7 +66,7 @@ def command_of(text: str, where: str = "command") -> Command:
             where=where,
             next_step=f"begin the command with one of {', '.join(VERBS)}, or add --shell to run it in the cell's shell",
         )
-    return Command(text, where, verb in LOOKING)
+    return Command(text, where, verb in READ_ONLY_VERBS)
 
 
 def shell_script_of(path: Path) -> list[Command]:
@@ -99,7 +99,7 @@ def shell_script_of(path: Path) -> list[Command]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return read_given(path).splitlines()
+        return read_user_file(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise CellsError(
@@ -167,7 +167,7 @@ def group_answers(answers: Iterable[Answer], own: Mapping[Host, str] | None = No
     return [
         Group(
             [answer.host.name for answer, _ in alike],
-            visible(alike[0][0].output.rstrip() if len(alike) == 1 else spans([text for _, text in alike])),
+            visible(alike[0][0].output.rstrip() if len(alike) == 1 else merge_numbers([text for _, text in alike])),
             problem or failure(alike[0][0]),
             alike[0][0].next_step,
         )
@@ -175,7 +175,7 @@ def group_answers(answers: Iterable[Answer], own: Mapping[Host, str] | None = No
     ]
 
 
-def spans(texts: Sequence[str]) -> str:
+def merge_numbers(texts: Sequence[str]) -> str:
     """Merge texts that differ only in numbers, showing the range of each number that differs."""
     columns = zip(*(COUNTER.findall(text) for text in texts), strict=True)
     ends = iter([(min(own, key=_number), max(own, key=_number)) for own in columns])
@@ -191,7 +191,7 @@ def _number(text: str) -> float:
     return float(text.replace(",", ""))
 
 
-def left_out(pattern: re.Pattern[str], answers: Iterable[Answer]) -> dict[str, int]:
+def remove_lines(pattern: re.Pattern[str], answers: Iterable[Answer]) -> dict[str, int]:
     """Remove matching lines from the answers, and return how many were removed for each cell."""
     found = {}
     for answer in answers:

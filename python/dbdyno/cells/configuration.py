@@ -31,13 +31,13 @@ COUNTED = {
 OWN_NAME = "cell.name"
 
 
-def ask(hosts: Sequence[Host], access: Access) -> FactsOf:
+def query_configuration(hosts: Sequence[Host], access: Access) -> FactsOf:
     """Return the facts of every cell that answers."""
     return asyncio.run(read_configuration(hosts, access))
 
 
 async def read_configuration(hosts: Sequence[Host], access: Access) -> FactsOf:
-    """Return the facts of every cell that answers; the asynchronous form of `ask`."""
+    """Return the facts of every cell that answers; the asynchronous form of `query_configuration`."""
     hosts = list(hosts)
     found: FactsOf = {}
     async with Fleet(hosts, access) as fleet:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from dbdyno.cells.clocks import Clock
 from dbdyno.cells.page import Heading, Table
-from dbdyno.cells.record import said_of
-from dbdyno.cells.series import Measured
+from dbdyno.cells.record import reports_of
+from dbdyno.cells.series import MeasuredRecording
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Block, Run
@@ -45,7 +45,7 @@ class Restart(TypedDict):
     how: str
 
 
-class Covered(TypedDict):
+class CellCoverage(TypedDict):
     """Coverage of one cell: its state in each round, and its longest time without new data."""
 
     name: str
@@ -64,14 +64,14 @@ class Coverage(TypedDict):
     rounds: int
     asked_s: list[float]
     states: list[str]
-    cells: list[Covered]
+    cells: list[CellCoverage]
     late: list[str]
     about: str
     table: Table
     notes: list[str]
 
 
-def coverage(found: Measured) -> Coverage:
+def coverage(found: MeasuredRecording) -> Coverage:
     """Return the coverage of a recording: per cell its states, counts, silences, restarts and failures."""
     blocks = found.run.blocks()
     times = _times(found)
@@ -79,7 +79,7 @@ def coverage(found: Measured) -> Coverage:
     cells = [_cell(found.run, blocks, cell, times.get(cell, {}), resets.get(cell, {})) for cell in found.cells]
     for cell in cells:
         clock = found.clocks.get(cell["name"], Clock())
-        cell["clock"] = {"ahead_s": clock.ahead_s, "certain": clock.certain, "words": clock.words}
+        cell["clock"] = {"ahead_s": clock.ahead_s, "certain": clock.certain, "words": clock.offset_text}
     late = [cell["name"] for cell in cells if cell["silent_s"] >= SILENT_S]
     return {
         "rounds": len(blocks),
@@ -94,7 +94,7 @@ def coverage(found: Measured) -> Coverage:
     }
 
 
-def _times(found: Measured) -> Mapping[str, dict[int, int]]:
+def _times(found: MeasuredRecording) -> Mapping[str, dict[int, int]]:
     """Return the newest collection time by cell and round."""
     times: dict[str, dict[int, int]] = {}
     for cell, block, at_ns in found.connection.execute(
@@ -104,7 +104,7 @@ def _times(found: Measured) -> Mapping[str, dict[int, int]]:
     return times
 
 
-def _resets(found: Measured) -> Iterator[tuple[str, dict[int, str]]]:
+def _resets(found: MeasuredRecording) -> Iterator[tuple[str, dict[int, str]]]:
     """Yield, per cell, the rounds before which its counters were reset, and how that was noticed."""
     rows = found.connection.execute(
         "select cell, block, any_value(metric), bool_or(metric is null) from resets group by all order by block"
@@ -116,12 +116,14 @@ def _resets(found: Measured) -> Iterator[tuple[str, dict[int, str]]]:
     yield from by_cell.items()
 
 
-def _cell(run: Run, blocks: Sequence[Block], name: str, times: Mapping[int, int], resets: Mapping[int, str]) -> Covered:
+def _cell(
+    run: Run, blocks: Sequence[Block], name: str, times: Mapping[int, int], resets: Mapping[int, str]
+) -> CellCoverage:
     states = []
     last: int | None = None
     silent_since, silent_s = blocks[0].started_ns, 0.0
     problems: dict[str, int] = {}
-    for block, told in zip(blocks, said_of(run, blocks, name), strict=True):
+    for block, told in zip(blocks, reports_of(run, blocks, name), strict=True):
         at_ns = times.get(block.index)
         state = _state(at_ns, last, told.get("problem"), block.index in resets)
         states.append(state)
@@ -153,7 +155,7 @@ def _state(at_ns: int | None, last: int | None, problem: str | None, reset: bool
     return OLD if at_ns == last else COLLECTED
 
 
-def _table(cells: Sequence[Covered]) -> Table:
+def _table(cells: Sequence[CellCoverage]) -> Table:
     keys = [state for state in STATES if state in (COLLECTED, OLD) or any(cell["counts"][state] for cell in cells)]
     return {
         "title": "Rounds by cell",
@@ -184,7 +186,7 @@ FACTS = {
 """Facts about a cell that are shown, of all that a recording holds, with their labels."""
 
 
-def what_they_are(run: Run) -> list[dict[str, object]]:
+def configuration_table(run: Run) -> list[dict[str, object]]:
     """Return a table of the cells' configurations, with equal ones in one row; empty if the run has none."""
     first = (run.manifest.configuration or {}).get("first") or {}
     alike: dict[tuple[str, ...], list[str]] = {}

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from math import isinf
 
 from dbdyno.cells.catalogue import metric
-from dbdyno.cells.findings import FOREIGN, CellError, Listing, Reading, Unread, moment_ns
+from dbdyno.cells.findings import FOREIGN_NUMBER, CellError, Listing, Reading, UnreadLine, moment_ns
 from dbdyno.cells.numbers import number_and_unit
 
 _ERROR = re.compile(r"(CELL-\d{5}):\s*(.*)")
@@ -33,7 +33,7 @@ _ALERT = re.compile(
 )
 
 
-def others(rest: list[tuple[int, str]], cell: str, found: Listing) -> None:
+def parse_details(rest: list[tuple[int, str]], cell: str, found: Listing) -> None:
     """Parse errors, alerts and DETAIL objects with their continuation lines; other lines are added as unread."""
     block: dict[str, str] | None = None
     attribute, last, indent = "", -1, 0
@@ -68,7 +68,7 @@ def others(rest: list[tuple[int, str]], cell: str, found: Listing) -> None:
         elif block is not None and not new and attribute:
             block[attribute] = f"{block[attribute]}\n{body}".strip()
         else:
-            found.unread.append(Unread(line, raw.rstrip("\r")[:200], _reason(body)))
+            found.unread.append(UnreadLine(line, raw.rstrip("\r")[:200], _reason(body)))
             block = None
             continue
         last = line
@@ -79,13 +79,13 @@ def others(rest: list[tuple[int, str]], cell: str, found: Listing) -> None:
             continue
         if lacks_value(attributes):
             found.unread.append(
-                Unread(lines[0][0], lines[0][1].rstrip("\r")[:200], "a metric in DETAIL without its value")
+                UnreadLine(lines[0][0], lines[0][1].rstrip("\r")[:200], "a metric in DETAIL without its value")
             )
             continue
         if len(attributes.keys() - {""}) > 1 or "name" in attributes:
             found.details.append(attributes)
             continue
-        found.unread += [Unread(at, raw.rstrip("\r")[:200], _reason(raw.strip())) for at, raw in lines]
+        found.unread += [UnreadLine(at, raw.rstrip("\r")[:200], _reason(raw.strip())) for at, raw in lines]
     found.readings.sort(key=lambda reading: reading.line)
 
 
@@ -154,5 +154,5 @@ def _reason(body: str) -> str:
     if re.search(r"\d{4}-\d\d-\d\dT\S*$", rest):
         return "a metric whose time of collection cannot be read"
     if re.search(r"[ \t]\d+(?:[.' \u00a0]\d{3})+\b|\b0,\d|\d,\d{1,2}\b|\d\.\d{3},\d", rest):
-        return FOREIGN
+        return FOREIGN_NUMBER
     return "a metric without a value that can be read"

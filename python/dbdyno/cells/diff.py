@@ -18,7 +18,7 @@ from dbdyno.cells.collect import column_of, pattern_of
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.files import cell_of, text_of
-from dbdyno.cells.findings import DOUBTED, FOREIGN, OTHER_LANGUAGE
+from dbdyno.cells.findings import AMBIGUOUS_NUMBER, FOREIGN_NUMBER, OTHER_LANGUAGE
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import Listing
 from dbdyno.cells.page import DiffPage, FlashLog
@@ -29,7 +29,7 @@ LEVEL_Z = 1.959963984540054
 """Quantile of the normal distribution for two-sided 95 %."""
 
 
-def side(text: str, *, mask: str | None = None, runs: Path = Path("runs")) -> Collection:
+def collection_of(text: str, *, mask: str | None = None, runs: Path = Path("runs")) -> Collection:
     """Return a collection from a recording (path, name or 'last') or from a file.
 
     Raises:
@@ -40,7 +40,7 @@ def side(text: str, *, mask: str | None = None, runs: Path = Path("runs")) -> Co
 
     path = Path(text)
     if path.is_file():
-        return from_file(path, mask=mask)
+        return read_collection(path, mask=mask)
     pattern = pattern_of(mask)
     found = recorded_round(find_run(text, runs))
     for column in found.columns:
@@ -50,7 +50,7 @@ def side(text: str, *, mask: str | None = None, runs: Path = Path("runs")) -> Co
     return found
 
 
-def from_file(path: Path, *, mask: str | None = None, cell: str = "", details: bool = False) -> Collection:
+def read_collection(path: Path, *, mask: str | None = None, cell: str = "", details: bool = False) -> Collection:
     """Return the output of CellCLI or cellsrvstat in a file, plain or compressed, with a column per cell.
 
     Args:
@@ -70,7 +70,7 @@ def from_file(path: Path, *, mask: str | None = None, cell: str = "", details: b
             "`cellcli -e list metriccurrent` prints what is read here, cellsrvstat too; a file of your own needs a "
             "line that names its columns, name and value among them: cell;time;name;object;value"
         )
-        if first and first.why in (FOREIGN, DOUBTED):
+        if first and first.why in (FOREIGN_NUMBER, AMBIGUOUS_NUMBER):
             seen, step = f" that can be taken{seen}, {first.why}", OTHER_LANGUAGE
         raise CellsError(f"contains no metric{seen}", where=str(path), next_step=step)
     pattern = pattern_of(mask)
@@ -91,7 +91,7 @@ def from_file(path: Path, *, mask: str | None = None, cell: str = "", details: b
         columns[0].problem = f"{path}:{worst.line}: {worst.text[:60]!r} was not understood" + (
             f", and {len(listing.unread) - 1} more lines" if len(listing.unread) > 1 else ""
         )
-        if any(entry.why in (FOREIGN, DOUBTED) for entry in listing.unread):
+        if any(entry.why in (FOREIGN_NUMBER, AMBIGUOUS_NUMBER) for entry in listing.unread):
             columns[0].next_step = OTHER_LANGUAGE
     return Collection(columns)
 

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.cellsrvstat import is_cellsrvstat, read_cellsrvstat
 from dbdyno.cells.details import is_metric
-from dbdyno.cells.listing import CellError, Listing, Reading, Unread, moment_ns, read_text, visible
+from dbdyno.cells.listing import CellError, Listing, Reading, UnreadLine, moment_ns, read_text, visible
 from dbdyno.cells.numbers import number_and_unit
 
 MOST_UNREAD = 10_000
@@ -68,7 +68,9 @@ def read_xml(text: str, cell: str = "", begin: int = 0) -> Listing:
         line += text.count("\n", counted, end - len(body))
         counted = end - len(body)
         if len(found.unread) >= MOST_UNREAD:
-            found.unread.append(Unread(line, body[:200], "and what follows is not read: too much before it is no XML"))
+            found.unread.append(
+                UnreadLine(line, body[:200], "and what follows is not read: too much before it is no XML")
+            )
             break
         _document(body.rstrip(), cell, line, found)
         begin = end
@@ -80,7 +82,7 @@ def _document(text: str, cell: str, line: int, found: Listing) -> None:
         return
     if "<!" in text.split("<cli-output", 1)[0]:  # entities could expand a small text to a huge one
         why = "a document type, which no cell sends; the document is left out"
-        found.unread.append(Unread(line, text[:200], why))
+        found.unread.append(UnreadLine(line, text[:200], why))
         return
     parser = ElementTree.XMLParser(target=_Reader(cell, line, found))  # noqa: S314 - no entities
     try:
@@ -90,7 +92,7 @@ def _document(text: str, cell: str, line: int, found: Listing) -> None:
         at, column = error.position
         rows = text.split("\n")
         at = min(at, len(rows))
-        found.unread.append(Unread(line + at - 1, rows[at - 1][:200], f"no XML from column {column + 1} on"))
+        found.unread.append(UnreadLine(line + at - 1, rows[at - 1][:200], f"no XML from column {column + 1} on"))
 
 
 class _Reader:
@@ -143,7 +145,7 @@ class _Reader:
             self.found.errors.append(CellError(self.cell, code, words.strip(), self.line))
         elif text:
             why = f"an element <{tag}> of text"
-            self.found.unread.append(Unread(self.line, text[:200], why))
+            self.found.unread.append(UnreadLine(self.line, text[:200], why))
 
 
 def _metric(values: Mapping[str, Any], cell: str, line: int, found: Listing) -> None:
@@ -151,7 +153,7 @@ def _metric(values: Mapping[str, Any], cell: str, line: int, found: Listing) -> 
     number = number_and_unit(text)
     name = visible(str(values.get("name", "")))
     if number is None or not name or isinf(number[0]):
-        found.unread.append(Unread(line, f"{name} {text}"[:200], "a metric without a number"))
+        found.unread.append(UnreadLine(line, f"{name} {text}"[:200], "a metric without a number"))
         return
     value, unit = number
     at_ns = _moment_ns(str(values.get("collectionTime", "")))
@@ -174,7 +176,7 @@ def read_json(text: str, cell: str = "") -> Listing:
         _walk(json.loads(text), cell, 1, found)
         return found
     except RecursionError:
-        found.unread.append(Unread(1, text[:200], "JSON that is nested too deeply"))
+        found.unread.append(UnreadLine(1, text[:200], "JSON that is nested too deeply"))
         return found
     except ValueError as error:
         whole = error
@@ -182,7 +184,7 @@ def read_json(text: str, cell: str = "") -> Listing:
     if any(isinstance(value, dict) for _, _, value in rows):
         for line, row, value in rows:
             if isinstance(value, ValueError):
-                found.unread.append(Unread(line, row[:200], f"no JSON: {value}"))
+                found.unread.append(UnreadLine(line, row[:200], f"no JSON: {value}"))
             else:
                 _walk(value, cell, line, found)
         return found
@@ -196,7 +198,7 @@ def read_json(text: str, cell: str = "") -> Listing:
         if isinstance(value, dict):
             _walk(value, cell, line, found)
     line = getattr(whole, "lineno", 1)
-    found.unread.append(Unread(line, text.split("\n")[line - 1][:200], f"no JSON: {whole}"))
+    found.unread.append(UnreadLine(line, text.split("\n")[line - 1][:200], f"no JSON: {whole}"))
     return found
 
 

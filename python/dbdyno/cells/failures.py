@@ -7,16 +7,16 @@ import shlex
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import CellsError
-from dbdyno.cells.access import Reach
+from dbdyno.cells.access import HostAccess
 
 if TYPE_CHECKING:
     import asyncssh
 
-Words = tuple[str, str | None]
+FailureText = tuple[str, str | None]
 REFUSED = "it refused the key"
 
 
-def in_words(error: Exception, reach: Reach) -> Words:
+def describe_failure(error: Exception, reach: HostAccess) -> FailureText:
     """Return the words and the next step for a failure to connect to a host."""
     import asyncssh
 
@@ -57,14 +57,14 @@ def _message_of(error: Exception) -> str:
     return f"failed: {type(error).__name__}: {error}"
 
 
-def forget_command(reach: Reach) -> str:
+def forget_command(reach: HostAccess) -> str:
     """Return the command that removes a host's known key."""
     file = next(iter(reach.known_files), None)
     words = ["ssh-keygen", "-R", reach.known_name, *(["-f", str(file)] if file else [])]
     return shlex.join(words)
 
 
-def _of_host_key(error: asyncssh.HostKeyNotVerifiable, reach: Reach) -> Words:
+def _of_host_key(error: asyncssh.HostKeyNotVerifiable, reach: HostAccess) -> FailureText:
     known = reach.known_keys()
     if "revoked" in error.reason:
         return f"its host key is revoked ({error.reason})", None
@@ -75,13 +75,13 @@ def _of_host_key(error: asyncssh.HostKeyNotVerifiable, reach: Reach) -> Words:
             f"find out why; only if it was changed on purpose, forget the old one: {forget_command(reach)}",
         )
     way = "compare the key by another way, then add it: "
-    if reach.through()[1]:
+    if reach.jump_hosts()[1]:
         return "its host key is not known", f"{way}`dbdyno cells setup-keys` shows and adds it"
     port = f"-p {reach.port} " if reach.port != 22 else ""
     return "its host key is not known", f"{way}ssh-keyscan {port}{reach.address}"
 
 
-def _of_keys(reach: Reach) -> Words:
+def _of_keys(reach: HostAccess) -> FailureText:
     locked = reach.locked_keys()
     if locked:
         first = shlex.quote(str(locked[0]))

@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import NamedTuple
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-DOUBTED = "a number that may be of another language, as others of this text are: 12.345 or 12,345?"
+AMBIGUOUS_NUMBER = "a number that may be of another language, as others of this text are: 12.345 or 12,345?"
 OTHER_LANGUAGE = (
     "CellCLI writes numbers as the locale of its session does; collect again with LC_ALL=C before cellcli or dcli, or "
     "write the values into the file as 1,325.8"
 )
 """Next step for numbers in another language's format."""
-FOREIGN = "a number whose separators are not those of CellCLI in English (1,325.8)"
+FOREIGN_NUMBER = "a number whose separators are not those of CellCLI in English (1,325.8)"
 
 
 class Reading(NamedTuple):
@@ -35,7 +35,7 @@ class Reading(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
+class UnreadLine:
     """Line that could not be parsed, with the reason."""
 
     line: int
@@ -66,7 +66,7 @@ class Listing:
     started_ns: dict[str, int] = field(default_factory=dict)
     details: list[dict[str, str]] = field(default_factory=list)
     errors: list[CellError] = field(default_factory=list)
-    unread: list[Unread] = field(default_factory=list)
+    unread: list[UnreadLine] = field(default_factory=list)
     own_name: str = ""
 
 

@@ -18,7 +18,7 @@ from dbdyno.cells.collect import column_of, knows_no_xml
 from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.hosts import Host
-from dbdyno.cells.identity import Names
+from dbdyno.cells.identity import CellNames
 from dbdyno.cells.ssh import Access, Answer, Fleet
 from dbdyno.evidence.run import Run
 
@@ -65,22 +65,22 @@ def history(
         raise CellsError(f"the history could not be read: {first[1]}", where=first[0] or "--last")
     named = Collection(columns)
     run, rounds, values = recording_of(named.columns, out)
-    known = {names.of(host): own for host, own in facts.items()}
+    known = {names.name_of(host): own for host, own in facts.items()}
     run.save(
         status="complete",
         ended="history",
-        cells=names.called(hosts),
+        cells=names.names_of(hosts),
         addresses=names.addresses,
         configuration={"first": known},
         history_minutes=minutes,
     )
-    return History(run, rounds, values, problems, names.twice)
+    return History(run, rounds, values, problems, names.duplicate_sentences)
 
 
 async def _ask_cells(
     hosts: Sequence[Host], access: Access, minutes: int, on_values: OnValues | None
-) -> tuple[list[Column], Names, dict[str, str], configuration.FactsOf]:
-    names = Names()
+) -> tuple[list[Column], CellNames, dict[str, str], configuration.FactsOf]:
+    names = CellNames()
     columns: list[Column] = []
     problems: dict[str, str] = {}
     facts = await configuration.read_configuration(hosts, access)
@@ -91,7 +91,7 @@ async def _ask_cells(
             end = min(begin + PIECE_MIN, minutes)
             found = await _piece(fleet, plain, begin, end)
             one = Collection([_column(answer) for answer in found])
-            names.take(one)
+            names.apply_names(one)
             problems |= {column.host.name: column.problem for column in one.columns if column.problem}
             columns += one.columns
             if on_values:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dbdyno.base.errors import CellsError
-from dbdyno.base.files import read_given
+from dbdyno.base.files import read_user_file
 
 _HOST = re.compile(
     r"(?:(?P<user>[A-Za-z_][\w.-]*)@)?(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9][\w.-]*))"
@@ -92,7 +92,7 @@ def _hosts_of_word(word: str, where: str) -> list[Host]:
 
 def _group(path: Path) -> list[Host]:
     try:
-        lines = read_given(path).splitlines()
+        lines = read_user_file(path).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise CellsError(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Names:
+class CellNames:
     """Names that the cells of a fleet have reported so far; a cell that later does not answer keeps its name."""
 
     own: dict[Host, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Names:
         return found
 
     @property
-    def twice(self) -> list[str]:
+    def duplicate_sentences(self) -> list[str]:
         """Return a sentence for each cell that was reached in several ways."""
         return [
             f"{name} was reached as {' and as '.join(ways)}: it is one cell, and counts once"
@@ -47,24 +47,24 @@ class Names:
             if len(ways) > 1
         ]
 
-    def of(self, host: Host) -> str:
+    def name_of(self, host: Host) -> str:
         """Return the name that the cell reported, else the name by which it was listed."""
         return self.own.get(host, host.name)
 
-    def called(self, hosts: Iterable[Host]) -> list[str]:
+    def names_of(self, hosts: Iterable[Host]) -> list[str]:
         """Return the names of the cells behind these hosts, each once."""
-        return list(dict.fromkeys(self.of(host) for host in hosts))
+        return list(dict.fromkeys(self.name_of(host) for host in hosts))
 
-    def take(self, collection: Collection) -> None:
+    def apply_names(self, collection: Collection) -> None:
         """Rename the columns of a collection to the cells' own names, and keep one column per cell."""
         self._learn(collection.columns)
         kept: dict[str, Column] = {}
         for column in collection.columns:
-            name = self.of(column.host)
+            name = self.name_of(column.host)
             if name not in kept or (kept[name].problem and not column.problem):
                 kept[name] = column
         collection.columns = [rename_column(column, name) for name, column in kept.items()]
-        collection.twice = self.twice
+        collection.twice = self.duplicate_sentences
 
     def learn(self, facts: Mapping[Host, Mapping[str, str]]) -> None:
         """Learn names from the cells' configurations: answers with the same name and id are from the same cell."""
@@ -99,7 +99,7 @@ def renamed_answers(answers: Iterable[Answer], own: Mapping[Host, str]) -> None:
             answer.host = replace(answer.host, name=kept)
 
 
-def known_as(manifest: Manifest) -> dict[str, str]:
+def recorded_names(manifest: Manifest) -> dict[str, str]:
     """Return the cells' own names by the name under which a recording holds them.
 
     The value is empty for a column whose cell is already there under another name. Recordings of earlier versions name

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from dbdyno.base.errors import CellsError
 from dbdyno.cells.listing import read_text
 
-LIST = "cellcli -e list iormplan detail"
-REST = ("other", "default")
+LIST_COMMAND = "cellcli -e list iormplan detail"
+REST_DIRECTIVES = ("other", "default")
 """Names of the directives for all databases without one: in plans by allocation, and in plans by share."""
 _WORD = re.compile(r"[A-Za-z]\w*=[A-Za-z0-9_.$#%-]+")
 _NAME = re.compile(r"[A-Za-z][\w.$#]{0,29}")
@@ -96,7 +96,7 @@ def check_plan(wire: object) -> tuple[Directive, ...]:
     return tuple(directives)
 
 
-def alter(directives: Sequence[Directive]) -> str:
+def alter_command(directives: Sequence[Directive]) -> str:
     """Return the CellCLI command that sets these database directives; without any it removes the plan."""
     if not directives:
         return 'alter iormplan dbplan=""'
@@ -146,7 +146,7 @@ def _name(directive: Directive) -> str:
 
 
 def _before_rest(found: list[Directive]) -> int:
-    return next((at for at, one in enumerate(found) if _name(one) in REST), len(found))
+    return next((at for at, one in enumerate(found) if _name(one) in REST_DIRECTIVES), len(found))
 
 
 def _like_rest(found: list[Directive], database: str) -> Directive:
@@ -157,7 +157,7 @@ def _like_rest(found: list[Directive], database: str) -> Directive:
             f"would take resources from other databases",
             next_step="give the database a directive manually first, or choose a database that has one",
         )
-    rest = next((one for one in found if _name(one) in REST), ())
+    rest = next((one for one in found if _name(one) in REST_DIRECTIVES), ())
     return (("name", database), *((k, v) for k, v in rest if k.lower() not in ("name", "flashlog")))
 
 

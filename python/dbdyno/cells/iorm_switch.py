@@ -22,7 +22,7 @@ from dbdyno.base.errors import CellsError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.commands import command_of, failure
 from dbdyno.cells.hosts import Host
-from dbdyno.cells.iorm_plan import LIST, Directive, IormPlan, alter, is_same_plan, plan_of
+from dbdyno.cells.iorm_plan import LIST_COMMAND, Directive, IormPlan, alter_command, is_same_plan, plan_of
 from dbdyno.cells.ssh import Access, Answer, Fleet
 
 Directives = tuple[Directive, ...]
@@ -30,18 +30,20 @@ SETTLE_S = 10.0
 """How long a command may run on a cell after its connection was cut, in seconds: CellCLI starts slowly."""
 
 
-async def plans(fleet: Fleet) -> dict[Host, IormPlan]:
+async def read_plans(fleet: Fleet) -> dict[Host, IormPlan]:
     """Return every cell's plan.
 
     Raises:
         CellsError: A cell does not show one; the error names the first such cell.
     """
-    answers = await fleet.run(LIST)
+    answers = await fleet.run(LIST_COMMAND)
     _all_well(answers, "its IORM plan cannot be read")
     return {answer.host: plan_of(answer.output, answer.host.name) for answer in answers}
 
 
-async def put(fleet: Fleet, wanted: Mapping[Host, Directives], ours: Mapping[Host, tuple[Directives, ...]]) -> None:
+async def set_plans(
+    fleet: Fleet, wanted: Mapping[Host, Directives], ours: Mapping[Host, tuple[Directives, ...]]
+) -> None:
     """Set the plans on all cells at once, and read them back.
 
     Args:
@@ -52,21 +54,21 @@ async def put(fleet: Fleet, wanted: Mapping[Host, Directives], ours: Mapping[Hos
     Raises:
         CellsError: A cell has another plan or refuses the new one; some cells may already have the new plan.
     """
-    for host, plan in (await plans(fleet)).items():
+    for host, plan in (await read_plans(fleet)).items():
         if not any(is_same_plan(plan.directives, own) for own in ours[host]):
             raise CellsError(
-                f"another user has changed its IORM plan since the run began: {alter(plan.directives)}",
+                f"another user has changed its IORM plan since the run began: {alter_command(plan.directives)}",
                 where=host.name,
                 next_step="agree on a time with that user, then run again; that plan is left unchanged",
             )
-    texts = {host: command_of(alter(wanted[host])).remote for host in fleet.hosts}
+    texts = {host: command_of(alter_command(wanted[host])).shell_command for host in fleet.hosts}
     _all_well(await fleet.run(texts), "its IORM plan cannot be changed")
-    for host, plan in (await plans(fleet)).items():
+    for host, plan in (await read_plans(fleet)).items():
         if not is_same_plan(plan.directives, wanted[host]):
             raise CellsError(
-                f"accepted ALTER IORMPLAN, but shows another plan: {alter(plan.directives)}",
+                f"accepted ALTER IORMPLAN, but shows another plan: {alter_command(plan.directives)}",
                 where=host.name,
-                next_step=f"compare it with the command that was sent: {alter(wanted[host])}",
+                next_step=f"compare it with the command that was sent: {alter_command(wanted[host])}",
             )
 
 
@@ -78,7 +80,7 @@ def _all_well(answers: list[Answer], words: str) -> None:
         raise CellsError(f"{words}: {problem}{more}", where=answer.host.name, next_step=answer.next_step)
 
 
-class Look(NamedTuple):
+class CurrentPlan(NamedTuple):
     """Current plan of a cell.
 
     `state` is 'found' (as it was found), 'ours' (set by an arm), 'other' (somebody else's) or 'unread'; `words` is the
@@ -124,15 +126,15 @@ class PlanUndo:
         """Return the undo for only some of the cells."""
         return replace(self, cells=tuple(cell for cell in self.cells if _host(cell) in hosts))
 
-    def reached(self, access: Access, user: str | None) -> PlanUndo:
+    def with_access(self, access: Access, user: str | None) -> PlanUndo:
         """Return the undo with another access to the cells, and as `user` if one is given."""
         cells = tuple({**cell, "user": user or cell["user"]} for cell in self.cells)
         return replace(self, cells=cells, reach=_reach(access))
 
-    def look(self) -> dict[Host, Look]:
+    def current_plans(self) -> dict[Host, CurrentPlan]:
         """Return the current plan of each cell, without changing anything."""
 
-        async def look() -> dict[Host, Look]:
+        async def look() -> dict[Host, CurrentPlan]:
             async with Fleet(list(cells), self.access) as fleet:
                 return await _looks(fleet, cells)
 
@@ -140,21 +142,21 @@ class PlanUndo:
         return asyncio.run(look())
 
     def state_of(self, host: Host, now: Directives) -> str | None:
-        """Return the state of these directives on a host, as in `Look`, or None if the host is not one of the cells."""
+        """Return the state of these directives on a host as in `CurrentPlan`; None if the host is not a cell."""
         for cell in self.cells:
             if (cell["address"], cell["port"]) == (host.address, host.port):
                 return _state(cell, now)
         return None
 
-    def carry_out(self) -> list[str]:
+    def execute(self) -> list[str]:
         """Restore the plans, and return the problems as sentences; empty if all is well."""
         try:
-            problems = self.put_back()
+            problems = self.restore_plans()
         except CellsError as error:
             return [f"{self.label}: {error}"]
         return [f"{self.label}: {host.name}: {problem}" for host, problem in problems.items()]
 
-    def put_back(self) -> dict[Host, str]:
+    def restore_plans(self) -> dict[Host, str]:
         """Restore the plans, and return the problems by cell.
 
         Raises:
@@ -193,7 +195,7 @@ class PlanUndo:
                 if look.state == "unread":
                     states[host] = _State(look.words, True)
                 elif look.state == "ours":
-                    back[host] = alter(_directives(cells[host]["found"]))
+                    back[host] = alter_command(_directives(cells[host]["found"]))
                 elif look.state == "other":
                     words = f"somebody else changed its plan to {look.words}; it is left so"
                     states[host] = _State(words, False)
@@ -201,21 +203,21 @@ class PlanUndo:
 
     async def _alter(self, back: Mapping[Host, str]) -> dict[Host, _State]:
         async with Fleet(list(back), self.access) as fleet:
-            answers = await fleet.run({h: command_of(text).remote for h, text in back.items()})
+            answers = await fleet.run({h: command_of(text).shell_command for h, text in back.items()})
         words = "was put back and does not show it"
         return {a.host: _State(f"{failure(a) or words}; manually: {back[a.host]}", True) for a in answers}
 
 
-async def _looks(fleet: Fleet, cells: Mapping[Host, dict[str, object]]) -> dict[Host, Look]:
-    looks: dict[Host, Look] = {}
-    for answer in await fleet.run(LIST):
+async def _looks(fleet: Fleet, cells: Mapping[Host, dict[str, object]]) -> dict[Host, CurrentPlan]:
+    looks: dict[Host, CurrentPlan] = {}
+    for answer in await fleet.run(LIST_COMMAND):
         try:
             _all_well([answer], "its IORM plan cannot be read")
             now = plan_of(answer.output, answer.host.name).directives
         except CellsError as error:
-            looks[answer.host] = Look("unread", error.message)
+            looks[answer.host] = CurrentPlan("unread", error.message)
         else:
-            looks[answer.host] = Look(_state(cells[answer.host], now), alter(now))
+            looks[answer.host] = CurrentPlan(_state(cells[answer.host], now), alter_command(now))
     return looks
 
 

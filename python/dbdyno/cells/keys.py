@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dbdyno.base.errors import CellsError
-from dbdyno.base.files import write_whole
-from dbdyno.cells.access import Access, Reach
-from dbdyno.cells.failures import forget_command, in_words
+from dbdyno.base.files import write_atomically
+from dbdyno.cells.access import Access, HostAccess
+from dbdyno.cells.failures import describe_failure, forget_command
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.ssh import Fleet, JumpError
 
@@ -74,7 +74,7 @@ def make_key(key: Path, comment: str) -> None:
         key.parent.chmod(0o700)
     if not key.is_file():
         made = asyncssh.generate_private_key("ssh-ed25519", comment=comment)
-        write_whole(key, made.export_private_key(), durable=True, mode=0o600)
+        write_atomically(key, made.export_private_key(), durable=True, mode=0o600)
     elif stat.S_IMODE(key.stat().st_mode) & 0o077:
         key.chmod(0o600)
     public = Path(f"{key}.pub")
@@ -88,10 +88,10 @@ def make_key(key: Path, comment: str) -> None:
                 next_step=f"make the public key manually: ssh-keygen -y -f {shlex.quote(str(key))} > "
                 f"{shlex.quote(str(public))}",
             ) from error
-        write_whole(public, read.export_public_key(), durable=True, mode=0o644)
+        write_atomically(public, read.export_public_key(), durable=True, mode=0o644)
 
 
-def look(hosts: Sequence[Host], known_hosts: Path, access: Access | None = None) -> list[HostKey]:
+def read_host_keys(hosts: Sequence[Host], known_hosts: Path, access: Access | None = None) -> list[HostKey]:
     """Return the host key of every cell and whether known_hosts has it, without logging in to the cells.
 
     Args:
@@ -114,15 +114,15 @@ async def _look(host: Host, known_hosts: Path, fleet: Fleet) -> HostKey:
     import asyncssh
 
     timeout_s = fleet.access.timeout_s
-    reach = Reach(replace(fleet.access, known_hosts=known_hosts), host)
+    reach = HostAccess(replace(fleet.access, known_hosts=known_hosts), host)
     try:
         key = await asyncio.wait_for(fleet.host_key(reach), timeout_s)
     except TimeoutError:
         return HostKey(host, problem=f"no answer within {timeout_s:g} s")
     except JumpError as error:
-        return HostKey(host, problem=error.in_words()[0])
+        return HostKey(host, problem=error.describe()[0])
     except (OSError, asyncssh.Error) as error:
-        return HostKey(host, problem=in_words(error, reach)[0])
+        return HostKey(host, problem=describe_failure(error, reach)[0])
     if key is None:
         return HostKey(host, problem="showed no host key")
     trusted = reach.known_keys()
@@ -142,7 +142,7 @@ def trust(keys: Sequence[HostKey], known_hosts: Path) -> int:
         before = known_hosts.read_text(encoding="utf-8") if known_hosts.is_file() else ""
         if before and not before.endswith("\n"):
             before += "\n"
-        write_whole(known_hosts, (before + "\n".join(lines) + "\n").encode(), durable=True, mode=0o600)
+        write_atomically(known_hosts, (before + "\n".join(lines) + "\n").encode(), durable=True, mode=0o600)
     return len(lines)
 
 

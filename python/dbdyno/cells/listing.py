@@ -21,8 +21,17 @@ from math import isinf
 
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.columns import header_span, read_columns
-from dbdyno.cells.details import others
-from dbdyno.cells.findings import DOUBTED, FOREIGN, CellError, Listing, Reading, Unread, moment_ns, visible
+from dbdyno.cells.details import parse_details
+from dbdyno.cells.findings import (
+    AMBIGUOUS_NUMBER,
+    FOREIGN_NUMBER,
+    CellError,
+    Listing,
+    Reading,
+    UnreadLine,
+    moment_ns,
+    visible,
+)
 from dbdyno.cells.rows import STATES, TYPES, UNITS, is_disk, row_of
 
 _METRIC = re.compile(
@@ -42,7 +51,7 @@ _THREE = re.compile(r"\d{1,3}\.\d{3}")
 THREE_DECIMALS = ("MB", "MB/sec", "KB", "KB/sec", "GB")
 ODD = TYPES | STATES
 Lines = list[tuple[int, str]]
-__all__ = ["CellError", "Listing", "Reading", "Unread", "moment_ns", "read_text", "visible"]
+__all__ = ["CellError", "Listing", "Reading", "UnreadLine", "moment_ns", "read_text", "visible"]
 
 
 def read_text(text: str, cell: str = "") -> Listing:
@@ -76,7 +85,7 @@ def _read_lines(text: str, cell: str, found: Listing) -> None:
         at_ns = moment_ns(at) if at else None
         odd = bool(unit and unit not in UNITS) or item in ODD or is_disk(name)
         odd = odd or bool(item and _NAME.fullmatch(item) and metric(item).known)
-        if isinf(number) or odd or (at and at_ns is None) or doubtful(value, unit or ""):
+        if isinf(number) or odd or (at and at_ns is None) or is_ambiguous(value, unit or ""):
             line += _keep_rest(text, start, match.end(), line, rest)
             last = match.end() + 1
             continue
@@ -99,8 +108,8 @@ def _read_lines(text: str, cell: str, found: Listing) -> None:
         _keep_rest(text, last, len(text), line, rest)
     elif last > len(text) and len(found.readings) > 1:
         _cut(text, found, cut)
-    others([*_rows(rest, cell, found), *cut], cell, found)
-    if any(entry.why == FOREIGN for entry in found.unread):
+    parse_details([*_rows(rest, cell, found), *cut], cell, found)
+    if any(entry.why == FOREIGN_NUMBER for entry in found.unread):
         _leave_out_ambiguous(found)
     found.unread.sort(key=lambda entry: entry.line)
 
@@ -111,7 +120,7 @@ def _rows(rest: Lines, cell: str, found: Listing) -> Lines:
     for line, raw in rest:
         words = row_of(raw)
         at_ns = moment_ns(words.at) if words and words.at else None
-        if words is None or doubtful(words.value, words.unit) or (words.at and at_ns is None):
+        if words is None or is_ambiguous(words.value, words.unit) or (words.at and at_ns is None):
             left.append((line, raw))
             continue
         number = float(words.value.replace(",", ""))
@@ -125,7 +134,7 @@ def _rows(rest: Lines, cell: str, found: Listing) -> Lines:
     return left
 
 
-def doubtful(value: str, unit: str) -> bool:
+def is_ambiguous(value: str, unit: str) -> bool:
     """Return True if a number may be in another language's format, where 365.322 MB means 365 thousand.
 
     In English a count has no decimals, and three decimals are printed only below 100 and only for megabytes and similar
@@ -139,7 +148,7 @@ def doubtful(value: str, unit: str) -> bool:
 def _leave_out_ambiguous(found: Listing) -> None:
     """Leave out ambiguous numbers: if another line has a decimal comma, 12.345 MB may mean 12 or 12 thousand."""
     doubted = [reading for reading in found.readings if _EITHER.fullmatch(reading.text)]
-    found.unread += [Unread(r.line, f"{r.name} {r.text} {r.unit}".strip(), DOUBTED) for r in doubted]
+    found.unread += [UnreadLine(r.line, f"{r.name} {r.text} {r.unit}".strip(), AMBIGUOUS_NUMBER) for r in doubted]
     found.readings = [reading for reading in found.readings if not _EITHER.fullmatch(reading.text)]
 
 

@@ -1,7 +1,7 @@
 """Numbers as CellCLI prints them: thousands separated by commas, optionally followed by a unit.
 
-CellCLI rounds: three decimals below about 100, none above. Values are read exactly as printed; `digits` gives their
-resolution. Sizes have a one-letter unit (365.25G).
+CellCLI rounds: three decimals below about 100, none above. Values are read exactly as printed; `last_digit_value` gives
+their resolution. Sizes have a one-letter unit (365.25G).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def number_and_unit(text: str) -> tuple[float, str] | None:
     return float(match[1].replace(",", "")), (match[2] or "").strip()
 
 
-def digits(text: str) -> float:
+def last_digit_value(text: str) -> float:
     """Return the value of the last printed digit's position; the rounding error is at most half of it."""
     number = text.strip().split(maxsplit=1)[0]
     mantissa, _, exponent = number.lower().partition("e")

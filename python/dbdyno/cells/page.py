@@ -43,7 +43,7 @@ class Verdict(TypedDict):
     why: str
 
 
-class Warned(TypedDict):
+class PageWarning(TypedDict):
     """Warning for the reader, with the next step."""
 
     code: str
@@ -97,7 +97,7 @@ class ShowPage(TypedDict):
     rows: list[ShownMetric]
 
 
-class Moved(TypedDict):
+class CounterChange(TypedDict):
     """Change of a counter between two collections."""
 
     metric: str
@@ -120,7 +120,7 @@ class Latency(TypedDict):
     requests: float
 
 
-class Without(TypedDict):
+class MissingChange(TypedDict):
     """Counter without a difference, and the reason."""
 
     cell: str
@@ -153,10 +153,10 @@ class DiffPage(TypedDict):
     page: str
     by: str
     seconds: dict[str, float]
-    rows: list[Moved]
+    rows: list[CounterChange]
     latencies: list[Latency]
     flash_log: FlashLog | None
-    without: list[Without]
+    without: list[MissingChange]
     problems: list[str]
 
 
@@ -181,7 +181,7 @@ class WatchPage(TypedDict):
     by: str
     rounds: int
     rows: list[WatchedRow]
-    without: list[Without]
+    without: list[MissingChange]
 
 
 class Steps(TypedDict):
@@ -206,7 +206,7 @@ class DiskMap(TypedDict):
     median: float
 
 
-class Unlike(TypedDict):
+class ConfigurationDifference(TypedDict):
     """Difference in configuration that makes two recordings hard to compare."""
 
     what: str
@@ -215,7 +215,7 @@ class Unlike(TypedDict):
     second: str
 
 
-class Lost(TypedDict):
+class UnusedIntervals(TypedDict):
     """Number of intervals of a cell that are not used, and the reason."""
 
     recording: str
@@ -224,7 +224,7 @@ class Lost(TypedDict):
     intervals: int
 
 
-class End(TypedDict):
+class RecordingHead(TypedDict):
     """Recording in the head of the page."""
 
     number: str
@@ -238,5 +238,5 @@ class PageFacts(TypedDict):
     title: str
     engine: str
     version: str
-    first: End
-    last: End
+    first: RecordingHead
+    last: RecordingHead

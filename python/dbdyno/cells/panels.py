@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dbdyno.cells.page import Steps
-from dbdyno.cells.series import Measure, Measured, Step
+from dbdyno.cells.series import Measure, MeasuredRecording, Step
 
 MOST = 6
 STEPS_MOST = 240
@@ -36,7 +36,7 @@ FIRST = {
 """Measures that are drawn first, by the first part of their names."""
 
 
-def panels(found: Measured, family: str) -> list[dict[str, object]]:
+def panels(found: MeasuredRecording, family: str) -> list[dict[str, object]]:
     """Return the panels of a family: at most six measures that were not all zero.
 
     Each has every cell's steps as arrays, in seconds since the recording began.
@@ -54,7 +54,7 @@ def panels(found: Measured, family: str) -> list[dict[str, object]]:
 
 def choose_measures(measures: Sequence[Measure]) -> list[Measure]:
     """Return the measures to draw: those named in `FIRST`, or else the first ones in order of their names."""
-    moved = [measure for measure in measures if measure.moved]
+    moved = [measure for measure in measures if measure.is_nonzero]
     heads = {measure.name.partition("_")[0] for measure in moved}
     first = [name for head, names in FIRST.items() if head in heads for name in names]
     listed = [measure for name in first for measure in moved if measure.name == name]

@@ -21,12 +21,12 @@ from typing import Any
 from dbdyno.base.errors import CellsError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cells import configuration
-from dbdyno.cells.alerts import EVERY_S, Watch
+from dbdyno.cells.alerts import EVERY_S, AlertMemory
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.collect import collect
 from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.hosts import Host
-from dbdyno.cells.identity import Names, known_as
+from dbdyno.cells.identity import CellNames, recorded_names
 from dbdyno.cells.listing import Listing, Reading
 from dbdyno.cells.ssh import Access, Fleet
 from dbdyno.evidence.run import Block, Run, new_run
@@ -51,7 +51,7 @@ async def rounds(
     *,
     mask: str | None = None,
     alerts: bool = False,
-    names: Names | None = None,
+    names: CellNames | None = None,
 ) -> AsyncIterator[Collection]:
     """Yield a collection per period, the first at once; each cell appears once, under the name that it reports.
 
@@ -65,19 +65,19 @@ async def rounds(
         alerts: Also fetch alerts in the first round, every ten minutes, and in the last.
         names: The names learnt so far, which are updated.
     """
-    watch, told_s = Watch(), -math.inf
-    names = names or Names()
+    watch, told_s = AlertMemory(), -math.inf
+    names = names or CellNames()
     async with Fleet(hosts, access) as fleet:
         began, since_ns = time.monotonic(), time.time_ns()
         beat = 0
         while True:
             found = await collect(fleet, mask=mask)
-            names.take(found)
+            names.apply_names(found)
             passed = time.monotonic() - began
             last = _due(pace, beat, passed) is None
             if alerts and (last or passed - told_s >= EVERY_S):
                 well = [column.host for column in found.columns if not column.problem]
-                found.alerts, told_s = await watch.ask(fleet, since_ns, well), passed
+                found.alerts, told_s = await watch.query_new(fleet, since_ns, well), passed
             yield found
             passed = time.monotonic() - began
             due = _due(pace, beat, passed)
@@ -108,7 +108,7 @@ def new_recording(out: Path, hosts: Sequence[Host], pace: Pace) -> Run:
     return new_run(out.parent, out.name, manifest, name=out.name)
 
 
-def keep(run: Run, index: int, collection: Collection) -> int:
+def save_round(run: Run, index: int, collection: Collection) -> int:
     """Write one round into the run, and return its number of rows."""
     from dbdyno import _core
 
@@ -141,17 +141,17 @@ def keep(run: Run, index: int, collection: Collection) -> int:
 def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, on_round: Any = None) -> Run:
     """Record until the time is over, or until interrupted: then the run is marked as aborted."""
     run = new_recording(out, hosts, pace)
-    names = Names()
-    first = configuration.ask(hosts, access)
+    names = CellNames()
+    first = configuration.query_configuration(hosts, access)
     names.learn(first)
     _save(run, hosts, names, first=first)
 
     async def work() -> None:
         index = 0
         async for collection in rounds(hosts, access, pace, alerts=True, names=names):
-            if names.called(hosts) != run.manifest.cells:  # a cell reported its name only now
+            if names.names_of(hosts) != run.manifest.cells:  # a cell reported its name only now
                 _save(run, hosts, names, first=first)
-            rows = keep(run, index, collection)
+            rows = save_round(run, index, collection)
             if on_round:
                 on_round(index, rows, collection)
             index += 1
@@ -162,15 +162,15 @@ def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, on_roun
         with contextlib.suppress(OSError):
             run.save(status="aborted", ended="interrupted")
         raise
-    _save(run, hosts, names, first=first, last=configuration.ask(hosts, access))
+    _save(run, hosts, names, first=first, last=configuration.query_configuration(hosts, access))
     run.save(status="complete", ended="the time is over")
     return run
 
 
-def _save(run: Run, hosts: Sequence[Host], names: Names, **facts: configuration.FactsOf) -> None:
+def _save(run: Run, hosts: Sequence[Host], names: CellNames, **facts: configuration.FactsOf) -> None:
     """Write the cells' configurations and names into the manifest."""
-    known = {end: {names.of(host): own for host, own in found.items()} for end, found in facts.items()}
-    run.save(cells=names.called(hosts), addresses=names.addresses, configuration=known)
+    known = {end: {names.name_of(host): own for host, own in found.items()} for end, found in facts.items()}
+    run.save(cells=names.names_of(hosts), addresses=names.addresses, configuration=known)
 
 
 def columns_of(collection: Collection, block: int, arm: str = "") -> dict[str, list[Any]]:
@@ -229,7 +229,7 @@ def recorded_round(run: Run, *, last: bool = True) -> Collection:
     if not rows:
         raise _no_metrics(run)
     columns: dict[str, Column] = {}
-    began, known = _began(run), known_as(run.manifest)
+    began, known = _began(run), recorded_names(run.manifest)
     for source, name, item, value, unit, at_ns, block in rows:
         cell = _cell(source, known)
         if not cell:
@@ -245,16 +245,16 @@ def recorded_round(run: Run, *, last: bool = True) -> Collection:
 
 def cells_of(run: Run) -> list[str]:
     """Return the names of all queried cells, each once, whether or not they ever answered."""
-    known = known_as(run.manifest)
+    known = recorded_names(run.manifest)
     called = {way: name for name, ways in (run.manifest.addresses or {}).items() for way in ways}
     told = (cell for block in run.blocks() for cell in block.report.get("cells", {}))
     names = (called.get(cell, known.get(cell, cell)) for cell in (*run.manifest.cells, *told))
     return list(dict.fromkeys(name for name in names if name))
 
 
-def said_of(run: Run, blocks: Sequence[Block], cell: str) -> Iterator[JsonObject]:
+def reports_of(run: Run, blocks: Sequence[Block], cell: str) -> Iterator[JsonObject]:
     """Yield what each round's record says about a cell, which may be under an address until it reported its name."""
-    known = known_as(run.manifest)
+    known = recorded_names(run.manifest)
     ways = [cell, *(run.manifest.addresses or {}).get(cell, ()), *(way for way, own in known.items() if own == cell)]
     for block in blocks:
         said = block.report.get("cells", {})
@@ -263,7 +263,7 @@ def said_of(run: Run, blocks: Sequence[Block], cell: str) -> Iterator[JsonObject
 
 def _silent(run: Run, cell: str) -> Column:
     """Return the column of a cell that returned nothing in any round."""
-    told = [problem for said in said_of(run, run.blocks(), cell) if (problem := said.get("problem"))]
+    told = [problem for said in reports_of(run, run.blocks(), cell) if (problem := said.get("problem"))]
     why = f": {told[-1]}" if told else ""
     return Column(Host(cell, cell), Listing(), 0, 0.0, f"gave nothing in any round{why}")
 
@@ -291,7 +291,7 @@ def all_rounds(run: Run) -> list[Collection]:
     if not rows:
         raise _no_metrics(run)
     rounds: dict[int, dict[str, Column]] = {}
-    began, known = _began(run), known_as(run.manifest)
+    began, known = _began(run), recorded_names(run.manifest)
     for block, source, name, item, value, unit, at_ns in rows:
         cell = _cell(source, known)
         if not cell:
@@ -306,7 +306,7 @@ def all_rounds(run: Run) -> list[Collection]:
 
 def _began(run: Run) -> dict[tuple[int, str], int]:
     """Return the start time of each cell's service by round, as the cell reported it."""
-    known = known_as(run.manifest)
+    known = recorded_names(run.manifest)
     return {
         (block.index, known.get(cell, cell)): int(said["started_ns"])
         for block in run.blocks()

@@ -37,7 +37,7 @@ _DISK = re.compile(r"(?:^|_)[CF]D_\d+(?:_|$)")
 _PREFIX = re.compile(r"([A-Za-z0-9][\w.-]*):[ \t]+(.*)", re.DOTALL)
 
 
-class Words(NamedTuple):
+class RowWords(NamedTuple):
     """Recognised words of a row."""
 
     cell: str
@@ -48,7 +48,7 @@ class Words(NamedTuple):
     at: str
 
 
-def row_of(line: str) -> Words | None:
+def row_of(line: str) -> RowWords | None:
     """Return the words of a row, or None if they do not form one."""
     match = _PREFIX.fullmatch(line.strip())
     cell, text = (match[1], match[2]) if match else ("", line.strip())
@@ -69,7 +69,9 @@ def row_of(line: str) -> Words | None:
     found = _rest([*words[:at], *words[taken:]])
     if found is None or (taken > at + 1 and not unit and not metric(found[0]).unit):
         return None
-    return Words(cell, found[0], found[1], value, unit or (metric(found[0]).unit if taken > at + 1 else ""), found[2])
+    return RowWords(
+        cell, found[0], found[1], value, unit or (metric(found[0]).unit if taken > at + 1 else ""), found[2]
+    )
 
 
 def _foreign(behind: list[str]) -> int:

@@ -14,7 +14,7 @@ OF_DATABASES = ("DB", "PDB", "CG")
 
 
 @dataclass(frozen=True)
-class Pick:
+class Selection:
     """Selection of values; an empty one selects everything. Patterns match whole names, ignoring case."""
 
     mask: re.Pattern[str] | None = None
@@ -43,7 +43,7 @@ class Pick:
         return self.mask is None or any(self.mask.fullmatch(one) for one in names)
 
     @property
-    def by_object(self) -> Pick:
+    def by_object(self) -> Selection:
         """Return the selection by object only; values left out by name may still be needed, as a latency's requests."""
         return replace(self, mask=None, exclude=None)
 
@@ -59,13 +59,13 @@ class Pick:
             column.listing.readings = [reading for reading in column.readings if self.wants(reading)]
 
 
-def pick_of(
+def selection_of(
     mask: str | None = None, exclude: str | None = None, item: str | None = None, databases: str | None = None
-) -> Pick:
+) -> Selection:
     """Return the selection that a command's options ask for.
 
     Raises:
         CellsError: An option is not a regular expression.
     """
     names = tuple(name.strip().lower() for name in (databases or "").split(",") if name.strip())
-    return Pick(pattern_of(mask), pattern_of(exclude, "--exclude"), pattern_of(item, "--object"), names)
+    return Selection(pattern_of(mask), pattern_of(exclude, "--exclude"), pattern_of(item, "--object"), names)

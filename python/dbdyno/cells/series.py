@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.errors import CellsError
 from dbdyno.cells.catalogue import FAMILIES, metric, request_counters, rule
 from dbdyno.cells.clocks import Clock, clocks_of
-from dbdyno.cells.identity import known_as
+from dbdyno.cells.identity import recorded_names
 from dbdyno.cells.kinds import kind_of
 from dbdyno.cells.record import cells_of
 
@@ -70,7 +70,7 @@ class Measure:
         """Return the mean of a cell over the recording, or None without steps or requests."""
         return _pooled_ratio(self.cells.get(cell, ()))
 
-    def whole(self) -> float | None:
+    def overall(self) -> float | None:
         """Return the value for all cells together, or None if no single number is correct."""
         if self.kind in (LATENCY, SHARE):
             return _pooled_ratio([step for own in self.cells.values() for step in own])
@@ -82,13 +82,13 @@ class Measure:
         return math.fsum(step[2] for step in self.cells.get(cell, ()))
 
     @property
-    def moved(self) -> bool:
+    def is_nonzero(self) -> bool:
         """Return True if any value differs from zero."""
         return any(step[2] for own in self.cells.values() for step in own)
 
 
 @dataclass
-class Measured:
+class MeasuredRecording:
     """Recording with its measures by (family, name), and its cells in order, including those that never answered.
 
     Times are by this machine's clock: times of a cell whose clock is wrong are shifted as `clocks` says.
@@ -156,7 +156,7 @@ class Measured:
 
 
 @contextlib.contextmanager
-def open_series(run: Run) -> Iterator[Measured]:
+def open_series(run: Run) -> Iterator[MeasuredRecording]:
     """Open a recording, and close it on exit.
 
     Raises:
@@ -174,7 +174,7 @@ def open_series(run: Run) -> Iterator[Measured]:
         rows = connection.execute("select distinct cell from readings order by cell").fetchall()
         cells = list(dict.fromkeys([*cells_of(run), *(str(cell) for (cell,) in rows)]))
         measures = {(m.family, m.name): m for m in _measures(connection)}
-        yield Measured(run, cells, int(began_ns), int(ended_ns), measures, connection, clocks)
+        yield MeasuredRecording(run, cells, int(began_ns), int(ended_ns), measures, connection, clocks)
 
 
 def family_of(name: str, item: str, cell: str = "") -> str:
@@ -225,7 +225,7 @@ def _readings(connection: duckdb.DuckDBPyConnection, run: Run) -> dict[str, Cloc
         "create temp table readings as select block, source[6:] as cell, metric, object, value,"
         " at_ns, unit, kind from metrics where source like 'cell:%'"
     )
-    for column, name in known_as(run.manifest).items():
+    for column, name in recorded_names(run.manifest).items():
         change = "update readings set cell = $2 where cell = $1" if name else "delete from readings where cell = $1"
         connection.execute(change, [column, name] if name else [column])
     times: dict[str, dict[int, int]] = {}
@@ -308,7 +308,7 @@ def restarts(run: Run) -> list[tuple[str, int]]:
     """Return (cell, block) of each first round after a restart of a cell's service, as far as cells report it."""
     last: dict[str, int] = {}
     found = []
-    known = known_as(run.manifest)
+    known = recorded_names(run.manifest)
     for block in run.blocks():
         for column, told in block.report.get("cells", {}).items():
             cell = known.get(column, column)

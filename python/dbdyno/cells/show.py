@@ -9,7 +9,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-from dbdyno.cells.aggregate import Combined, combine, own_names, side_by_side
+from dbdyno.cells.aggregate import Aggregate, combine, own_names, with_cell_placeholder
 from dbdyno.cells.catalogue import family_words, metric
 from dbdyno.cells.clocks import MINUTE_S, NEAR_S, duration_words
 from dbdyno.cells.collection import Collection, Column
@@ -64,8 +64,8 @@ def _rows(collection: Collection, by: str) -> Iterable[ShownMetric]:
     keep_objects = by != "cell"
     if keep_objects:
         names = own_names([*readings, *rates])
-        readings, rates = side_by_side(readings, names), side_by_side(rates, names)
-    per_cell: dict[tuple[str, str], dict[str, Combined]] = {}
+        readings, rates = with_cell_placeholder(readings, names), with_cell_placeholder(rates, names)
+    per_cell: dict[tuple[str, str], dict[str, Aggregate]] = {}
     for combined in combine(readings, "both" if keep_objects else "cell", rates):
         key = (combined.name, combined.object if keep_objects else "")
         per_cell.setdefault(key, {})[combined.cell] = combined

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbdyno.base.errors import CellsError
-from dbdyno.cells.access import Access, Reach
-from dbdyno.cells.failures import Words, in_words
+from dbdyno.cells.access import Access, HostAccess
+from dbdyno.cells.failures import FailureText, describe_failure
 from dbdyno.cells.hosts import Host
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ class Answer:
 class JumpError(Exception):
     """Raised when a jump host cannot be reached."""
 
-    def __init__(self, reach: Reach, cause: Exception) -> None:
+    def __init__(self, reach: HostAccess, cause: Exception) -> None:
         super().__init__(str(cause))
         self.reach = reach
         self.cause = cause
 
-    def in_words(self) -> Words:
+    def describe(self) -> FailureText:
         """Return what failed, and the next step."""
-        words, next_step = in_words(self.cause, self.reach)
+        words, next_step = describe_failure(self.cause, self.reach)
         return f"the jump host {self.reach.host.name}: {words}", next_step
 
 
@@ -91,7 +91,7 @@ class _Jump:
             if self.open and any(connection.is_closed() for connection in self.open):
                 self.open.clear()
             for host in self.hosts[len(self.open) :]:
-                reach = Reach(self.access, host)
+                reach = HostAccess(self.access, host)
                 try:
                     tunnel = self.open[-1] if self.open else None
                     self.open.append(await _connect(reach, tunnel))
@@ -177,7 +177,7 @@ class Fleet:
 
         return list(await asyncio.gather(*(one(host) for host in hosts)))
 
-    async def host_key(self, reach: Reach) -> asyncssh.SSHKey | None:
+    async def host_key(self, reach: HostAccess) -> asyncssh.SSHKey | None:
         """Return the host key that a cell shows, logging in only to jump hosts; errors of the connection are passed on.
 
         Raises:
@@ -213,7 +213,7 @@ class Fleet:
             answer.problem = f"no answer within {self.access.timeout_s:g} s"
             answer.next_step = "--timeout gives it longer"
         except JumpError as error:
-            answer.problem, answer.next_step = error.in_words()
+            answer.problem, answer.next_step = error.describe()
         except Exception as error:
             self._drop(host)
             answer.problem, answer.next_step = self._words(error, host)
@@ -264,19 +264,19 @@ class Fleet:
         connection = self._open.get(host)
         if connection is not None and not connection.is_closed():
             return connection
-        reach = Reach(self.access, host)
+        reach = HostAccess(self.access, host)
         self._open[host] = await _connect(reach, await self._tunnel(reach))
         return self._open[host]
 
-    async def _tunnel(self, reach: Reach) -> asyncssh.SSHClientConnection | None:
-        access, hosts = reach.through()
+    async def _tunnel(self, reach: HostAccess) -> asyncssh.SSHClientConnection | None:
+        access, hosts = reach.jump_hosts()
         if not hosts:
             return None
         return await self._jumps.setdefault(hosts, _Jump(access, hosts)).reached()
 
-    def _words(self, error: Exception, host: Host) -> Words:
+    def _words(self, error: Exception, host: Host) -> FailureText:
         try:
-            return in_words(error, Reach(self.access, host))
+            return describe_failure(error, HostAccess(self.access, host))
         except CellsError as unreadable:
             return unreadable.message, unreadable.next_step
 
@@ -289,7 +289,7 @@ def _give(process: asyncssh.SSHClientProcess[bytes], given: bytes) -> None:
         process.stdin.write_eof()
 
 
-async def _connect(reach: Reach, tunnel: asyncssh.SSHClientConnection | None) -> asyncssh.SSHClientConnection:
+async def _connect(reach: HostAccess, tunnel: asyncssh.SSHClientConnection | None) -> asyncssh.SSHClientConnection:
     import asyncssh
 
     return await _retry(

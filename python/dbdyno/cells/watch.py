@@ -30,7 +30,7 @@ Row = WatchedRow
 
 
 @dataclass
-class Since:
+class RunningSums:
     """Sums since the watch began: numerator and denominator of each row."""
 
     sums: dict[Key, tuple[float, float]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Since:
         }
 
 
-def watch_page(since: Since, before: Collection, after: Collection, *, by: str = "cell") -> WatchPage:
+def watch_page(since: RunningSums, before: Collection, after: Collection, *, by: str = "cell") -> WatchPage:
     """Return the page of a round: its rows in order of rank, and counters without a difference."""
     found = changes_between(before, after)
     since.rounds += 1
@@ -88,7 +88,7 @@ def _place_of(change: Change, by: str) -> tuple[str, str]:
     return (change.cell if by != "object" else "", change.object if by != "cell" else "")
 
 
-def _rates(since: Since, found: Sequence[Change], by: str) -> Iterator[Row]:
+def _rates(since: RunningSums, found: Sequence[Change], by: str) -> Iterator[Row]:
     """Yield the increase per second of each counter that is not a time of requests; rates of cells add up."""
     sums: dict[tuple[str, str, str], float] = {}
     spans: dict[tuple[str, str, str], float] = {}
@@ -103,7 +103,7 @@ def _rates(since: Since, found: Sequence[Change], by: str) -> Iterator[Row]:
         yield since.row((RATE, name, cell, item), unit, per_s * seconds, seconds)
 
 
-def _latencies(since: Since, found: Sequence[Change], by: str) -> Iterator[Row]:
+def _latencies(since: RunningSums, found: Sequence[Change], by: str) -> Iterator[Row]:
     """Yield the time per request, over the aggregated objects or cells."""
     ok = {(c.cell, c.object, c.name): c.delta for c in found if c.delta is not None}
     sums: dict[tuple[str, str, str], tuple[float, float]] = {}
@@ -119,7 +119,7 @@ def _latencies(since: Since, found: Sequence[Change], by: str) -> Iterator[Row]:
         yield since.row((LATENCY, f"{name}_RQ", cell, item), metric(name).unit or "us", times, count)
 
 
-def _gauges(since: Since, after: Collection, by: str) -> Iterator[Row]:
+def _gauges(since: RunningSums, after: Collection, by: str) -> Iterator[Row]:
     """Yield current gauge values: the sum where allowed, else the maximum."""
     levels = [reading for reading in after.readings if metric(reading.name).kind == "gauge"]
     for one in combine(levels, by):

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from dbdyno.base import visible
+from dbdyno.base import escaping
 from dbdyno.base.errors import Error
-from dbdyno.base.files import os_errors_as, written_by_name
+from dbdyno.base.files import file_replacement, os_errors_as
 from dbdyno.report.tabular import arrow_library, write_arrow
 
 
-def put_batches(reader: Any, names: Sequence[str], output: Path | None) -> None:
+def write_batches(reader: Any, names: Sequence[str], output: Path | None) -> None:
     """Write a `pyarrow.RecordBatchReader` batch by batch, its columns under these names."""
     pa = arrow_library()
     schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
@@ -23,7 +23,7 @@ def put_batches(reader: Any, names: Sequence[str], output: Path | None) -> None:
             writer.write_batch(pa.record_batch(batch.columns, schema=schema))
 
 
-def put_rows(rows: Sequence[Mapping[str, object]], output: Path | None) -> None:
+def write_rows(rows: Sequence[Mapping[str, object]], output: Path | None) -> None:
     """Write rows with the same keys; a column with both numbers and text becomes text."""
     arrow_library()
     with _sink(output) as sink:
@@ -39,9 +39,9 @@ def _sink(output: Path | None) -> Iterator[BinaryIO]:
                 next_step="name a file with -o, or pipe the output into another program",
             )
         sys.stdout.flush()
-        yield visible.unwrap(sys.stdout).buffer
+        yield escaping.unwrap_stream(sys.stdout).buffer
         return
     with os_errors_as(Error, "cannot be written", output, "choose another place, or free space there"):
         output.parent.mkdir(parents=True, exist_ok=True)
-        with written_by_name(output) as aside, aside.open("wb") as file:
+        with file_replacement(output) as aside, aside.open("wb") as file:
             yield file

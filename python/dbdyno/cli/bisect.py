@@ -71,27 +71,27 @@ def command(
     """
     from dbdyno.base.signals import Interrupted
     from dbdyno.builds.bisect.cache import BuildCache, default_cache
-    from dbdyno.builds.bisect.commits import line_of
+    from dbdyno.builds.bisect.commits import first_parent_chain
     from dbdyno.builds.bisect.measure import Laboratory
     from dbdyno.builds.bisect.search import CommitSearch
     from dbdyno.stats.bisection import Bisection
     from dbdyno.stats.metrics import metric_named
-    from dbdyno.study.run.progress import for_stream
+    from dbdyno.study.run.progress import progress_for
 
     if metric is not None:
         metric_named(metric)
-    commits = line_of(repository, good, bad)
-    progress = for_stream()
+    commits = first_parent_chain(repository, good, bad)
+    progress = progress_for()
     folder = cache if cache is not None else default_cache(repository)
     builds = BuildCache(repository, folder.absolute(), build, progress.note)
     laboratory = Laboratory(plan, out, blocks, progress, seed, metric)
     if dry_run:
-        planned = Bisection(len(commits), alpha).planned + 1
+        planned = Bisection(len(commits), alpha).planned_tests + 1
         click.echo(f"{len(commits)} commits from {commits[0].short} to {commits[-1].short}: about {planned} tests")
         click.echo(f"builds in {folder}: {build or 'nothing to build'}\nnothing was built or run")
         return
     try:
-        with builds.held():
+        with builds.locked():
             model = CommitSearch(commits, builds, laboratory, alpha).run(str(plan))
             if clean:
                 builds.clear()

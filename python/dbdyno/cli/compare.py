@@ -15,14 +15,14 @@ import click
 
 from dbdyno.base.errors import CellsError, TraceError
 from dbdyno.base.limits import Number
-from dbdyno.cli.output import FLAT, echo_own, folder_option, form_of, show_rows, write_text
-from dbdyno.cli.pages import FORMATS, analysis_options, put, show_page
+from dbdyno.cli.output import FLAT, echo_unchanged, folder_option, form_of, show_rows, write_text
+from dbdyno.cli.pages import FORMATS, analysis_options, show_page, write_output
 from dbdyno.cli.parameters import PATH, option_with_default
 from dbdyno.evidence import Run, find_run
 
 if TYPE_CHECKING:
     from dbdyno.study.analysis.contract.rows import Model
-    from dbdyno.study.analysis.traces.question import Question
+    from dbdyno.study.analysis.traces.options import ComparisonOptions
 
 NAME_LONGEST = 24
 CELLS = "cells"
@@ -146,9 +146,9 @@ def _compare_traces(
     form: str | None,
     output: Path | None,
 ) -> None:
-    from dbdyno.cli.trace.options import Chosen, end_with, open_selection
+    from dbdyno.cli.trace.options import TraceSelection, end_with, open_selection
     from dbdyno.study.analysis.traces.compare import compare_traces
-    from dbdyno.study.analysis.traces.question import Question
+    from dbdyno.study.analysis.traces.options import ComparisonOptions
 
     paths = [source for source in sources if isinstance(source, str)]
     if len(paths) != 2:
@@ -158,9 +158,11 @@ def _compare_traces(
             next_step="name two sets of traces, or look at one set with `dbdyno trace profile`",
         )
     event, merge_literals, threshold, pair = asked
-    base_side, other_side = (Chosen([path], think_time) for path in paths)
+    base_side, other_side = (TraceSelection([path], think_time) for path in paths)
     with open_selection(base_side) as base, open_selection(other_side) as other:
-        question: Question = Question(_short_names(names), event, merge_literals, threshold=threshold, pair=pair)
+        question: ComparisonOptions = ComparisonOptions(
+            _short_names(names), event, merge_literals, threshold=threshold, pair=pair
+        )
         analysis = compare_traces(base, other, question)
         show_analysis(analysis, form, output)
         end_with([*base.refused, *other.refused], [*base.broken, *other.broken])
@@ -174,7 +176,7 @@ def _compare_periods(
     form: str | None,
     output: Path | None,
 ) -> None:
-    from dbdyno.cli.snap.options import tell_damage
+    from dbdyno.cli.snap.options import report_damage
     from dbdyno.judge.snapshots import compare
     from dbdyno.snapshot.reading.periods import period
     from dbdyno.snapshot.store.folder import Store
@@ -183,7 +185,7 @@ def _compare_periods(
         raise click.UsageError("name two periods, such as snap:1..12 snap:13..24")
     holder = Store(store)
     parts = [period(holder, name) for name in names]
-    tell_damage(holder)
+    report_damage(holder)
     threshold, accept, closed_loop = asked
     model = compare(holder, *parts, threshold=threshold, decide=accept, closed_loop=closed_loop)
     show_page(model, form, output)
@@ -245,7 +247,7 @@ def end_with_verdict(analysis: Model, command: Literal["run", "compare"]) -> Non
         raise click.exceptions.Exit(code)
 
 
-def form_asked(form: str | None, output: Path | None) -> str:
+def requested_form(form: str | None, output: Path | None) -> str:
     """Return the output form of a verdict, given by name or else by the suffix of the file.
 
     Raises:
@@ -256,7 +258,7 @@ def form_asked(form: str | None, output: Path | None) -> str:
 
 def show_analysis(analysis: Mapping[str, Any], form: str | None, output: Path | None) -> None:
     """Write an analysis in the requested form, given by name or else by the suffix of the file."""
-    kind = form_asked(form, output)
+    kind = requested_form(form, output)
     from dbdyno.report.flat import rows
     from dbdyno.report.html import render_html, write_html
 
@@ -264,19 +266,19 @@ def show_analysis(analysis: Mapping[str, Any], form: str | None, output: Path | 
         write_html(analysis, output)
         click.echo(str(output))
     elif kind == "html":
-        echo_own(render_html(analysis) + "\n")
+        echo_unchanged(render_html(analysis) + "\n")
     elif kind == "markdown":
         from dbdyno.report.markdown import render_markdown
 
-        put(render_markdown(analysis), output)
+        write_output(render_markdown(analysis), output)
     elif kind == "junit":
         from dbdyno.report.junit import render_junit
 
-        put(render_junit(analysis), output)
+        write_output(render_junit(analysis), output)
     elif kind == "json":
         text = json.dumps(analysis, indent=1, ensure_ascii=False) + "\n"
         if output is None:
-            echo_own(text)
+            echo_unchanged(text)
         else:
             write_text(output, text)
     elif kind == "table" and output is None:
@@ -296,4 +298,4 @@ def print_analysis(analysis: Mapping[str, Any]) -> None:
     terminal = sys.stdout.isatty()
     color = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     width = shutil.get_terminal_size().columns if terminal else 100
-    echo_own(render_text(analysis, width=width, color=color))
+    echo_unchanged(render_text(analysis, width=width, color=color))

@@ -20,11 +20,11 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
     A role without superuser and a server without OS access are normal cases.
     """
     from dbdyno.base.errors import TargetError
-    from dbdyno.bench.doctor import examine_named
+    from dbdyno.bench.doctor import examine_server
 
     _show_dead_mounts()
     try:
-        checks = [asdict(check) for check in examine_named(target)]
+        checks = [asdict(check) for check in examine_server(target)]
     except TargetError:
         _show_unrestored()
         raise
@@ -36,7 +36,7 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
 
 def _show_unrestored() -> None:
     """Print the settings still to be restored on servers, which the checked server cannot report itself."""
-    from dbdyno.bench.engine.unrestored import all_records
+    from dbdyno.bench.engine.unrestored_settings import all_records
     from dbdyno.bench.postgres.leftovers import describe
 
     for record in all_records().values():

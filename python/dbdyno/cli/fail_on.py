@@ -12,7 +12,7 @@ NAMES = ("slower", "cannot-tell", "gate")
 _UNDECIDED = ("unclear", "provisional", "no verdict")
 
 
-def reasons(run: Run, analysis: Model, names: tuple[str, ...]) -> list[str]:
+def met_conditions(run: Run, analysis: Model, names: tuple[str, ...]) -> list[str]:
     """Return which of the conditions `names` are met, in words; empty if none is."""
     from dbdyno.study.analysis.analyse import headline_of
 

@@ -84,10 +84,10 @@ def command(words: tuple[str, ...]) -> None:
 
 
 def _verdicts() -> str:
-    from dbdyno.base.decisions import ANSWERS
+    from dbdyno.base.decisions import DECISIONS
 
-    width = max(len(one.word) for one in ANSWERS.values())
-    rows = [f"{one.word:<{width}}  {one.when}" for one in ANSWERS.values()]
+    width = max(len(one.word) for one in DECISIONS.values())
+    rows = [f"{one.word:<{width}}  {one.when}" for one in DECISIONS.values()]
     return "\n".join([*rows, "", "The unit of inference is the block. See docs/explanation/method.md."])
 
 

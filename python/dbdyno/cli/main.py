@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
-from dbdyno.base import visible
+from dbdyno.base import escaping
 from dbdyno.base.errors import Error
 from dbdyno.base.processes import child_environment
 
@@ -52,13 +52,13 @@ COMMANDS = {
 }
 
 
-EXTRA = {"dbdyno_rig": "dbdyno-rig"}
+EXTRA_PACKAGES = {"dbdyno_rig": "dbdyno-rig"}
 """Further packages that provide commands."""
 DRIVERS = ("psycopg", "pymysql", "oracledb", "cassandra")
 """An uncaught error of these drivers means that a server became unreachable in between."""
 
 
-FORMER = {
+FORMER_OPTIONS = {
     "--dsn": ("--target",),
     "--to": ("--target", "--directory"),
     "--since": ("--from",),
@@ -79,7 +79,7 @@ def current_names(command: click.Command, args: Sequence[str]) -> list[str]:
         if word == "--":
             return [*found, *args[place:]]
         name, sign, value = word.partition("=")
-        new = next((one for one in FORMER.get(name, ()) if one in known), None) if name not in kept else None
+        new = next((one for one in FORMER_OPTIONS.get(name, ()) if one in known), None) if name not in kept else None
         if word == "--json" and name not in known and _has_json(known.get("--format")):
             found += ["--format", "json"]
         else:
@@ -137,11 +137,11 @@ def _module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name not in EXTRA:
+        if error.name not in EXTRA_PACKAGES:
             raise
         raise Error(
-            f"this command is in the package {EXTRA[error.name]}, which is not installed",
-            next_step=f"run pip install {EXTRA[error.name]} (or its wheel)",
+            f"this command is in the package {EXTRA_PACKAGES[error.name]}, which is not installed",
+            next_step=f"run pip install {EXTRA_PACKAGES[error.name]} (or its wheel)",
         ) from error
 
 
@@ -161,7 +161,7 @@ def entry() -> NoReturn:
     from dbdyno.base.signals import INTERRUPTED, Listener
 
     debug = "--debug" in sys.argv
-    visible.install()
+    escaping.escape_output()
     os.environ.update(child_environment())
     listener = Listener()
     try:
@@ -169,7 +169,7 @@ def entry() -> NoReturn:
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
     except (click.exceptions.Abort, KeyboardInterrupt) as stop:
-        listener.ending()
+        listener.mark_ended()
         words = str(stop.__cause__ or "") if isinstance(stop, click.exceptions.Abort) else str(stop)
         click.echo(f"interrupted: {words}" if words else "interrupted", err=True)
         code = INTERRUPTED
@@ -189,8 +189,8 @@ def entry() -> NoReturn:
     except BaseException as error:  # panics of the core are not subclasses of Exception
         if isinstance(error, SystemExit | GeneratorExit):
             raise
-        if listener.broke_off(error):
-            listener.ending()
+        if listener.ended_query(error):
+            listener.mark_ended()
             click.echo("interrupted", err=True)
             sys.exit(INTERRUPTED)
         if debug:
@@ -209,5 +209,5 @@ def entry() -> NoReturn:
         )
         code = 2
     finally:
-        listener.ending()
+        listener.mark_ended()
     sys.exit(code if isinstance(code, int) else 0)

@@ -12,11 +12,11 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from dbdyno.base import visible
+from dbdyno.base import escaping
 from dbdyno.base.errors import Error
-from dbdyno.base.files import os_errors_as, share, write_output
+from dbdyno.base.files import os_errors_as, share_new_folders, write_output
 from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
-from dbdyno.report.tabular import csv_text, json_text, no_formula
+from dbdyno.report.tabular import csv_text, escape_formula, json_text
 
 FORMATS = ("table", "csv", "json", "jsonl", "arrow")
 FLAT = ("csv", "jsonl", "arrow")
@@ -53,12 +53,12 @@ share_option = click.option(
     "--share",
     is_flag=True,
     expose_value=False,
-    callback=lambda ctx, option, value: share(value),
+    callback=lambda ctx, option, value: share_new_folders(value),
     help="Let others read the run folder, within the umask; by default only you can.",
 )
 
 
-def written_as(formats: Sequence[str], suffixes: str = "") -> Callable[[F], F]:
+def output_options(formats: Sequence[str], suffixes: str = "") -> Callable[[F], F]:
     """Return a decorator that adds --format with these forms, and -o.
 
     The suffix of the -o file selects the format if --format is not given.
@@ -87,7 +87,7 @@ def csv_safe() -> bool:
     return bool(ctx and ctx.meta.get(CSV_SAFE))
 
 
-format_options = written_as(FORMATS)
+format_options = output_options(FORMATS)
 
 
 def form_of(form: str | None, output: Path | None, forms: Sequence[str], otherwise: str = "table") -> str:
@@ -114,7 +114,7 @@ def show_rows(rows: Sequence[Mapping[str, object]], form: str | None, output: Pa
     if kind == "arrow":
         from dbdyno.cli import arrow
 
-        arrow.put_rows(rows, output)
+        arrow.write_rows(rows, output)
         return
     text = _text(rows, kind, title, sys.stdout.isatty() and output is None)
     if output is not None:
@@ -122,7 +122,7 @@ def show_rows(rows: Sequence[Mapping[str, object]], form: str | None, output: Pa
     elif kind == "table" or sys.stdout.isatty():
         click.echo(text, nl=not text.endswith("\n"))
     else:
-        echo_own(text if text.endswith("\n") else text + "\n")
+        echo_unchanged(text if text.endswith("\n") else text + "\n")
 
 
 def stream_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], form: str, output: Path | None) -> None:
@@ -131,7 +131,7 @@ def stream_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], form: str, 
     if output is not None:
         write_text(output, "".join(pieces))
         return
-    stream = sys.stdout if sys.stdout.isatty() else visible.unwrap(sys.stdout)
+    stream = sys.stdout if sys.stdout.isatty() else escaping.unwrap_stream(sys.stdout)
     for piece in pieces:
         stream.write(piece)
     stream.flush()
@@ -142,7 +142,7 @@ def _csv_pieces(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    cell = no_formula if csv_safe() else _as_is
+    cell = escape_formula if csv_safe() else _as_is
     writer.writerow([cell(name) for name in names])
     for row in rows:
         writer.writerow([cell(value) for value in row])
@@ -176,20 +176,20 @@ STREAMED = tuple(_PIECES)
 
 def heading(text: str) -> None:
     """Print a line, in bold on a terminal."""
-    click.secho(visible.text(text), bold=True, file=visible.unwrap(sys.stdout))
+    click.secho(escaping.escape_text(text), bold=True, file=escaping.unwrap_stream(sys.stdout))
 
 
-def echo_own(text: str) -> None:
+def echo_unchanged(text: str) -> None:
     """Write text to stdout unchanged: our own output, or data for a file or a pipe."""
-    click.echo(text, nl=False, file=visible.unwrap(sys.stdout))
+    click.echo(text, nl=False, file=escaping.unwrap_stream(sys.stdout))
 
 
 def show_line(words: str = "") -> None:
     """Show a line of progress figures on stderr in place of the previous one; an empty line removes it."""
-    from dbdyno.base.visible import line, unwrap
+    from dbdyno.base.escaping import escape_line, unwrap_stream
 
-    stream = unwrap(sys.stderr)
-    stream.write(f"\r\x1b[K{line(words)}")
+    stream = unwrap_stream(sys.stderr)
+    stream.write(f"\r\x1b[K{escape_line(words)}")
     stream.flush()
 
 
@@ -264,4 +264,4 @@ def is_numeric(values: Sequence[Any]) -> bool:
 def _cell(value: Any) -> str:
     from rich.markup import escape
 
-    return "" if value is None else escape(visible.text(value))
+    return "" if value is None else escape(escaping.escape_text(value))

@@ -14,13 +14,13 @@ from typing import Any
 
 import click
 
-from dbdyno.cli.output import FLAT, echo_own, form_of, show_rows, write_text, written_as
+from dbdyno.cli.output import FLAT, echo_unchanged, form_of, output_options, show_rows, write_text
 
 FORMATS = ("table", "csv", "json", "jsonl", "arrow", "html", "markdown")
 DRAWN = ("svg", "png")
 
-page_options = written_as(FORMATS, " (txt, csv, json, html, md, svg, png)")
-analysis_options = written_as((*FORMATS, "junit"), " (txt, csv, json, html, md, xml)")
+page_options = output_options(FORMATS, " (txt, csv, json, html, md, svg, png)")
+analysis_options = output_options((*FORMATS, "junit"), " (txt, csv, json, html, md, xml)")
 """Options for output that has a verdict."""
 
 
@@ -32,20 +32,20 @@ def show_page(model: Mapping[str, Any], form: str | None, output: Path | None, *
     own = _own_file(model, output.suffix.removeprefix(".").lower()) if output is not None and form is None else None
     kind = "own" if own is not None else form_of(form, output, FORMATS if output is None else (*FORMATS, *DRAWN))
     if own is not None:
-        put(own, output)
+        write_output(own, output)
     elif kind == "json":
-        put(json.dumps(model, indent=1, ensure_ascii=False, default=str) + "\n", output)
+        write_output(json.dumps(model, indent=1, ensure_ascii=False, default=str) + "\n", output)
     elif kind == "html":
         from dbdyno.report.html import render_html, write_html
 
         if output is None:
-            echo_own(render_html(model) + "\n")
+            echo_unchanged(render_html(model) + "\n")
         else:
             write_html(model, output)
     elif kind == "markdown":
         from dbdyno.report.markdown import render_markdown
 
-        put(render_markdown(model), output)
+        write_output(render_markdown(model), output)
     elif kind in DRAWN and output is not None:
         from dbdyno.report.figures import write_figure
 
@@ -58,15 +58,15 @@ def show_page(model: Mapping[str, Any], form: str | None, output: Path | None, *
         from dbdyno.report.terminal import render_text
 
         width, color = terminal(output)
-        put(render_text(model, width=width, color=color, **words), output)
+        write_output(render_text(model, width=width, color=color, **words), output)
     if output is not None:
         click.echo(str(output), err=True)
 
 
-def put(text: str, output: Path | None) -> None:
+def write_output(text: str, output: Path | None) -> None:
     """Write text to a file or to stdout."""
     if output is None:
-        echo_own(text)
+        echo_unchanged(text)
     else:
         write_text(output, text)
 

@@ -21,7 +21,7 @@ def command() -> None:
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 def new(file: Path, force: bool) -> None:
     """Write a commented example plan to FILE (default plan.toml; '-' for stdout)."""
-    from dbdyno.study.plan.new import example_plan
+    from dbdyno.study.plan.example import example_plan
 
     if str(file) == "-":
         click.echo(example_plan(), nl=False)
@@ -38,10 +38,10 @@ def new(file: Path, force: bool) -> None:
 def check(file: Path, target: str | None) -> None:
     """Show what a plan would do on its engine; change nothing."""
     from dbdyno.study.plan.file import read_plan
-    from dbdyno.study.plan.targets import on_target
+    from dbdyno.study.plan.targets import plan_on_target
     from dbdyno.study.run.check import describe
 
-    click.echo(describe(on_target(read_plan(file), target)), nl=False)
+    click.echo(describe(plan_on_target(read_plan(file), target)), nl=False)
 
 
 @command.command("schema")

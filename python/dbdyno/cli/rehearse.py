@@ -151,15 +151,15 @@ def command(
     dbdyno rehearse OLD NEW --load runs/monday --replay 10min --speed 2,4
     dbdyno rehearse OLD NEW --load runs/monday --fail-on regression --fail-on failure -o verdict.md    in a build
     """
-    from dbdyno.base.signals import Interrupted, Stopping
-    from dbdyno.cli.compare import form_asked
+    from dbdyno.base.signals import Interrupted, StopSignals
+    from dbdyno.cli.compare import requested_form
     from dbdyno.move.database.masks import read_masks
     from dbdyno.rehearse.budget import Budget
-    from dbdyno.rehearse.job import carry_out
+    from dbdyno.rehearse.job import run_rehearsal
     from dbdyno.rehearse.request import Request
     from dbdyno.trace.units import length_ns
 
-    form_asked(form, output)
+    requested_form(form, output)
     _refuse((new, changes, programs), upgrade, masks, is_replayed=bool(replay or speeds))
     share, masked = _share(threshold), read_masks(masks)
     mask_key = mask_key_of(mask_key_file, masked)
@@ -167,12 +167,12 @@ def command(
     seconds, limit_ms = length_ns(length, "--for") / 1e9, _limit_ms(timeout)
     played = _replay(load, replay, speeds)
     seed = secrets.randbelow(10**9) if seed is None else seed
-    with Stopping() as stopping:
+    with StopSignals() as stopping:
         show = _show if sys.stderr.isatty() else _quiet
-        budget = Budget(seconds, show, stopping.is_asked)
+        budget = Budget(seconds, show, stopping.is_requested)
         stopping.on_ask = _interrupt
         with (
-            _sides(old, new, changes, (programs, upgrade), show, stopping.is_asked, masked, mask_key) as (
+            _sides(old, new, changes, (programs, upgrade), show, stopping.is_requested, masked, mask_key) as (
                 before,
                 after,
             ),
@@ -180,12 +180,12 @@ def command(
         ):
             stopping.on_ask = None
             for side in (before, after):
-                side.timeout_ms, side.stop, side.private = limit_ms, stopping.is_asked, privacy
+                side.timeout_ms, side.stop, side.private = limit_ms, stopping.is_requested, privacy
             given = load_of(options, before.server)
             request = Request(_title(before, after, changes), share, seed, out, changes, played, allowed)
             budget.start()
             try:
-                run, model = carry_out(given, before, after, request, budget)
+                run, model = run_rehearsal(given, before, after, request, budget)
             finally:
                 _end()
         if stopping.asked:
@@ -217,18 +217,24 @@ def _sides(
     masks: Sequence[Mask],
     mask_key: str,
 ) -> Iterator[tuple[Side, Side]]:
-    from dbdyno.rehearse.sides import refuse_mariadb, two_servers, with_change, with_new_server, with_upgrade
+    from dbdyno.rehearse.sides import (
+        open_two_servers,
+        open_with_change,
+        open_with_new_server,
+        open_with_upgrade,
+        refuse_mariadb,
+    )
 
     programs, upgrade = made
     refuse_mariadb(old, new)
     if new is not None:
-        opened = two_servers(old, new)
+        opened = open_two_servers(old, new)
     elif programs is not None and upgrade is not None:
-        opened = with_upgrade(old, programs, upgrade, show)
+        opened = open_with_upgrade(old, programs, upgrade, show)
     elif programs is not None:
-        opened = with_new_server(old, programs, show, masks, mask_key)
+        opened = open_with_new_server(old, programs, show, masks, mask_key)
     else:
-        opened = with_change(old, changes, show, stop)
+        opened = open_with_change(old, changes, show, stop)
     with opened as sides:
         yield sides
 
@@ -302,13 +308,13 @@ def _limit_ms(text: str) -> int:
 
 
 def _output(folder: Path, model: Mapping[str, Any], form: str | None, output: Path | None) -> None:
-    from dbdyno.cli.pages import put, show_page
+    from dbdyno.cli.pages import show_page, write_output
     from dbdyno.report.html import write_html
     from dbdyno.report.junit import render_junit
 
     write_html(model, folder / "report.html")
     if form == "junit" or (form is None and output is not None and output.suffix == ".xml"):
-        put(render_junit(model), output)
+        write_output(render_junit(model), output)
         return
     show_page(model, form, output)
     if form is None and output is None:

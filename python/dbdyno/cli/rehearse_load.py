@@ -55,7 +55,7 @@ def load_of(options: LoadOptions, old: Postgres) -> Load:
         TargetError: The old server has counted none.
         EvidenceError: The evidence cannot be read.
     """
-    from dbdyno.rehearse.masked import masked_load
+    from dbdyno.rehearse.masked_copy import masked_load
     from dbdyno.rehearse.privacy import hidden_load
 
     found = _load(options, old)
@@ -99,7 +99,7 @@ def _is_mariadb(load: str) -> bool:
 
 
 def _load_of_server(options: LoadOptions, old: Postgres) -> Load:
-    from dbdyno.rehearse.load.logged import logged_values
+    from dbdyno.rehearse.load.logged_values import logged_values
     from dbdyno.rehearse.load.server import load_of_server
     from dbdyno.rehearse.load.snapshot import load_of_snapshot
     from dbdyno.snapshot.store.folder import Store
@@ -128,10 +128,10 @@ def _is_log(path: Path) -> bool:
 def _import_logs(path: Path, options: LoadOptions) -> Iterator[tuple[Path, list[str]]]:
     """Yield a capture made from server logs, in memory if no value may be on a disk, with notes on missing data."""
     from dbdyno.base.memory_folder import memory_folder
-    from dbdyno.snapshot.plans.log_files import recognized
+    from dbdyno.snapshot.plans.log_files import recognize_logs
     from dbdyno.trace.proxy.log_import import import_logs
 
-    sources = recognized([path], prefix=options.line_prefix, zone=options.zone)
+    sources = recognize_logs([path], prefix=options.line_prefix, zone=options.zone)
     place = memory_folder() if options.privacy else tempfile.TemporaryDirectory(prefix="dbdyno-rehearse-")
     with place as made:
         folder = Path(made) / "capture"

@@ -34,14 +34,14 @@ def command(name: str | None, every: bool, target: str, folder: Path, dry_run: b
     \b
     dbdyno restore last --target postgresql://me@db1/app --dry-run
     """
-    from dbdyno.bench.postgres.leftovers import forget
+    from dbdyno.bench.postgres.leftovers import delete_record
     from dbdyno.bench.restore import open_unrestored
     from dbdyno.cli.cells.options import confirm
 
     if (name is None) != every:
         raise TargetError("expected one run or --all", next_step="list the runs with `dbdyno runs`")
     with open_unrestored(target) as server:
-        owed, findings = server.look(_choose_sources(name, folder))
+        owed, findings = server.find_unrestored(_choose_sources(name, folder))
         if not owed:
             click.echo("there are no settings to restore on this server")
             return
@@ -54,9 +54,9 @@ def command(name: str | None, every: bool, target: str, folder: Path, dry_run: b
         if left and not keep:
             if not yes:
                 confirm()
-            server.put_back(left)
+            server.restore(left)
     for source in owed:
-        forget(source)
+        delete_record(source)
     click.echo("forgotten: the settings stay as they are" if keep else "all is as it was")
 
 
@@ -94,7 +94,7 @@ def _show(server: UnrestoredServer, findings: list[Finding]) -> None:
         if one.state == "back":
             click.echo(f"{one.name}: as it was, {one.found}")
         elif one.state == "ours":
-            click.echo(f"{one.name}: {one.found}, was {one.kept.was}; {server.statement(one)}")
+            click.echo(f"{one.name}: {one.found}, was {one.kept.was}; {server.restore_statement(one)}")
         else:
             click.echo(
                 f"{one.name}: left as it is, {one.found}: somebody else has set it since (it was {one.kept.was})"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.base import visible
+from dbdyno.base import escaping
 from dbdyno.base.errors import PlanError
-from dbdyno.cli.cells.options import way_options
-from dbdyno.cli.fail_on import NAMES, reasons
+from dbdyno.cli.cells.options import access_options
+from dbdyno.cli.fail_on import NAMES, met_conditions
 from dbdyno.cli.output import out_option, seed_option, share_option
 from dbdyno.cli.pages import analysis_options
 from dbdyno.cli.spread_options import spread_options, workers_of
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 )
 @analysis_options
 @spread_options
-@way_options
+@access_options
 def command(
     what: str | None,
     target: str | None,
@@ -110,10 +110,10 @@ def command(
     """
     from dbdyno.base.signals import Interrupted
     from dbdyno.cli.cells.options import access_of
-    from dbdyno.cli.compare import form_asked
-    from dbdyno.study.run.progress import for_stream
+    from dbdyno.cli.compare import requested_form
+    from dbdyno.study.run.progress import progress_for
 
-    form_asked(form, output)  # before anything is run
+    requested_form(form, output)  # before anything is run
     cut = None if resume_name is None else _cut(what, resume_name, out)
     plan = (
         None
@@ -124,7 +124,7 @@ def command(
     if dry_run:
         click.echo(_preview(plan, cut, target, out, reached), nl=False)
         return
-    progress = for_stream()
+    progress = progress_for()
     try:
         with workers_of(scheduler, hosts) as workers:
             run = _carried_out(plan, cut, target, out, seed, progress, {**reached, "workers": workers}, yes)
@@ -139,7 +139,7 @@ def _interruption_note(plan: Plan | None, cut: Run | None) -> str:
     from dbdyno.bench.kinds import kind_named, kind_of
 
     kind = kind_of(plan.dsn) if plan is not None else kind_named(cut.manifest.bench if cut else "")
-    traits = kind.bench().traits
+    traits = kind.load_bench().traits
     goes_on = "" if traits.refuses_resume else ", `dbdyno run --resume last` finishes it"
     return f"interrupted: {traits.interrupted}; complete blocks are kept; `dbdyno runs` lists the run{goes_on}"
 
@@ -171,14 +171,14 @@ def _carried_out(
 def _agreed_to(cut: Run, target: str | None, yes: bool) -> bool:
     """Show what resuming a run from elsewhere would do, and ask; return True if something was shown."""
     from dbdyno.cli.cells.options import confirm
-    from dbdyno.study.run.execute import orders, plan_to_resume
+    from dbdyno.study.run.execute import plan_to_resume, side_effects
 
     plan_to_resume(cut)
-    asked = orders(cut, target)
+    asked = side_effects(cut, target)
     if asked:
         click.echo(f"{cut.id} comes from elsewhere or was changed. Going on with it:", err=True)
         for order in asked:
-            click.echo(f"  {visible.line(order, 400)}", err=True)
+            click.echo(f"  {escaping.escape_line(order, 400)}", err=True)
         if not yes:
             confirm()
     return bool(asked)
@@ -195,10 +195,10 @@ def _ask(page: str) -> bool:
 
 def _preview(plan: Plan | None, cut: Run | None, target: str | None, out: Path, ways: dict[str, object]) -> str:
     """Return a description of what a run would do."""
-    from dbdyno.study.run.check import describe, describe_rest
+    from dbdyno.study.run.check import describe, describe_resume
 
     if cut is not None:
-        return describe_rest(cut, target, ways)
+        return describe_resume(cut, target, ways)
     assert plan is not None
     return describe(plan, ways=ways, folder=out)
 
@@ -220,7 +220,7 @@ def _plan(
     aa: bool,
     builds: dict[str, Path],
 ) -> Plan:
-    from dbdyno.study.run.execute import same_twice
+    from dbdyno.study.run.execute import aa_plan
 
     if what is None:
         raise PlanError(
@@ -230,7 +230,7 @@ def _plan(
     plan = _read(what, options, length, target, builds)
     if blocks:
         plan = replace(plan, schedule=replace(plan.schedule, blocks=blocks))
-    return same_twice(plan) if aa else plan
+    return aa_plan(plan) if aa else plan
 
 
 def _length(quick: bool, full: bool) -> str:
@@ -258,12 +258,12 @@ def _builds(given: tuple[str, ...]) -> dict[str, Path]:
 
 def _read(what: str, options: dict[str, str], length: str, target: str | None, builds: dict[str, Path]) -> Plan:
     """Return the plan of a study or a file, for `target` if given."""
-    from dbdyno.study.plan.study import longer
-    from dbdyno.study.plan.targets import HOST, on_target, refuse_without_plans
+    from dbdyno.study.plan.study import full_plan
+    from dbdyno.study.plan.targets import HOST, plan_on_target, refuse_without_plans
 
     if what.endswith(".toml") or "/" in what:
         from dbdyno.study.plan.builds import plan_of_builds
-        from dbdyno.study.plan.devices import on_devices
+        from dbdyno.study.plan.devices import plan_on_devices
         from dbdyno.study.plan.file import read_plan
 
         if target != HOST:  # where a plan may have commands
@@ -272,11 +272,11 @@ def _read(what: str, options: dict[str, str], length: str, target: str | None, b
         schedule = plan.schedule
         if length == "quick":
             schedule = replace(schedule, blocks=min(schedule.blocks, 8), warmup_blocks=1)
-        plan = on_target(replace(plan, schedule=schedule), target)
+        plan = plan_on_target(replace(plan, schedule=schedule), target)
         if options and not any(map(plan.device_of, plan.arms)):
             raise PlanError("--set changes only the factors of a study: change the values of a plan in its file")
-        plan = on_devices(plan, options)
-        return longer(plan) if length == "full" else plan
+        plan = plan_on_devices(plan, options)
+        return full_plan(plan) if length == "full" else plan
     from dbdyno.study.library import find_study
 
     if builds:
@@ -300,13 +300,13 @@ def _options(settings: tuple[str, ...]) -> dict[str, str]:
     return options
 
 
-def carried_out(plan: Plan, out: Path) -> Run:
+def run_plan(plan: Plan, out: Path) -> Run:
     """Run a plan and return the new run; after Ctrl-C the command ends with 130."""
     from dbdyno.base.signals import Interrupted
     from dbdyno.study.run.execute import start
-    from dbdyno.study.run.progress import for_stream
+    from dbdyno.study.run.progress import progress_for
 
-    progress = for_stream()
+    progress = progress_for()
     try:
         return start(plan, out, progress)
     except Interrupted as stop:
@@ -325,7 +325,7 @@ def show(run: Run, form: str | None = None, output: Path | None = None, fail_on:
 
     analysis = write_report(run, form, output)
     end_with_verdict(analysis, "run")
-    if fail_on and (said := reasons(run, analysis, fail_on)):
+    if fail_on and (said := met_conditions(run, analysis, fail_on)):
         click.echo(f"--fail-on: {'; '.join(said)}", err=True)
         raise click.exceptions.Exit(1)
 

@@ -6,7 +6,7 @@
 
 The terminal is restored in every case: at the end, on an error, on SIGINT, SIGTERM and SIGHUP. A signal counts as the
 key q and is returned by `wait`: raised as an exception it could occur where Python swallows it. A second signal is
-raised. It needs a terminal on stdout (`usable`); keys are read only if stdin is a terminal, too.
+raised. It needs a terminal on stdout (`is_usable`); keys are read only if stdin is a terminal, too.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import sys
 from types import FrameType
 from typing import Any, Self
 
-from dbdyno.base.visible import unwrap
+from dbdyno.base.escaping import unwrap_stream
 
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"
 _LEAVE = "\x1b[?25h\x1b[?1049l"
 
 
-def usable() -> bool:
+def is_usable() -> bool:
     """Return True if stdout is a terminal that supports more than lines."""
     return sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
 
@@ -51,12 +51,12 @@ class Screen:
             modes = termios.tcgetattr(sys.stdin)
             modes[6][termios.VSUSP] = b"\0"  # a process stopped by Ctrl-Z would leave the screen unrestored
             termios.tcsetattr(sys.stdin, termios.TCSANOW, modes)
-        unwrap(sys.stdout).write(_ENTER)
+        unwrap_stream(sys.stdout).write(_ENTER)
         sys.stdout.flush()
         return self
 
     def __exit__(self, *ending: object) -> None:
-        unwrap(sys.stdout).write(_LEAVE)
+        unwrap_stream(sys.stdout).write(_LEAVE)
         sys.stdout.flush()
         if self._kept is not None:
             import termios
@@ -76,7 +76,7 @@ class Screen:
     def draw(self, text: str) -> None:
         """Show the text from the upper left corner and clear everything else."""
         lines = "\x1b[K\r\n".join(text.split("\n"))
-        unwrap(sys.stdout).write(f"\x1b[H{lines}\x1b[K\x1b[J")
+        unwrap_stream(sys.stdout).write(f"\x1b[H{lines}\x1b[K\x1b[J")
         sys.stdout.flush()
 
     def wait(self, seconds: float) -> str | None:

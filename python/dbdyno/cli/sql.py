@@ -15,7 +15,7 @@ from dbdyno.cli.snap.options import name_option, store_option
 from dbdyno.evidence import find_run
 
 if TYPE_CHECKING:
-    from dbdyno.evidence.fenced_answer import FencedAnswer
+    from dbdyno.evidence.restricted_answer import RestrictedAnswer
 
 TOP = 1000
 
@@ -67,7 +67,7 @@ def command(
             from dbdyno.report.tabular import arrow_library
 
             arrow_library()
-            arrow.put_batches(answer.batches(), answer.names, output)
+            arrow.write_batches(answer.batches(), answer.names, output)
         elif form in STREAMED:
             stream_rows(answer.names, answer.rows(), form, output)
         else:
@@ -80,7 +80,7 @@ def command(
 
 def _answer(
     text: str, on: str, folder: Path, store: Path, target: str | None, stack: contextlib.ExitStack
-) -> FencedAnswer:
+) -> RestrictedAnswer:
     """Return the answer of a query over a run, or over an interval that `stack` closes."""
     if not on.startswith("snap:"):
         from dbdyno.evidence.query import Answer
@@ -96,7 +96,7 @@ def _answer(
     return StoreAnswer(stack.enter_context(Interval(holder, chain[0], chain[-1])), text)
 
 
-def _show_table(answer: FencedAnswer, top: int, output: Path | None) -> None:
+def _show_table(answer: RestrictedAnswer, top: int, output: Path | None) -> None:
     rows = list(answer.rows(top + 1))
     show_rows([dict(zip(answer.names, row, strict=True)) for row in rows[:top]], "table", output)
     if len(rows) > top:

@@ -22,6 +22,6 @@ def command(name: str | None, form: str | None, output: Path | None) -> None:
         return
     study = find_study(name)
     if form in ("json", "jsonl"):
-        show_rows([study.card()], form, output)
+        show_rows([study.as_dict()], form, output)
         return
-    click.echo(study.text(), nl=False)
+    click.echo(study.as_text(), nl=False)

@@ -65,10 +65,10 @@ def command(
     """
     from dbdyno.base.signals import Interrupted
     from dbdyno.cli.run import show
-    from dbdyno.study.run.progress import for_stream
+    from dbdyno.study.run.progress import progress_for
 
     race, seconds = _race(plan, target, blocks), _seconds(budget)
-    progress = for_stream()
+    progress = progress_for()
     try:
         with workers_of(scheduler, hosts) as workers:
             ways = {"workers": workers}
@@ -97,9 +97,9 @@ def _race(path: Path, target: str | None, blocks: int | None) -> Plan:
     """
     from dbdyno.study.plan import keys
     from dbdyno.study.plan.file import read_plan
-    from dbdyno.study.plan.targets import on_target
+    from dbdyno.study.plan.targets import plan_on_target
 
-    made = on_target(read_plan(path, arms_most=keys.ARMS_MOST), target)
+    made = plan_on_target(read_plan(path, arms_most=keys.ARMS_MOST), target)
     if len(made.arms) < 2:
         raise PlanError(
             "a race needs at least two arms, but the plan has one",
@@ -156,11 +156,11 @@ def _fresh(run: Run, plan: Plan, seconds: float | None, output: Path) -> Plan | 
         PlanError: every arm failed.
     """
     from dbdyno.report.files import write_whole
-    from dbdyno.study.plan.confirm import confirming_plan
+    from dbdyno.study.plan.confirmation import confirming_plan
 
     race: JsonObject = run.manifest.race
     if not race["alive"] or len(race["failed"]) == len(plan.arms):
-        step = f"run the {plan.what_runs} manually, then correct the plan"
+        step = f"run the {plan.runnable_kind} manually, then correct the plan"
         raise PlanError("every arm failed", where=run.id, next_step=step)
     if race["leader"] == 0:
         click.echo(f"{plan.arms[0].name} is what there was before: nothing to confirm")

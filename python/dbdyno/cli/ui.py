@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.base.errors import Error
-from dbdyno.cli.output import folder_option, form_of, written_as
+from dbdyno.cli.output import folder_option, form_of, output_options
 from dbdyno.cli.pages import terminal
 from dbdyno.cli.parameters import EXISTING_FILE, option_with_default
 from dbdyno.cli.snap.options import store_option
@@ -46,7 +46,7 @@ FORMS = ("text", "json", "csv", "arrow", "svg", "png")
     help="Enable the SQL console, which is read-only.",
 )
 @click.option("--page", metavar="ADDRESS", help="Print this page instead of serving it, such as /search?q=orders.")
-@written_as(FORMS)
+@output_options(FORMS)
 def command(
     folder: Path,
     store: Path,
@@ -90,17 +90,17 @@ def command(
         raise Error(
             "--format and -o work only with one page", next_step="name the page, as in --page '/search?q=orders'"
         )
-    from dbdyno.evidence.memory import be_frugal
+    from dbdyno.evidence.memory import limit_memory
     from dbdyno.ui.app import application
-    from dbdyno.ui.preparing import Preparer
-    from dbdyno.ui.serve import Listening, access_of, bind, check, first_address, serve
+    from dbdyno.ui.preparer import Preparer
+    from dbdyno.ui.serve import ListeningAddress, access_of, bind_socket, first_address, require_encryption, serve
 
-    where = Listening(host, port, tls_cert, tls_key, proxy)
-    check(where)
-    made = bind(where)
+    where = ListeningAddress(host, port, tls_cert, tls_key, proxy)
+    require_encryption(where)
+    made = bind_socket(where)
     bound = int(made.getsockname()[1])
     access = access_of(where, bound)
-    be_frugal(MEMORY)
+    limit_memory(MEMORY)
     preparer = Preparer()
     app = application(Places(folder, store, preparer), access, sql=read_only_sql == "on")
 
@@ -121,7 +121,7 @@ def command(
 def _print(places: Places, page: str, form: str | None, output: Path | None, *, sql: bool) -> None:
     """Print one page, or write it into a file."""
     from dbdyno.report.files import write_whole
-    from dbdyno.ui.printed import print_page
+    from dbdyno.ui.page_printer import print_page
 
     width, color = terminal(output)
     made = print_page(places, page, form_of(form, output, FORMS, "text"), width, color, sql=sql)

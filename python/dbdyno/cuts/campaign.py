@@ -28,7 +28,7 @@ from dbdyno.cuts.plan import CutPlan
 from dbdyno.device.faults import fault_rule
 from dbdyno.device.mounts import check_machine, open_mount
 from dbdyno.device.undo import MountUndo
-from dbdyno.hosts.tasks import stopping_if_unwanted
+from dbdyno.hosts.tasks import stop_if_unwanted
 
 if TYPE_CHECKING:
     from dbdyno.hosts.workers import Workers
@@ -284,7 +284,7 @@ def run_database(
 
 def run_database_as_task(plan: CutPlan, seed: int, first: int, last: int) -> CampaignEvidence:
     """Run a database's cuts on a worker; it ends after a cut if nobody waits for it any longer."""
-    return run_database(plan, seed, first, last, lambda _: None, lambda own: stopping_if_unwanted(own.stop))
+    return run_database(plan, seed, first, last, lambda _: None, lambda own: stop_if_unwanted(own.stop))
 
 
 def _engine(plan: CutPlan, work: Path, guardian: Guardian) -> CutEngine:

@@ -18,7 +18,7 @@ LOAD_S = 4.0
 """Time after which the power is cut if the drawn change has not happened [s]."""
 POLL_S = 0.002
 KILL_S = 10.0
-TELLING = re.compile(r"PANIC|FATAL|ERROR")
+ERROR_LINE = re.compile(r"PANIC|FATAL|ERROR")
 
 
 class CutEngine(Protocol):
@@ -88,8 +88,8 @@ def end_processes(folder: Path) -> None:
         time.sleep(0.01)
 
 
-def last_words(text: str) -> str:
+def informative_line(text: str) -> str:
     """Return the most informative line of a server's last output."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    telling = [line for line in lines if TELLING.search(line) and not line.endswith("[ERROR] Aborting")]
+    telling = [line for line in lines if ERROR_LINE.search(line) and not line.endswith("[ERROR] Aborting")]
     return (telling or lines or ["no answer"])[-1]

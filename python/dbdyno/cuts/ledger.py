@@ -23,7 +23,7 @@ class Ledger:
     acknowledged: dict[int, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def try_one(self, number: int) -> None:
+    def record_attempt(self, number: int) -> None:
         """Record that a commit is about to be sent."""
         with self._lock:
             self.tried.add(number)

@@ -78,7 +78,7 @@ class MariaDBCuts(ServerCuts[_MountedMariaDB]):
         with contextlib.suppress(driver().Error, OSError), contextlib.closing(self._connect()) as connection:
             while True:
                 number = next(numbers)
-                ledger.try_one(number)
+                ledger.record_attempt(number)
                 rows(connection, "begin")
                 rows(connection, "insert into entries values (%s, %s, %s)", (number, session, payload_of(number)))
                 rows(connection, "update counts set n = n + 1 where session = %s", (session,))

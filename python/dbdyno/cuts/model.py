@@ -133,12 +133,12 @@ def campaign_model(
         "sums": sums,
         "failed": failed,
         "headline": conclusion(sums, failed),
-        "faults": kept_faults(faults, set(failed)),
+        "faults": reported_faults(faults, set(failed)),
         "recoveries": recoveries(rows),
     }
 
 
-def kept_faults(faults: list[CutFault], failed: set[int]) -> list[CutFault]:
+def reported_faults(faults: list[CutFault], failed: set[int]) -> list[CutFault]:
     """Return all faults of the cuts that were not survived, and of the others the first `FAULTS_MOST`, in order."""
     room = itertools.count()
     return [row for row in faults if row["cut"] in failed or next(room) < FAULTS_MOST]

@@ -139,14 +139,14 @@ class Settings(OwnStore):
 
     def add(self, number: int) -> None:
         """Write a record before its change is made."""
-        from dbdyno.bench.engine.unrestored import Kept, new_record, write_new
+        from dbdyno.bench.engine.unrestored_settings import ChangedSetting, new_record, write_new
 
         os.environ["DBDYNO_STATE"] = str(self.folder / "state")
-        write_new(new_record(str(number), payload_of(number), {"work_mem": Kept("4MB", None, ("8MB",))}))
+        write_new(new_record(str(number), payload_of(number), {"work_mem": ChangedSetting("4MB", None, ("8MB",))}))
 
     def rows(self) -> Iterator[Row]:
         """Yield the records."""
-        from dbdyno.bench.engine.unrestored import all_records
+        from dbdyno.bench.engine.unrestored_settings import all_records
 
         os.environ["DBDYNO_STATE"] = str(self.folder / "state")
         for record in all_records().values():

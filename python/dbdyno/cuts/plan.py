@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import DeviceError
-from dbdyno.base.files import given_toml
+from dbdyno.base.files import user_file_toml
 from dbdyno.base.json_types import JsonObject
 
 ENGINES = ("sqlite", "postgres", "mariadb", "evidence")
@@ -146,7 +146,7 @@ def plan_of(name: str) -> CutPlan:
             f"there is no plan of power cuts named {name!r}",
             next_step=f"{hint}use one of {', '.join(BUILT_IN)}, or name a file as ./FILE.toml",
         )
-    return check_plan(given_toml(Path(name), DeviceError), name)
+    return check_plan(user_file_toml(Path(name), DeviceError), name)
 
 
 def check_plan(values: JsonObject, where: str) -> CutPlan:

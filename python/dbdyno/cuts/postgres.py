@@ -14,7 +14,7 @@ from dbdyno.base.processes import child_environment
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.setting_values import SettingValue
-from dbdyno.cuts.engine import BrokenEngineError, last_words
+from dbdyno.cuts.engine import BrokenEngineError, informative_line
 from dbdyno.cuts.ledger import Content, Ledger, payload_of
 from dbdyno.cuts.servers import ServerCuts
 
@@ -110,7 +110,7 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
         ):
             for done in itertools.count(1):
                 number = next(numbers)
-                ledger.try_one(number)
+                ledger.record_attempt(number)
                 connection.execute("begin")
                 connection.execute("insert into rows values (%s, %s, %s)", (number, session, payload_of(number)))
                 connection.execute("update counts set n = n + 1 where session = %s", (session,))
@@ -136,9 +136,9 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
                 if self._has_amcheck:
                     connection.execute(AMCHECK)
         except psycopg.OperationalError as error:
-            raise BrokenEngineError(last_words(str(error))) from error
+            raise BrokenEngineError(informative_line(str(error))) from error
         except psycopg.Error as error:
-            return Content(corrupt=last_words(str(error).splitlines()[0]))
+            return Content(corrupt=informative_line(str(error).splitlines()[0]))
         corrupt = f"{orphans} rows violate the foreign key" if orphans else self._control_file()
         return Content([(row[0], row[2]) for row in rows], counts, [row[1] for row in rows], corrupt)
 
@@ -185,7 +185,7 @@ def control_file_problem(said: str) -> str:
     state = STATE.search(said)
     warnings = [line for line in said.splitlines() if "WARNING" in line]
     if state is None or warnings:
-        return f"pg_controldata: {(warnings or [last_words(said)])[0]}"
+        return f"pg_controldata: {(warnings or [informative_line(said)])[0]}"
     return "" if state[1] == "in production" else f"pg_controldata: the cluster is {state[1]}"
 
 

@@ -112,6 +112,6 @@ def _read(process: subprocess.Popen[str], ledger: Ledger) -> None:
         for line in process.stdout:
             word, _, number = line.rstrip("\n").partition(" ")
             if line.endswith("\n") and word == "t":
-                ledger.try_one(int(number))
+                ledger.record_attempt(int(number))
             elif line.endswith("\n") and word == "a":
                 ledger.acknowledge(int(number))

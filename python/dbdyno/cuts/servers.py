@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.engine.own_server import OwnServer
+from dbdyno.bench.engine.embedded_server import EmbeddedServer
 from dbdyno.bench.guardian import Guardian
-from dbdyno.cuts.engine import BrokenEngineError, end_processes, last_words, wait_for_cut
+from dbdyno.cuts.engine import BrokenEngineError, end_processes, informative_line, wait_for_cut
 from dbdyno.cuts.ledger import Ledger
 from dbdyno.cuts.plan import CutPlan
 
-Server = TypeVar("Server", bound=OwnServer)
+Server = TypeVar("Server", bound=EmbeddedServer)
 
 
 class ServerCuts(ABC, Generic[Server]):
@@ -51,7 +51,7 @@ class ServerCuts(ABC, Generic[Server]):
             self._server.start()
         except TargetError as error:
             self.kill()
-            raise BrokenEngineError(last_words(self._server.log_tail())) from error
+            raise BrokenEngineError(informative_line(self._server.log_tail())) from error
 
     def load(self, ledger: Ledger, is_off: Callable[[], bool]) -> float:
         """Commit in several sessions until the power is off; later acknowledgements are ignored."""

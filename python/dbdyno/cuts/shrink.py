@@ -24,7 +24,7 @@ REPEATS = 3
 
 
 @dataclass(frozen=True)
-class Shrunk:
+class SmallestPlan:
     """The smallest plan found: `plan` fails at cut `number` with the campaign's seed.
 
     Attributes:
@@ -51,27 +51,27 @@ class Shrinker:
         self._seed, self._number, self._note = seed, number, note
         self.tries = 0
 
-    def fails(self, plan: CutPlan) -> CutRow | None:
+    def failing_row(self, plan: CutPlan) -> CutRow | None:
         """Return the row of the cut if the plan fails there; None if it passes, or no tries are left."""
         for _ in range(1 if plan.engine in EXACT else REPEATS):
             if self.tries >= TRIES_MOST:
                 return None
-            if (row := self.once(plan)) is not None:
+            if (row := self.try_cut(plan)) is not None:
                 return row
         return None
 
-    def once(self, plan: CutPlan) -> CutRow | None:
+    def try_cut(self, plan: CutPlan) -> CutRow | None:
         """Try the cut once; return its row if it fails."""
         self.tries += 1
         rows = run_campaign(plan, self._number, self._seed, only=self._number).rows
         last = rows[-1] if rows else None
         return last if last is not None and last["cut"] == self._number and not is_survived(last) else None
 
-    def least(self, plan: CutPlan, row: CutRow) -> tuple[CutPlan, CutRow]:
+    def smallest_plan(self, plan: CutPlan, row: CutRow) -> tuple[CutPlan, CutRow]:
         """Return the smallest plan and its row; `plan` fails with `row`."""
         for words, simpler in _steps(plan):
             candidate = simpler(plan)
-            if candidate != plan and (found := self.fails(candidate)) is not None:
+            if candidate != plan and (found := self.failing_row(candidate)) is not None:
                 self._note(f"still fails with {words}")
                 plan, row = candidate, found
         return self._earlier(plan, row)
@@ -82,7 +82,7 @@ class Shrinker:
         step = max(1, after // 2)
         while step and after > 1 and self.tries < TRIES_MOST:
             candidate = replace(plan, after_changes=max(1, after - step))
-            found = self.fails(candidate) if candidate.after_changes != after else None
+            found = self.failing_row(candidate) if candidate.after_changes != after else None
             if found is None:
                 step //= 2
                 continue
@@ -92,7 +92,7 @@ class Shrinker:
         return plan, row
 
 
-def shrink(plan: CutPlan, seed: int, row: CutRow, note: Callable[[str], None] = lambda text: None) -> Shrunk:
+def shrink(plan: CutPlan, seed: int, row: CutRow, note: Callable[[str], None] = lambda text: None) -> SmallestPlan:
     """Return the smallest plan that fails like a campaign's cut.
 
     Raises:
@@ -100,13 +100,13 @@ def shrink(plan: CutPlan, seed: int, row: CutRow, note: Callable[[str], None] = 
         TargetError: The engine cannot be created.
     """
     search = Shrinker(seed, row["cut"], note)
-    least, last = search.least(plan, row)
+    least, last = search.smallest_plan(plan, row)
     tries, repeats = search.tries, 1 if plan.engine in EXACT else REPEATS
-    failures = sum(search.once(least) is not None for _ in range(repeats))
-    return Shrunk(least, row["cut"], last, tries, failures, repeats)
+    failures = sum(search.try_cut(least) is not None for _ in range(repeats))
+    return SmallestPlan(least, row["cut"], last, tries, failures, repeats)
 
 
-def shrunk_model(shrunk: Shrunk) -> ShrunkModel:
+def shrunk_model(shrunk: SmallestPlan) -> ShrunkModel:
     """Return the smallest plan of a failing cut, as shown on the page."""
     return {
         "cut": shrunk.number,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from dbdyno.base.errors import DeviceError
-from dbdyno.model.machine import Machine, machine_of, parsed
+from dbdyno.model.machine import Machine, machine_of, parse_machine
 
 PAGE_BYTES = 4096
 """Size of the request whose time is listed [bytes]."""
@@ -70,7 +70,7 @@ def device_of(name: str) -> Device:
             f"there is no device named {name!r}",
             next_step=f"{hint}use one of {', '.join(texts)}, or name a file as ./FILE.toml",
         )
-    return Device(name, parsed(f"device {name}", texts[name]))
+    return Device(name, parse_machine(f"device {name}", texts[name]))
 
 
 def settings_of(device: Device, given: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -104,7 +104,7 @@ def settings_of(device: Device, given: tuple[str, ...]) -> list[tuple[str, str]]
     return found
 
 
-def alone_us(device: Device, settings: list[tuple[str, str]], *, reads: bool) -> float:
+def idle_request_us(device: Device, settings: list[tuple[str, str]], *, reads: bool) -> float:
     """Return the time of a 4 KB request on the idle device [us].
 
     Raises:
@@ -115,7 +115,7 @@ def alone_us(device: Device, settings: list[tuple[str, str]], *, reads: bool) ->
     return _core.device_alone_ns(device.machine.toml, settings, reads, PAGE_BYTES) / 1e3
 
 
-def listed() -> list[ListedDevice]:
+def list_devices() -> list[ListedDevice]:
     """Return the built-in devices, one row each."""
     rows: list[ListedDevice] = []
     for name in device_names():
@@ -124,8 +124,8 @@ def listed() -> list[ListedDevice]:
             {
                 "name": name,
                 "title": device.machine.title,
-                "read_us": round(alone_us(device, [], reads=True), 1),
-                "write_us": round(alone_us(device, [], reads=False), 1),
+                "read_us": round(idle_request_us(device, [], reads=True), 1),
+                "write_us": round(idle_request_us(device, [], reads=False), 1),
             }
         )
     return rows

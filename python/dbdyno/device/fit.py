@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dbdyno.base.errors import DeviceError
 from dbdyno.device.block_trace import LATENCY_LOG, BlockTrace
 from dbdyno.device.job import MeasuredJob
-from dbdyno.device.replay import Compared, compared, largest_gap, outstanding, replayed_ns
+from dbdyno.device.replay import ComparedFigure, compare_times, largest_gap, largest_outstanding, replayed_ns
 from dbdyno.model.describe import SCHEMA
 
 LEAST = 200
@@ -50,7 +50,7 @@ class DeviceFitPage(TypedDict):
     title: str
     servers: int
     jobs: list[FittedJob]
-    rows: list[Compared]
+    rows: list[ComparedFigure]
     gap: float | None
     floor: float | None
     sentences: list[str]
@@ -149,7 +149,7 @@ def fit_trace(trace: BlockTrace, *, name: str, title: str, capacity_gb: float, s
     first, second = trace.part(0, half), trace.part(half, len(trace))
     assert first.response_ns is not None and second.response_ns is not None
     tables, sentences = _service(first)
-    overlaps = outstanding(first.arrived_ns, first.arrived_ns + first.response_ns) > 1
+    overlaps = largest_outstanding(first.arrived_ns, first.arrived_ns + first.response_ns) > 1
     tried = {}
     for servers in SERVERS if overlaps else SERVERS[:1]:
         toml = _toml(name, title, capacity_gb, servers, tables)
@@ -161,7 +161,7 @@ def fit_trace(trace: BlockTrace, *, name: str, title: str, capacity_gb: float, s
     toml = _toml(name, title, capacity_gb, servers, tables)
     found = replayed_ns(second, toml, (), seed)
     gap, floor = largest_gap(found, second.response_ns), largest_gap(first.response_ns, second.response_ns)
-    rows = compared(second.is_read, found, second.response_ns)
+    rows = compare_times(second.is_read, found, second.response_ns)
     sentences.insert(
         0,
         f"It serves {servers} request{'s' if servers > 1 else ''} at once: with so many a replay of the first half is "
@@ -216,7 +216,7 @@ def _page(
     sentences: list[str],
     *,
     jobs: list[FittedJob] | None = None,
-    rows: list[Compared] | None = None,
+    rows: list[ComparedFigure] | None = None,
     gap: float | None = None,
     floor: float | None = None,
 ) -> DeviceFitPage:

@@ -27,7 +27,7 @@ from dbdyno.base.processes import child_environment, find_program
 if TYPE_CHECKING:
     from dbdyno import _core
 
-OURS = (["fuse", "dbdyno"], ["fuse.dbdyno", "dbdyno"])
+MOUNT_TYPES = (["fuse", "dbdyno"], ["fuse.dbdyno", "dbdyno"])
 """File system type and source of dbdyno's mounts in /proc/self/mountinfo."""
 STATUS = ".dbdyno-device"
 """Hidden file in a mounted folder that contains the status."""
@@ -149,7 +149,7 @@ def check_processors(polling: int) -> None:
 
 
 @contextlib.contextmanager
-def mounted(spec: DeviceSpec) -> Iterator[_core.DeviceMount]:
+def mount_folder(spec: DeviceSpec) -> Iterator[_core.DeviceMount]:
     """Mount a folder in this process, and unmount it when the block ends.
 
     Raises:
@@ -196,7 +196,7 @@ def mounted_folders(table: Path = Path("/proc/self/mountinfo")) -> list[MountedF
     except OSError:
         return []
     parts = [line.partition(" - ") for line in lines]
-    found = [place.split() for place, _, kind in parts if kind.split()[:2] in OURS]
+    found = [place.split() for place, _, kind in parts if kind.split()[:2] in MOUNT_TYPES]
     return [MountedFolder(Path(_plain(words[4]))) for words in found]
 
 

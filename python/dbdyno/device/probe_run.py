@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dbdyno.base.errors import DeviceError
 from dbdyno.device.job import MeasuredJob
 from dbdyno.evidence.query import connect
-from dbdyno.evidence.run import Run, find_run, reading
+from dbdyno.evidence.run import Run, find_run, type_errors_as_evidence_errors
 
 FLASH, REDO = "flash", "probe"
 """Kinds of the manifests of the two probes."""
@@ -75,7 +75,7 @@ def probe_jobs(runs: Sequence[Run]) -> list[MeasuredJob]:
 
 def _jobs(run: Run, which: str) -> Iterator[MeasuredJob]:
     depth = int(run.manifest.flash["depth"])
-    with connect(run)[0] as connection, reading("flash probe", run.id):
+    with connect(run)[0] as connection, type_errors_as_evidence_errors("flash probe", run.id):
         for phase, operation in PHASES.items():
             blocks = [block for block in run.blocks() if block.report.get("phase") == phase][-ROUNDS:]
             seconds = sum(block.ended_ns - block.started_ns for block in blocks) / 1e9
@@ -104,7 +104,7 @@ def redo_jobs(run: Run, path: int) -> tuple[list[MeasuredJob], str]:
         raise DeviceError(f"{len(logs)} logs are more than one device", where=run.id, next_step="probe one log")
     if path > len(logs[0]["paths"]):
         raise DeviceError("the probe wrote to one path", where=run.id, next_step="omit --path")
-    with connect(run)[0] as connection, reading("redo probe", run.id):
+    with connect(run)[0] as connection, type_errors_as_evidence_errors("redo probe", run.id):
         found = connection.execute(_WRITES, {"path": PATHS[path - 1]}).fetchnumpy()
     us, kb = np.asarray(found["elapsed_ns"], dtype=np.float64) / 1e3, found["p2"] * int(logs[0]["block_bytes"]) / 1024
     if not len(us):

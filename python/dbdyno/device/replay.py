@@ -17,7 +17,7 @@ _BEHIND = 10.0
 """Minimum ratio of the last tenth's median to the first tenth's at which a device counts as too slow for the trace."""
 
 
-class Compared(TypedDict):
+class ComparedFigure(TypedDict):
     """A figure of reads or writes on the device, and the same figure of the trace [us]."""
 
     operation: str
@@ -40,7 +40,7 @@ class ReplayPage(TypedDict):
     seconds: float
     outstanding: int
     gap: float | None
-    rows: list[Compared]
+    rows: list[ComparedFigure]
     sentences: list[str]
 
 
@@ -69,9 +69,9 @@ def replay_page(trace: BlockTrace, found: NDArray[np.int64], *, device: str, tit
         title: Title of the page.
     """
     whole, trace = trace, trace.part(0, len(found))
-    rows = compared(trace.is_read, found, trace.response_ns)
+    rows = compare_times(trace.is_read, found, trace.response_ns)
     gap = None if trace.response_ns is None else largest_gap(found, trace.response_ns)
-    most = outstanding(trace.arrived_ns, trace.arrived_ns + found)
+    most = largest_outstanding(trace.arrived_ns, trace.arrived_ns + found)
     return {
         "schema": SCHEMA,
         "kind": "model",
@@ -88,11 +88,11 @@ def replay_page(trace: BlockTrace, found: NDArray[np.int64], *, device: str, tit
     }
 
 
-def compared(
+def compare_times(
     is_read: NDArray[np.bool_], found: NDArray[np.int64], measured: NDArray[np.int64] | None
-) -> list[Compared]:
+) -> list[ComparedFigure]:
     """Return the mean and quantiles of reads and of writes, each with the measured figure."""
-    rows: list[Compared] = []
+    rows: list[ComparedFigure] = []
     for operation, chosen in (("read", is_read), ("write", ~is_read)):
         if not chosen.any():
             continue
@@ -126,7 +126,7 @@ def largest_gap(one: NDArray[Any], other: NDArray[Any]) -> float:
     return float(np.abs(below[0] - below[1]).max())
 
 
-def outstanding(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
+def largest_outstanding(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
     """Return the largest number of requests outstanding at once."""
     steps = np.concatenate([np.ones(len(begins), dtype=np.int64), -np.ones(len(ends), dtype=np.int64)])
     # At the same instant, ends are counted before begins.
@@ -134,7 +134,9 @@ def outstanding(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> int:
     return int(np.cumsum(steps[order]).max(initial=0))
 
 
-def _sentences(trace: BlockTrace, found: NDArray[np.int64], rows: list[Compared], device: str, most: int) -> list[str]:
+def _sentences(
+    trace: BlockTrace, found: NDArray[np.int64], rows: list[ComparedFigure], device: str, most: int
+) -> list[str]:
     said = []
     if len(found) < len(trace):
         said.append(

@@ -15,7 +15,7 @@ class MountUndo:
     label: str
     folder: str
 
-    def carry_out(self) -> list[str]:
+    def execute(self) -> list[str]:
         """Unmount the folder and return problems as sentences; an unmounted folder is not a problem."""
         from dbdyno.device.mounts import detach, is_mounted
 

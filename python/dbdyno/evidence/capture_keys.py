@@ -15,7 +15,7 @@ _SHOWN = 3
 _LONGEST = 100
 
 
-class Place(NamedTuple):
+class KeyPosition(NamedTuple):
     """A parameter (from 1) or literal (from 0) that is a key: its number, its key space, and whether it is an array."""
 
     number: int
@@ -24,7 +24,7 @@ class Place(NamedTuple):
 
 
 @dataclass
-class Places:
+class KeyPositions:
     """Positions of keys in a text.
 
     `returns` has for each of its statements the key space of each returned column, or None if it has no new keys;
@@ -32,12 +32,12 @@ class Places:
     """
 
     shape: str
-    parameters: list[Place] = field(default_factory=list)
-    literals: list[Place] = field(default_factory=list)
+    parameters: list[KeyPosition] = field(default_factory=list)
+    literals: list[KeyPosition] = field(default_factory=list)
     returns: list[list[int | None]] = field(default_factory=list)
     writes: bool = False
 
-    def worth(self) -> bool:
+    def is_needed(self) -> bool:
         """Return True if the replay has to know about the text: it has a key or writes."""
         returned = any(space is not None for columns in self.returns for space in columns)
         return bool(self.parameters or self.literals or returned or self.writes)
@@ -53,7 +53,7 @@ class KeyPlan:
 
     names: Sequence[str] = ()
     kinds: Sequence[str] = ()
-    statements: list[Places] = field(default_factory=list)
+    statements: list[KeyPositions] = field(default_factory=list)
     unread: list[tuple[str, int]] = field(default_factory=list)
     mixed: list[tuple[str, int]] = field(default_factory=list)
     count: int = 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dbdyno.base.errors import TraceError
 from dbdyno.evidence.run import Run
-from dbdyno.evidence.trace_tables import require_whole
+from dbdyno.evidence.trace_tables import require_complete
 from dbdyno.evidence.trust import refuse_foreign
 
 FORMAT = "postgresql wire"
@@ -24,7 +24,7 @@ def open_capture(folder: Path) -> Run:
         EvidenceError: the folder is not a run, is incomplete, or another user could have written it.
     """
     run = Run.open(folder)
-    require_whole(run)
+    require_complete(run)
     refuse_foreign(run.path)
     if run.manifest.to_json().get("format") != FORMAT:
         raise TraceError(

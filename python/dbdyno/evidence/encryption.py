@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.base.files import make_inner_folder, os_errors_as, write_whole
+from dbdyno.base.files import make_inner_folder, os_errors_as, write_atomically
 from dbdyno.base.memory_folder import memory_folder
 from dbdyno.evidence.run import Run
 
@@ -112,7 +112,7 @@ def _encrypt(memory: Path, kept: Path, key: bytes) -> None:
     for part in sorted(memory.glob("*.parquet")):
         place = kept / f"{part.name}{ENDING}"
         with os_errors_as(EvidenceError, "cannot be written", place, "free space or check permissions there"):
-            write_whole(place, Fernet(key).encrypt(part.read_bytes()), durable=True)
+            write_atomically(place, Fernet(key).encrypt(part.read_bytes()), durable=True)
         part.unlink()
 
 

@@ -13,7 +13,7 @@ from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_durably(path: Path, text: str) -> None:
     """Write `text` durably, completely or not at all: afterwards it survives a crash of the machine.
 
     Raises:
@@ -21,7 +21,7 @@ def write_whole(path: Path, text: str) -> None:
     """
     step = "free space or check permissions; complete blocks are kept, and --resume continues after them"
     with files.os_errors_as(EvidenceError, "cannot be written", path, step):
-        files.write_whole(path, text.encode(), durable=True)
+        files.write_atomically(path, text.encode(), durable=True)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -31,7 +31,7 @@ def write_json(path: Path, value: Any) -> None:
         EvidenceError: the file cannot be written.
         ValueError: the value contains NaN or infinity.
     """
-    write_whole(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    write_durably(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def sync_names(*folders: Path) -> None:

@@ -51,7 +51,7 @@ class ArmRecord(TypedDict, total=False):
 
 @dataclass(frozen=True, init=False, eq=False, repr=False, kw_only=True)
 class Manifest:
-    """A manifest; create it with `of`."""
+    """A manifest; create it with `from_values`."""
 
     # in every run
     schema: int
@@ -73,7 +73,7 @@ class Manifest:
 
     # in the run of a plan on a bench
     plan: Section
-    """The plan in the form of `Plan.to_dict`."""
+    """The plan in the form of `PrunePlan.to_dict`."""
     seal: str | None = None
     question: str
     study: str | None
@@ -123,7 +123,7 @@ class Manifest:
     refused: Sequence[Any] = ()
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Manifest:
+    def from_values(cls, values: Mapping[str, Any]) -> Manifest:
         """Return the manifest with these values.
 
         Raises:
@@ -138,17 +138,17 @@ class Manifest:
             made.__dict__[name] = value
         return made
 
-    def says(self, name: str) -> bool:
+    def has(self, name: str) -> bool:
         """Return True if the manifest contains this key."""
         return name in self.__dict__
 
-    def changed(self, **changes: object) -> Manifest:
+    def with_values(self, **changes: object) -> Manifest:
         """Return a copy with these values changed.
 
         Raises:
             EvidenceError: a value is not of the type of its field.
         """
-        return Manifest.of({**self.__dict__, **changes})
+        return Manifest.from_values({**self.__dict__, **changes})
 
     def to_json(self) -> JsonObject:
         """Return the values of the manifest in the order in which they were set."""

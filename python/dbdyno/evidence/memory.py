@@ -20,7 +20,7 @@ _FRUGAL: dict[str, str | bool | int | float | list[str]] = {}
 """Limits that a program has set for its private databases."""
 
 
-def in_memory(*, in_order: bool = False) -> duckdb.DuckDBPyConnection:
+def memory_connection(*, in_order: bool = False) -> duckdb.DuckDBPyConnection:
     """Return a connection to a new private database, in which a name can only refer to a table.
 
     With `in_order` it uses one thread, so that sums of floats do not depend on which thread was faster. For queries
@@ -42,14 +42,14 @@ def _read_at_once() -> dict[str, int]:
     return {"async_threads": 0} if int(duckdb.__version__.partition(".")[0]) >= 2 else {}
 
 
-def be_frugal(memory: str) -> None:
+def limit_memory(memory: str) -> None:
     """Limit each private database of this process to one thread and this much memory; more is spilled to disk."""
     from dbdyno.evidence.query_limits import private_folder
 
     _FRUGAL.update(threads=1, memory_limit=memory, temp_directory=str(private_folder()))
 
 
-def for_files() -> duckdb.DuckDBPyConnection:
+def file_connection() -> duckdb.DuckDBPyConnection:
     """Return a connection for a few internal statements that read and write files, with at most temporary tables.
 
     All these connections share the process's only database of this kind: creating a database takes 20 ms of processor

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.evidence.fenced_answer import FencedAnswer
-from dbdyno.evidence.memory import for_files, in_memory
-from dbdyno.evidence.query_limits import lock, only_select
+from dbdyno.evidence.memory import file_connection, memory_connection
+from dbdyno.evidence.query_limits import require_select, restrict
+from dbdyno.evidence.restricted_answer import RestrictedAnswer
 from dbdyno.evidence.trace_tables import KIND, create_views
 from dbdyno.evidence.trace_tables import TABLES as TRACE_TABLES
 
@@ -26,7 +26,7 @@ _ADDED = {"calls": {"vendor_code": "usmallint", "message": "varchar", "expected"
 """Columns that are missing in parts written by earlier versions."""
 
 
-def whole_parts(
+def complete_parts(
     run: Run, table: str, connection: duckdb.DuckDBPyConnection | None = None
 ) -> tuple[list[Path], list[str]]:
     """Return the readable parts of complete blocks, and a sentence for each part that is missing or cannot be read.
@@ -41,7 +41,7 @@ def whole_parts(
         elif table == "calls" and has_calls(run):
             broken.append(f"{path}: the part of block {block.index} is missing")
     with contextlib.ExitStack() as stack:
-        probe = connection or stack.enter_context(for_files())
+        probe = connection or stack.enter_context(file_connection())
         torn = _torn(probe, parts)
     broken += [f"{path}: not a whole Parquet part: {words}" for path, words in torn.items()]
     return [path for path in parts if path not in torn], broken
@@ -70,7 +70,7 @@ def has_calls(run: Run) -> bool:
 
     False for a recording of cells and for a run on cells, whose load is the usual load of their databases.
     """
-    if run.manifest.says("reads"):
+    if run.manifest.has("reads"):
         return run.manifest.reads.get("evidence") == "operations"
     return run.manifest.kind != "cells"
 
@@ -83,7 +83,7 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
     Raises:
         EvidenceError: the run has no complete block, or is an import that did not finish.
     """
-    connection = in_memory()
+    connection = memory_connection()
     add_functions(connection)
     warnings: list[str] = []
     if is_trace(run):
@@ -91,14 +91,14 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
         # go back to the system, by default only from 512 MB on.
         connection.execute("set allocator_bulk_deallocation_flush_threshold = '4MB'")
         warnings += create_views(connection, run)
-        lock(connection, run.path)
+        restrict(connection, run.path)
         return connection, warnings
     if is_rehearsal(run):
         _rehearsal_views(connection, run)
-        lock(connection, run.path)
+        restrict(connection, run.path)
         return connection, warnings
     for table in TABLES:
-        parts, broken = whole_parts(run, table, connection)
+        parts, broken = complete_parts(run, table, connection)
         warnings += broken
         if parts:
             names = ", ".join("'" + str(p.resolve()).replace("'", "''") + "'" for p in parts)
@@ -115,7 +115,7 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
             next_step=f"finish the run with: dbdyno run --resume {run.id}",
         )
     _blocks_table(connection, run)
-    lock(connection, run.path)
+    restrict(connection, run.path)
     return connection, warnings
 
 
@@ -202,15 +202,15 @@ def sql(text: str, run: Run) -> duckdb.DuckDBPyRelation:
     import duckdb
 
     connection, _ = connect(run)
-    only_select(connection, text)
+    require_select(connection, text)
     try:
         return connection.sql(text)
     except duckdb.Error as error:
         raise EvidenceError(str(error), where=str(run.path)) from error
 
 
-class Answer(FencedAnswer):
-    """Result of a SELECT over the evidence of a run; `EvidenceError` is raised as by `FencedAnswer`."""
+class Answer(RestrictedAnswer):
+    """Result of a SELECT over the evidence of a run; `EvidenceError` is raised as by `RestrictedAnswer`."""
 
     def __init__(self, run: Run, text: str, *, seconds: float | None = None) -> None:
         connection, broken = connect(run)

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 LEAST_BYTES = 256 << 20
-QUESTIONS = ("SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE")
+READING_NODES = ("SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE")
 """Node types of DuckDB's parser that only read."""
 
 READ_ONLY = "evidence cannot be changed by a query"
 
 
-def lock(connection: duckdb.DuckDBPyConnection, *folders: Path) -> None:
+def restrict(connection: duckdb.DuckDBPyConnection, *folders: Path) -> None:
     """Restrict a connection to the files in these folders; this cannot be undone."""
     scratch = private_folder()
     connection.execute(f"set memory_limit = '{memory_bytes()}B'")
@@ -47,7 +47,7 @@ def lock(connection: duckdb.DuckDBPyConnection, *folders: Path) -> None:
     connection.execute("set lock_configuration = true")
 
 
-def only_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
+def require_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
     """Return the single SELECT statement that the text consists of, and begin a read-only transaction.
 
     DESCRIBE, SUMMARIZE and SHOW count as SELECT, since they only read.
@@ -70,7 +70,7 @@ def only_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Stat
             next_step="give one SELECT; to store its rows, add -o FILE.csv",
         )
     for kind in _parts(connection, text):
-        if kind not in QUESTIONS:
+        if kind not in READING_NODES:
             found = kind.removesuffix("_NODE").removesuffix("_QUERY")
             raise EvidenceError(
                 f"expected one SELECT, found {found} in it: {READ_ONLY}",

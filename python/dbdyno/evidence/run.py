@@ -39,7 +39,7 @@ DEFAULT_FOLDER = Path("runs")
 
 
 @contextlib.contextmanager
-def reading(what: str, where: str | None = None) -> Iterator[None]:
+def type_errors_as_evidence_errors(what: str, where: str | None = None) -> Iterator[None]:
     """Convert Python's errors about values of the wrong type in a file into an `EvidenceError`.
 
     Args:
@@ -90,7 +90,9 @@ class Run:
 
     def __init__(self, path: Path, manifest: Manifest | Mapping[str, Any]) -> None:
         self.path = path
-        self.manifest = manifest if isinstance(manifest, Manifest) else Manifest.of(upgrade_manifest(dict(manifest)))
+        self.manifest = (
+            manifest if isinstance(manifest, Manifest) else Manifest.from_values(upgrade_manifest(dict(manifest)))
+        )
 
     def _repr_html_(self) -> str:
         known = self.manifest
@@ -144,12 +146,12 @@ class Run:
             EvidenceError: another user could have written the folder, or the file cannot be written.
         """
         refuse_foreign(self.path)
-        self.note(**changes)
+        self.update_manifest(**changes)
         write_json(self.path / "manifest.json", self.manifest.to_json())
 
-    def note(self, **changes: Any) -> None:
+    def update_manifest(self, **changes: Any) -> None:
         """Change values of the manifest in memory; the next `save` writes them."""
-        self.manifest = self.manifest.changed(**changes)
+        self.manifest = self.manifest.with_values(**changes)
 
     def add_block(self, block: Block) -> None:
         """Write the record of a block, the last of its files: this makes the block complete.
@@ -167,9 +169,9 @@ class Run:
         files = sorted((self.path / "blocks").glob("b*.json"))
         return [_block(read_json(file), file) for file in files]
 
-    def is_barren(self) -> bool:
+    def has_no_blocks(self) -> bool:
         """Return True if the run ended before its first block, e.g. because the server refused the connection."""
-        planned = self.manifest.says("blocks_planned")
+        planned = self.manifest.has("blocks_planned")
         return planned and self.status == "aborted" and not any((self.path / "blocks").glob("b*.json"))
 
     def measured_blocks(self) -> int:
@@ -214,8 +216,8 @@ def new_run(folder: Path, title: str, manifest: Mapping[str, Any], *, name: str 
         for made in (folder, folder.absolute().parent):
             sync_folder(made)
     run = Run(path, {"schema": SCHEMA, **manifest})
-    if run.manifest.says("plan"):
-        run.note(seal=seal(run.manifest.plan))
+    if run.manifest.has("plan"):
+        run.update_manifest(seal=seal(run.manifest.plan))
     run.save(status="running", started_at=now.isoformat(), process=this_process())
     return run
 
@@ -251,7 +253,7 @@ def find_run(text: str, folder: Path) -> Run:
         )
     runs = list(list_runs(folder))
     if text == "last" and runs:
-        return next((run for run in reversed(runs) if not run.is_barren()), runs[-1])
+        return next((run for run in reversed(runs) if not run.has_no_blocks()), runs[-1])
     matches = [r for r in runs if r.id == text] or [r for r in runs if r.id.endswith(text) or r.id.startswith(text)]
     if len(matches) == 1:
         return matches[0]
@@ -297,7 +299,7 @@ def is_alive(process: Process) -> bool:
 
 
 def _block(record: Any, file: Path) -> Block:
-    with reading("block record", str(file)):
+    with type_errors_as_evidence_errors("block record", str(file)):
         slices = [SliceRecord(**s) for s in record.pop("slices")]
         block = Block(slices=slices, **record)
         numbers = (block.index, block.started_ns, block.ended_ns, block.rows, *(s.arm for s in slices))

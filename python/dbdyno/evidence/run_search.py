@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from dbdyno.evidence.memory import for_files
+from dbdyno.evidence.memory import file_connection
 from dbdyno.evidence.run import Run
 
 STATEMENTS = "statements.parquet"
@@ -38,7 +38,7 @@ def search_run(run: Run, words: Sequence[str], top: int) -> list[Entry]:
 
 def _plan_entries(run: Run) -> Iterator[Entry]:
     """Yield the values of the plan, each named by its path: `workload.script`, `arms.1.settings.work_mem`."""
-    if run.manifest.says("plan"):
+    if run.manifest.has("plan"):
         yield from (Entry("plan", name, text) for name, text in _leaves("", dict(run.manifest.plan)))
 
 
@@ -59,7 +59,7 @@ def _statements(run: Run, words: Sequence[str], top: int) -> list[Entry]:
     path = run.path / STATEMENTS
     if top < 1 or not path.is_file():
         return []
-    with contextlib.suppress(duckdb.Error), for_files() as connection:
+    with contextlib.suppress(duckdb.Error), file_connection() as connection:
         rows = connection.execute("select * from read_parquet(?) limit 0", [str(path)])
         columns = [str(one[0]) for one in rows.description or ()]
         key = next((one for one in KEYS if one in columns), None)

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.base.files import PRIVATE, state_folder, write_whole
+from dbdyno.base.files import PRIVATE, state_folder, write_atomically
 
 FILE = "queries.sql"
 MARK = "@"
@@ -73,7 +73,7 @@ def save_query(name: str, text: str) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=PRIVATE)
         before = path.read_text(encoding="utf-8") if path.exists() else ""
-        write_whole(path, _with_query(before, name, made).encode())
+        write_atomically(path, _with_query(before, name, made).encode())
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise EvidenceError(

@@ -26,7 +26,7 @@ def seal(plan: Any) -> str | None:
         return None
 
 
-def is_own(plan: Any, sealed: Any) -> bool:
+def is_own_plan(plan: Any, sealed: Any) -> bool:
     """Return True if this user made a run with this plan; `sealed` is the plan's code from the manifest."""
     import hmac
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.base.files import written_by_name
-from dbdyno.evidence.memory import for_files
+from dbdyno.base.files import file_replacement
+from dbdyno.evidence.memory import file_connection
 
 
 def write_table(path: Path, columns: Mapping[str, Sequence[str]]) -> None:
@@ -19,13 +19,13 @@ def write_table(path: Path, columns: Mapping[str, Sequence[str]]) -> None:
     import duckdb
 
     names = ", ".join(f'unnest(${at}::varchar[]) as "{name}"' for at, name in enumerate(columns, 1))
-    with for_files() as connection:
+    with file_connection() as connection:
         connection.execute(
             f"create temp table rows as select {names}",
             [list(values) for values in columns.values()],
         )
         try:
-            with written_by_name(path) as aside:
+            with file_replacement(path) as aside:
                 connection.table("rows").write_parquet(str(aside), compression="zstd")
         except (duckdb.Error, OSError) as error:
             raise EvidenceError(

@@ -89,7 +89,7 @@ LINKED = {
 """Queries that add to a table the parents that were found late."""
 
 
-def require_whole(run: Run) -> None:
+def require_complete(run: Run) -> None:
     """Raise an error for an incomplete import, because every answer from it would cover only a part of the traces.
 
     Raises:
@@ -110,7 +110,7 @@ def create_views(connection: duckdb.DuckDBPyConnection, run: Run, schema: str = 
     Raises:
         EvidenceError: the import is not complete.
     """
-    require_whole(run)
+    require_complete(run)
     broken: list[str] = []
     rows = {table: _source(connection, run.path, table, broken) for table in TABLES}
     links = rows["links"]

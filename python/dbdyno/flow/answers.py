@@ -81,9 +81,9 @@ def answers(
         if engine == "pig":
             if script is None:
                 raise FlowError("Pig needs a separate script", where="--pig", next_step="name a .pig file")
-            from dbdyno.flow import in_pig
+            from dbdyno.flow import pig_plans
 
-            found = in_pig.rows(script)
+            found = pig_plans.rows(script)
         elif query is None:
             raise FlowError("no query is given", where=f"--engine {engine}", next_step="name a .sql file")
         else:
@@ -94,16 +94,16 @@ def answers(
 
 def _of_query(engine: str, query: str, tables: Sequence[InputTable]) -> tuple[list[Any], list[Any]]:
     if engine == "duckdb":
-        from dbdyno.flow import in_duckdb
+        from dbdyno.flow import duckdb_plans
 
-        return in_duckdb.rows(query, tables)
+        return duckdb_plans.rows(query, tables)
     if engine == "polars":
-        from dbdyno.flow import in_polars
+        from dbdyno.flow import polars_plans
 
-        return in_polars.rows(query, tables)
-    from dbdyno.flow import in_spark
+        return polars_plans.rows(query, tables)
+    from dbdyno.flow import spark_plans
 
-    return in_spark.rows(query, tables)
+    return spark_plans.rows(query, tables)
 
 
 def difference(first: Answer, other: Answer) -> str | None:

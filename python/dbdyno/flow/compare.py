@@ -28,7 +28,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Compared:
+class FlowComparison:
     """All changes by the optimizer; `rows_out` is the number of rows between steps, as written and as executed."""
 
     changes: tuple[Change, ...]
@@ -57,10 +57,10 @@ class _Place:
     scan: str
 
 
-def compare(flow: Flow) -> Compared:
+def compare(flow: Flow) -> FlowComparison:
     """Compare the two plans of a flow."""
     written, executed = without_projections(flow.written), without_projections(flow.executed)
-    return Compared(tuple(_changes(written, executed)), (rows_out(written), rows_out(executed)))
+    return FlowComparison(tuple(_changes(written, executed)), (rows_out(written), rows_out(executed)))
 
 
 def rows_out(step: Step) -> int | None:
@@ -111,16 +111,16 @@ def _became(atom: str, before: _Place, after: _Place | None) -> Change:
     return Change(atom, SAME, f"{atom}: stays where it was written.")
 
 
-def tree(step: Step) -> str:
+def join_tree(step: Step) -> str:
     """Return the joins of a plan as its tables in brackets."""
     if step.kind == SCAN:
         return step.text
-    inner = [one for one in (tree(each) for each in step.inputs) if one]
+    inner = [one for one in (join_tree(each) for each in step.inputs) if one]
     return f"({' x '.join(inner)})" if len(inner) > 1 else "".join(inner)
 
 
 def _joins(written: Step, executed: Step) -> Iterator[Change]:
-    before, after = tree(written), tree(executed)
+    before, after = join_tree(written), join_tree(executed)
     if before == after or " x " not in before:
         return
     if _order_free(written) == _order_free(executed):

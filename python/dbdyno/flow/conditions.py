@@ -38,7 +38,7 @@ def atoms(text: str) -> tuple[str, ...]:
     parts.append(text[start:])
     if len(parts) > 1:
         return tuple(one for part in parts for one in atoms(part))
-    return (one,) if (one := plain(text)) else ()
+    return (one,) if (one := canonical_condition(text)) else ()
 
 
 def _bare(text: str) -> str:
@@ -53,7 +53,7 @@ def _bare(text: str) -> str:
     return text
 
 
-def plain(text: str) -> str:
+def canonical_condition(text: str) -> str:
     """Return one condition in the common form."""
     for pattern, to in _RULES:
         text = pattern.sub(to, text)

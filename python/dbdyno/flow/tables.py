@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.base.errors import FlowError
-from dbdyno.base.files import read_given
+from dbdyno.base.files import read_user_file
 
 _NAME = re.compile(r"[A-Za-z_]\w{0,62}")
 
@@ -62,7 +62,7 @@ def text_of(script: Path) -> str:
         FlowError: The file cannot be read.
     """
     try:
-        return read_given(script).strip()
+        return read_user_file(script).strip()
     except (OSError, UnicodeDecodeError) as error:
         said = getattr(error, "strerror", None) or "it is not text"
         raise FlowError(

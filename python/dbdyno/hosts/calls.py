@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TargetError
-from dbdyno.base.files import written_by_name
+from dbdyno.base.files import file_replacement
 
 if TYPE_CHECKING:
     from dbdyno.hosts.clock import ClockFit
@@ -74,7 +74,7 @@ def write_calls(
     tables = [_table(pa, part, table, begins_ns, beyond_at) for part, table in read]
     whole = pa.concat_tables(tables).unify_dictionaries()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with written_by_name(path) as file:
+    with file_replacement(path) as file:
         pa.parquet.write_table(whole, file, compression="zstd", row_group_size=1 << 20)
     beyond = whole.filter(pa.compute.greater_equal(whole["slice"], beyond_at)).select(["arm", "slice"])
     pairs = beyond.group_by(["arm", "slice"]).aggregate([]).to_pylist() if len(beyond) else []

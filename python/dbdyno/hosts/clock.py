@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dbdyno.base.closing import Closing
+from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import TargetError
 
 KEY_BYTES = 16
@@ -42,7 +42,7 @@ class SteadyClock:
         return self.base_ns + time.monotonic_ns()
 
 
-class ClockServer(Closing):
+class ClockServer(Closeable):
     """Thread that answers each datagram beginning with its key with the current time."""
 
     def __init__(self, now_ns: Callable[[], int], address: str) -> None:
@@ -71,7 +71,7 @@ class ClockServer(Closing):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ClockComparison:
     """One comparison of a host's clock with this machine's: time on the host's clock, offset, and largest error."""
 
     host_ns: int
@@ -93,13 +93,13 @@ class ClockFit:
         return round(self.offset_ns + self.drift * (host_ns - self.host_ns))
 
 
-def compare(now_ns: Callable[[], int], address: str, port: int, key: bytes, rounds: int = 8) -> Comparison:
+def compare_clock(now_ns: Callable[[], int], address: str, port: int, key: bytes, rounds: int = 8) -> ClockComparison:
     """Compare a host's clock with this machine's several times and return the comparison with the smallest error.
 
     Raises:
         TargetError: The host's clock does not answer.
     """
-    best: Comparison | None = None
+    best: ClockComparison | None = None
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as line:
         line.settimeout(TIMEOUT_S)
@@ -121,7 +121,7 @@ def compare(now_ns: Callable[[], int], address: str, port: int, key: bytes, roun
     return best
 
 
-def _round(line: socket.socket, key: bytes, now_ns: Callable[[], int]) -> Comparison | None:
+def _round(line: socket.socket, key: bytes, now_ns: Callable[[], int]) -> ClockComparison | None:
     nonce, sent_ns = secrets.token_bytes(8), now_ns()
     try:
         line.send(key + nonce)
@@ -133,10 +133,10 @@ def _round(line: socket.socket, key: bytes, now_ns: Callable[[], int]) -> Compar
     except OSError:
         return None
     (host_ns,) = _ANSWER.unpack(answer[8:16])
-    return Comparison(host_ns, host_ns - (sent_ns + heard_ns) // 2, (heard_ns - sent_ns) // 2 + 1)
+    return ClockComparison(host_ns, host_ns - (sent_ns + heard_ns) // 2, (heard_ns - sent_ns) // 2 + 1)
 
 
-def fit(found: Sequence[Comparison]) -> ClockFit:
+def fit_clock(found: Sequence[ClockComparison]) -> ClockFit:
     """Return the line through one host's comparisons, weighted by their certainty.
 
     The error of the fit is that of the best comparison, plus the largest distance of the line from any comparison in

@@ -26,7 +26,7 @@ class HostReport(NamedTuple):
     report: LoadReport
 
 
-def merged(reports: Sequence[LoadReport], *, beside: bool) -> LoadReport:
+def merge_reports(reports: Sequence[LoadReport], *, beside: bool) -> LoadReport:
     """Merge several reports into one: sums, except the maximum for names that contain `max`.
 
     Args:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dbdyno.base.files import write_output
 from dbdyno.base.signals import Interrupted
-from dbdyno.hosts.tasks import stopping_if_unwanted
+from dbdyno.hosts.tasks import stop_if_unwanted
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import ModelBlock, ModelSpec
@@ -38,7 +38,7 @@ def run_block(spec: ModelSpec, index: int) -> BlockParts:
     run = _core.ModelRun(spec)
     with tempfile.TemporaryDirectory(prefix="dbdyno-block-") as scratch:
         folder = Path(scratch)
-        with stopping_if_unwanted(run.stop):
+        with stop_if_unwanted(run.stop):
             report = run.block(index, folder)
         parts = {} if report["stopped"] else {_below(file, folder): file.read_bytes() for file in _files(folder)}
     return BlockParts(report, parts)

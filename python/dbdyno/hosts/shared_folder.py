@@ -13,23 +13,23 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from dbdyno.base.closing import Closing
+from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import TargetError
-from dbdyno.base.files import written_by_name
+from dbdyno.base.files import file_replacement
 
 SHOWN_S = 15.0
 """Maximum time until a file written by a host is visible here [s]."""
 _PROBE = "probe"
 
 
-class Placed(NamedTuple):
+class PlacedPart(NamedTuple):
     """A part that a host has put into the folder: its file name and size; an empty part has no file."""
 
     name: str
     size: int
 
 
-class SharedFolder(Closing):
+class SharedFolder(Closeable):
     """The shared folder of one command; hosts recognise it by a file that contains `word`."""
 
     def __init__(self, folder: Path) -> None:
@@ -52,7 +52,7 @@ class SharedFolder(Closing):
         """Remove the folder and its contents."""
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def read(self, placed: Placed) -> bytes:
+    def read(self, placed: PlacedPart) -> bytes:
         """Return the bytes of a part and remove its file.
 
         Raises:
@@ -71,7 +71,7 @@ class SharedFolder(Closing):
             time.sleep(0.05)
 
 
-def refuse_another(folder: Path, word: str) -> None:
+def refuse_unshared_folder(folder: Path, word: str) -> None:
     """Raise an error if a command's folder is not visible or not writable on this host.
 
     Raises:
@@ -88,10 +88,10 @@ def refuse_another(folder: Path, word: str) -> None:
         raise _unfit(folder.parent, "is another one on this host")
 
 
-def place(part: Path, folder: Path) -> Placed:
+def place_part(part: Path, folder: Path) -> PlacedPart:
     """Write a part into a command's folder under a new name."""
-    placed = Placed(f"{part.stem}-{secrets.token_hex(8)}.parquet", part.stat().st_size)
-    with written_by_name(folder / placed.name) as file:
+    placed = PlacedPart(f"{part.stem}-{secrets.token_hex(8)}.parquet", part.stat().st_size)
+    with file_replacement(folder / placed.name) as file:
         shutil.copyfile(part, file)
     return placed
 

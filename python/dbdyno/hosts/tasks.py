@@ -15,7 +15,7 @@ from typing import Any
 WATCH_S = 0.25
 
 
-def version_here() -> str:
+def local_version() -> str:
     """Return dbdyno's version in this process."""
     from dbdyno.base.version import VERSION
 
@@ -23,7 +23,7 @@ def version_here() -> str:
 
 
 @contextlib.contextmanager
-def stopping_if_unwanted(stop: Callable[[], None]) -> Iterator[None]:
+def stop_if_unwanted(stop: Callable[[], None]) -> Iterator[None]:
     """Call `stop` in another thread when the current task is no longer wanted."""
     distributed = importlib.import_module("distributed")
     worker = distributed.get_worker()

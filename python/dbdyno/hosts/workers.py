@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from dbdyno.base.errors import Error, PlanError, TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.version import VERSION
-from dbdyno.hosts.tasks import version_here
+from dbdyno.hosts.tasks import local_version
 
 if TYPE_CHECKING:
     from dbdyno.hosts.ssh import SshHost
@@ -62,9 +62,9 @@ class Workers:
         self.addresses: list[str] = []
         self.names: dict[str, str] = {}
         self.slots = 0
-        self.look_again()
+        self.refresh()
 
-    def look_again(self) -> list[str]:
+    def refresh(self) -> list[str]:
         """Ask the scheduler for its current workers, and return their addresses.
 
         Raises:
@@ -73,7 +73,7 @@ class Workers:
         try:
             known = self.client.sync(self.client.scheduler.identity, n_workers=-1)["workers"]
         except Exception as error:
-            raise self.lost(error) from error
+            raise self.lost_error(error) from error
         self.addresses = sorted(known)
         self.names = {address: _name(address, known[address]) for address in known}
         self.slots = sum(int(worker["nthreads"]) for worker in known.values())
@@ -91,9 +91,9 @@ class Workers:
         try:
             return Task(self, self.client.submit(function, *arguments, pure=False, **placed))
         except Exception as error:
-            raise self.lost(error) from error
+            raise self.lost_error(error) from error
 
-    def ask(self, function: Callable[..., T], *arguments: Any, timeout_s: float = CONNECT_S) -> dict[str, T]:
+    def run_on_all(self, function: Callable[..., T], *arguments: Any, timeout_s: float = CONNECT_S) -> dict[str, T]:
         """Run a short dbdyno function on all workers at once, and return its results by worker address.
 
         Raises:
@@ -109,13 +109,13 @@ class Workers:
                 callback_timeout=timeout_s,
             )
         except Exception as error:
-            raise self.lost(error) from error
+            raise self.lost_error(error) from error
         for address in self.addresses:
             if isinstance(answer := answers.get(address), BaseException) or address not in answers:
-                raise self.lost(answer or OSError("the worker did not answer"), address)
+                raise self.lost_error(answer or OSError("the worker did not answer"), address)
         return {address: answers[address] for address in self.addresses}
 
-    def lost(self, error: BaseException, where: str | None = None) -> TargetError:
+    def lost_error(self, error: BaseException, where: str | None = None) -> TargetError:
         """Return the error for a lost scheduler or worker."""
         said = f"{type(error).__name__}: {error}".splitlines()[0][:160].rstrip(": ")
         return TargetError(f"the scheduler or a worker was lost: {said}", where=where or self.scheduler, next_step=LOST)
@@ -151,7 +151,7 @@ class Task(Generic[T]):
             if type(error).__module__.startswith(("distributed", "asyncio", "concurrent")) or isinstance(
                 error, OSError
             ):
-                raise self.workers.lost(error) from error
+                raise self.workers.lost_error(error) from error
             raise
         finally:
             self.future.release()
@@ -245,7 +245,7 @@ def _refuse_few(workers: Workers, least: int) -> None:
 def _refuse_other_versions(workers: Workers) -> None:
     """Raise `TargetError` if a worker cannot import dbdyno or has a different version."""
     try:
-        found = workers.ask(version_here)
+        found = workers.run_on_all(local_version)
     except TargetError as error:
         if "ModuleNotFoundError" not in error.message:
             raise

@@ -18,7 +18,7 @@ Setting = str | int | float
 
 
 @dataclass
-class Timed:
+class TimedOperations:
     """Operations of one arm, timed one by one; the lists are parallel.
 
     Attributes:
@@ -114,7 +114,7 @@ class Contents:
     version: str = ""
     benchmark: str = ""
     settings: dict[str, Setting] = field(default_factory=dict)
-    timed: list[Timed] = field(default_factory=list)
+    timed: list[TimedOperations] = field(default_factory=list)
     sums: list[Sums] = field(default_factory=list)
     totals: dict[str, float] = field(default_factory=dict)
     unread: list[int] = field(default_factory=list)

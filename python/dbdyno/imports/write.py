@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.base import visible
+from dbdyno.base import escaping
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.version import VERSION
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
-from dbdyno.imports.contents import FILE, OPTION, UNITS, Contents, Interval, Sums, Timed
+from dbdyno.imports.contents import FILE, OPTION, UNITS, Contents, Interval, Sums, TimedOperations
 from dbdyno.study.plan.plan import Arm, Plan, Schedule, Watch, Workload
 
 IMPORTED = "imported"
@@ -33,7 +33,7 @@ class Piece:
 
     started_ns: int
     ended_ns: int
-    timed: list[tuple[int, Timed, range | list[int]]]
+    timed: list[tuple[int, TimedOperations, range | list[int]]]
     sums: list[tuple[int, Interval]]
 
 
@@ -151,7 +151,7 @@ def _sum(parts: Sequence[Interval]) -> Interval:
     return Interval(parts[0].started_ns, parts[-1].ended_ns, values)
 
 
-def _in_turn(arms: Sequence[Timed], ended_ns: int) -> Iterator[Piece]:
+def _in_turn(arms: Sequence[TimedOperations], ended_ns: int) -> Iterator[Piece]:
     """Yield a block for each execution of the commands; only their order is known, not when they ran."""
     most = max(len(arm.elapsed_ns) for arm in arms)
     lengths = [sum(arm.elapsed_ns[at] for arm in arms if at < len(arm.elapsed_ns)) for at in range(most)]
@@ -162,7 +162,7 @@ def _in_turn(arms: Sequence[Timed], ended_ns: int) -> Iterator[Piece]:
         begun_ns += length
 
 
-def _by_time(arm: Timed, blocks: int) -> Iterator[Piece]:
+def _by_time(arm: TimedOperations, blocks: int) -> Iterator[Piece]:
     """Yield blocks of equal length; an operation belongs to the block in which it ended."""
     ends = [a + b for a, b in zip(arm.started_ns, arm.elapsed_ns, strict=True)]
     first, last = min(arm.started_ns), max(ends)
@@ -193,7 +193,7 @@ def _plan(first: Contents, title: str) -> Plan:
 
 def _printable(name: str, longest: int = 60) -> str:
     """Return foreign text as one line that is safe to write and show."""
-    return visible.line(name, longest)
+    return escaping.escape_line(name, longest)
 
 
 def _manifest(plan: Plan, files: Sequence[tuple[str, Contents]], blocks: int) -> JsonObject:
@@ -282,7 +282,7 @@ def _calls(number: int, piece: Piece, names: Sequence[str]) -> dict[str, list[An
     return columns
 
 
-def _counts(at: int, arm: Timed, own: range | list[int]) -> JsonObject:
+def _counts(at: int, arm: TimedOperations, own: range | list[int]) -> JsonObject:
     return {
         "arm": at,
         "transactions": len(own),

@@ -29,7 +29,7 @@ LEAST_FAILED = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
+class BlockedTime:
     """Average number of sessions that wait for a lock, or in a commit, in both periods (seconds of waiting per second).
 
     Attributes:
@@ -45,7 +45,7 @@ class Blocked:
     certain: bool
 
     @property
-    def grown(self) -> float:
+    def growth(self) -> float:
         """Return by how many sessions the average number of waiting sessions grew."""
         return self.after - self.before
 
@@ -53,11 +53,11 @@ class Blocked:
     def share(self) -> float:
         """Return the share of the additional database time that is blocked time, at most 1; 1 if there is none."""
         more = self.active[1] - self.active[0]
-        return min(self.grown / more, 1.0) if more > 0 else 1.0
+        return min(self.growth / more, 1.0) if more > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedTransactions:
     """Share of transactions that were rolled back in both periods; `certain` if the rise is more than chance gives."""
 
     before: float
@@ -65,7 +65,7 @@ class Failed:
     certain: bool
 
 
-def blocked_of(looked: Sequence[ActiveRates | None], kind: str = LOCK) -> Blocked | None:
+def blocked_time_of(looked: Sequence[ActiveRates | None], kind: str = LOCK) -> BlockedTime | None:
     """Return the time of two periods in waits of one class, or None if sessions were not sampled in both."""
     old, new = looked
     if old is None or new is None:
@@ -73,7 +73,7 @@ def blocked_of(looked: Sequence[ActiveRates | None], kind: str = LOCK) -> Blocke
     waits = [side.values("class", [kind])[0] for side in (old, new)]
     active = (_in_database(old), _in_database(new))
     means = [float(one.mean()) for one in waits]
-    return Blocked(means[0], means[1], active, _has_more(waits[0], waits[1]))
+    return BlockedTime(means[0], means[1], active, _has_more(waits[0], waits[1]))
 
 
 def _in_database(looked: ActiveRates) -> float:
@@ -92,7 +92,7 @@ def _has_more(old: Floats, new: Floats) -> bool:
     return found.value > 0 and found.p < CERTAIN
 
 
-def failed_transactions(values: Sequence[Mapping[str, Sequence[float | None]]]) -> Failed | None:
+def failed_transactions(values: Sequence[Mapping[str, Sequence[float | None]]]) -> FailedTransactions | None:
     """Return the failed transactions of two periods from the metrics `tps` and `rollbacks`.
 
     The result is None if a period lacks these metrics or has fewer than two sub-intervals with transactions.
@@ -111,4 +111,4 @@ def failed_transactions(values: Sequence[Mapping[str, Sequence[float | None]]]) 
         return None
     found = difference(shares[0], shares[1])
     before, after = (float(one.mean()) for one in shares)
-    return Failed(before, after, found.p < CERTAIN and found.value >= LEAST_FAILED)
+    return FailedTransactions(before, after, found.p < CERTAIN and found.value >= LEAST_FAILED)

@@ -16,7 +16,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.alerts import recorded_alerts
 from dbdyno.cells.coverage import Coverage
 from dbdyno.cells.disk_map import KINDS
-from dbdyno.cells.series import Measured
+from dbdyno.cells.series import MeasuredRecording
 from dbdyno.judge.cells_flash import ALL
 from dbdyno.judge.cells_skew import Sibling, SkewPage
 
@@ -33,7 +33,9 @@ Row = JsonObject
 Objects = Sequence[tuple[str, str, str, str, float, float, float]]
 
 
-def findings(found: Measured, covered: Coverage, skew: SkewPage, log: Row | None, objects: Objects) -> list[Row]:
+def findings(
+    found: MeasuredRecording, covered: Coverage, skew: SkewPage, log: Row | None, objects: Objects
+) -> list[Row]:
     """Return all findings as rows of code, level, text and next step: dead cells first, then by level."""
     said = [
         *_dead(covered),
@@ -97,7 +99,7 @@ def _clocks(covered: Coverage) -> Iterator[Row]:
         yield _finding("clock", "bad" if certain else "doubt", text, _CLOCK_NEXT)
 
 
-def _alerts(found: Measured) -> Iterator[Row]:
+def _alerts(found: MeasuredRecording) -> Iterator[Row]:
     """Report the alerts of the cells that the recording kept."""
     told: dict[str, list[dict[str, str]]] = {}
     for cell, alert in recorded_alerts(found.run):

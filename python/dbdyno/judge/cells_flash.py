@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.diff import share_interval
-from dbdyno.cells.series import Measured, Step
+from dbdyno.cells.series import MeasuredRecording, Step
 
 ALL = "all cells"
 SKIP = "FL_IO_W_SKIP_"
@@ -39,7 +39,7 @@ _CACHE = {
 Row = JsonObject
 
 
-def flash_log(found: Measured) -> Row | None:
+def flash_log(found: MeasuredRecording) -> Row | None:
     """Return counts and shares of the flash log by cell and over all cells; None if no redo write was seen."""
     lines = _count_rows(found, "flash log", _LOG)
     if not any(line["writes"] or line["requests"] for line in lines):
@@ -51,7 +51,7 @@ def flash_log(found: Measured) -> Row | None:
         line.update(share_of(steps))
         both = (line["disk_first"], line["flash_first"])
         line["identity_holds"] = None in both or line["writes"] in (None, sum(both))
-    reasons = [m for m in found.family("flash log") if m.name.startswith(SKIP) and m.moved]
+    reasons = [m for m in found.family("flash log") if m.name.startswith(SKIP) and m.is_nonzero]
     passed = [
         {
             "reason": m.name.removeprefix(SKIP),
@@ -64,7 +64,7 @@ def flash_log(found: Measured) -> Row | None:
     return {"cells": lines, "passed_by": passed}
 
 
-def flash_cache(found: Measured) -> Row | None:
+def flash_cache(found: MeasuredRecording) -> Row | None:
     """Return hits, misses and writes of the flash cache by cell and over all cells; None if it did nothing."""
     lines = _count_rows(found, "flash cache", _CACHE)
     if not any(line["hits"] or line["misses"] or line["writes"] for line in lines):
@@ -83,7 +83,7 @@ def flash_cache(found: Measured) -> Row | None:
     return {"cells": lines}
 
 
-def _count_rows(found: Measured, family: str, names: dict[str, str]) -> list[Row]:
+def _count_rows(found: MeasuredRecording, family: str, names: dict[str, str]) -> list[Row]:
     """Return for each cell by how much each counter rose (None if it was never seen), then the sums over all cells."""
     lines: list[Row] = []
     for cell in found.cells:

@@ -81,7 +81,7 @@ def _decision_words(row: Row) -> str:
     return f"{row.decision}, {ratio} (95 % CI {low} to {high})"
 
 
-def _counts(rows: Sequence[Row]) -> list[Counted]:
+def _counts(rows: Sequence[Row]) -> list[EventCounts]:
     """Return the events of the flash log over the intervals that count.
 
     They come from the sums of the shares, so that parts and wholes cover the same intervals.
@@ -113,7 +113,7 @@ def _counts(rows: Sequence[Row]) -> list[Counted]:
     return told
 
 
-class Counted(TypedDict):
+class EventCounts(TypedDict):
     """Number of occurrences of an event in each recording."""
 
     what: str
@@ -121,7 +121,7 @@ class Counted(TypedDict):
     second: int
 
 
-def _count(what: str, first: float, second: float) -> Counted:
+def _count(what: str, first: float, second: float) -> EventCounts:
     return {"what": what, "first": round(first), "second": round(second)}
 
 

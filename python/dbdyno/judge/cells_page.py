@@ -18,11 +18,20 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.cells.collect import pattern_of
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.configuration import Facts
-from dbdyno.cells.identity import known_as
+from dbdyno.cells.identity import recorded_names
 from dbdyno.cells.intervals import MISSING, Intervals, intervals_of
-from dbdyno.cells.page import End, Lost, PageFacts, Section, Unlike, Verdict, Warned
+from dbdyno.cells.page import (
+    ConfigurationDifference,
+    PageFacts,
+    PageWarning,
+    RecordingHead,
+    Section,
+    UnusedIntervals,
+    Verdict,
+)
 from dbdyno.cells.record import all_rounds, cells_of
 from dbdyno.evidence.run import Run
+from dbdyno.judge.cells_explanation import PER, explain_busier_intervals
 from dbdyno.judge.cells_log import log_section, log_sentences
 from dbdyno.judge.cells_parts import (
     DIFFERENT,
@@ -34,7 +43,6 @@ from dbdyno.judge.cells_parts import (
     table,
 )
 from dbdyno.judge.cells_rates import THRESHOLD, Row, compare
-from dbdyno.judge.cells_why import PER, why_of_intervals
 
 SCHEMA = 1
 DRAWN = 24
@@ -78,7 +86,7 @@ def recordings(
     facts = [run.manifest.configuration or {} for run in runs]
     found = []
     for name, run, own, known in zip(names, runs, rounds, facts, strict=True):
-        called = known_as(run.manifest)
+        called = recorded_names(run.manifest)
         first, last = (
             {called.get(cell, cell): entry for cell, entry in known.get(end, {}).items()} for end in ("first", "last")
         )
@@ -135,7 +143,7 @@ def compare_page(
         "page": "compare",
         "facts": _facts(one, other),
         "verdict": _verdict(rows, allowed),
-        "why": [why_of_intervals(one.found, other.found, names, "" if allowed else _UNLIKE).as_dict() | PER],
+        "why": [explain_busier_intervals(one.found, other.found, names, "" if allowed else _UNLIKE).as_dict() | PER],
         "sections": [
             _words(rows, (one, other), allowed, threshold),
             *([] if not unlike else [_configuration(unlike)]),
@@ -155,7 +163,7 @@ def compare_page(
     }
 
 
-def _of_both(one: Recording, other: Recording) -> tuple[Recording, Recording, list[Warned]]:
+def _of_both(one: Recording, other: Recording) -> tuple[Recording, Recording, list[PageWarning]]:
     """Restrict both recordings to the cells that both have, with a warning if that leaves any out.
 
     Sums over three cells and over two would differ for that reason alone. If no cell is shared, both stay complete.
@@ -172,7 +180,7 @@ def _of_both(one: Recording, other: Recording) -> tuple[Recording, Recording, li
     return kept[0], kept[1], [told]
 
 
-def _configuration(unlike: Sequence[Unlike]) -> Section:
+def _configuration(unlike: Sequence[ConfigurationDifference]) -> Section:
     return section(
         "configuration",
         "Cells, software and configuration that differ",
@@ -191,9 +199,9 @@ def _figure_rows(rows: Sequence[Row]) -> list[dict[str, object]]:
     return [{**as_dict(row), "pale": row.decision not in DIFFERENT} for row in ranked]
 
 
-def differences(one: Recording, other: Recording) -> list[Unlike]:
+def differences(one: Recording, other: Recording) -> list[ConfigurationDifference]:
     """Return the differences in cells, software and configuration between two recordings, and within each of them."""
-    found: list[Unlike] = []
+    found: list[ConfigurationDifference] = []
     if one.found.cells != other.found.cells:
         found.append(
             {"what": "cells", "cell": "", "first": ", ".join(one.found.cells), "second": ", ".join(other.found.cells)}
@@ -227,7 +235,7 @@ def _facts(one: Recording, other: Recording) -> PageFacts:
     }
 
 
-def _end(side: Recording) -> End:
+def _end(side: Recording) -> RecordingHead:
     at = datetime.fromtimestamp(side.found.first_ns / 1e9, UTC).isoformat()
     cells = len(side.found.cells)
     count = side.found.count
@@ -364,7 +372,7 @@ def _by_weight(row: Row) -> tuple[int, float, float]:
     return _ORDER.get(row.decision, 3), q, change
 
 
-def _lost_cells(one: Recording, other: Recording) -> list[Lost]:
+def _lost_cells(one: Recording, other: Recording) -> list[UnusedIntervals]:
     return [
         {"recording": side.name, "cell": cell, "why": _LOST.get(why, why), "intervals": count}
         for side in (one, other)
@@ -372,7 +380,9 @@ def _lost_cells(one: Recording, other: Recording) -> list[Lost]:
     ]
 
 
-def _warnings(one: Recording, other: Recording, unlike: Sequence[Unlike], allowed: bool) -> list[Warned]:
+def _warnings(
+    one: Recording, other: Recording, unlike: Sequence[ConfigurationDifference], allowed: bool
+) -> list[PageWarning]:
     from dbdyno.stats.ratios import ROUNDS_LEAST
 
     found = [
@@ -422,5 +432,5 @@ def _warnings(one: Recording, other: Recording, unlike: Sequence[Unlike], allowe
     return found
 
 
-def _warning(code: str, text: str, step: str) -> Warned:
+def _warning(code: str, text: str, step: str) -> PageWarning:
     return {"code": code, "text": text, "next": step}

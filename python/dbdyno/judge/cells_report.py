@@ -14,15 +14,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypedDict
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.cells.coverage import Coverage, coverage, what_they_are
+from dbdyno.cells.coverage import Coverage, configuration_table, coverage
 from dbdyno.cells.disk_map import disk_maps, disk_table
 from dbdyno.cells.page import DiskMap, Heading, Table, Verdict
 from dbdyno.cells.panels import panels
-from dbdyno.cells.series import Measured, open_series
+from dbdyno.cells.series import MeasuredRecording, open_series
 from dbdyno.judge import cells_flash as report_flash
+from dbdyno.judge.cells_explanation import PER, explain_busy, work_of_recording
 from dbdyno.judge.cells_findings import findings
 from dbdyno.judge.cells_skew import THRESHOLD, Sibling, SkewPage, skew_page
-from dbdyno.judge.cells_why import PER, why_busy, work_of_recording
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
@@ -55,7 +55,7 @@ def report_page(run: Run, *, threshold: float = THRESHOLD) -> JsonObject:
             "facts": _facts(found, covered),
             "verdict": _verdict(said),
             "findings": said,
-            "why": [why_busy(work_of_recording(found), skew["rows"]).as_dict() | PER],
+            "why": [explain_busy(work_of_recording(found), skew["rows"]).as_dict() | PER],
             "coverage": covered,
             "flash_log": log,
             "flash_cache": cache,
@@ -84,7 +84,7 @@ class _Facts(TypedDict):
     seconds: float
 
 
-def _facts(found: Measured, covered: Coverage) -> _Facts:
+def _facts(found: MeasuredRecording, covered: Coverage) -> _Facts:
     run = found.run
     return {
         "title": f"{run.id}: {len(found.cells)} cell{'s' * (len(found.cells) != 1)}",
@@ -116,7 +116,7 @@ def _verdict(said: Sequence[Row]) -> Verdict:
 
 
 def _sections(
-    found: Measured,
+    found: MeasuredRecording,
     covered: Coverage,
     log: Row | None,
     cache: Row | None,
@@ -130,7 +130,7 @@ def _sections(
             "title": "What was recorded",
             "figures": ["cells_rounds"],
             "about": covered["about"],
-            "tables": [covered["table"], *what_they_are(found.run)],
+            "tables": [covered["table"], *configuration_table(found.run)],
             "notes": covered["notes"],
         },
     ]
@@ -173,13 +173,13 @@ def _slug(name: str) -> str:
     return "".join(c if c.isalnum() else "-" for c in name.lower())
 
 
-def _table(found: Measured, family: str) -> Table:
+def _table(found: MeasuredRecording, family: str) -> Table:
     """Return the means over the recording of a family's measures that were not all zero."""
     wide = len(found.cells) > COLUMNS_MOST
     heads = ["least", "mean", "most"] if wide else found.cells
     rows: list[Mapping[str, object]] = []
     for measure in found.family(family):
-        if not measure.moved:
+        if not measure.is_nonzero:
             continue
         values = [measure.mean(cell) for cell in found.cells]
         own = _spread(values) if wide else values
@@ -188,7 +188,7 @@ def _table(found: Measured, family: str) -> Table:
                 "metric": measure.name,
                 "unit": measure.unit,
                 "meaning": measure.meaning,
-                "all": measure.whole(),
+                "all": measure.overall(),
                 **{f"c{at}": value for at, value in enumerate(own)},
             }
         )

@@ -13,12 +13,12 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.judge.period_facts import facts_of
 from dbdyno.judge.verdict import LEAST_CHOSEN, Verdict, judge
 from dbdyno.snapshot.causes import ENGINES, change_at, change_of, cut_of
-from dbdyno.snapshot.model import beginning
+from dbdyno.snapshot.model import statement_beginning
 from dbdyno.snapshot.reading.active_rates import active_rates
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.series import series
-from dbdyno.snapshot.report import WHOLE, report
-from dbdyno.snapshot.wording import span
+from dbdyno.snapshot.report import COMPLETE, report
+from dbdyno.snapshot.wording import duration_text
 
 LEVEL = 0.01
 THRESHOLD = 0.05
@@ -29,7 +29,7 @@ def judged_report(interval: Interval, top: int) -> JsonObject:
     """Return the model of an interval's report, whose verdict has the finding as its title."""
     model = report(interval, top)
     verdict, inside = model["verdict"], _inside(interval)
-    is_whole = verdict["word"] == WHOLE
+    is_whole = verdict["word"] == COMPLETE
     verdict["title"] = inside.title if inside else _where_time_went(interval)
     if inside is not None:
         verdict["sentences"], verdict["next"] = list(inside.sentences), inside.next
@@ -56,7 +56,7 @@ def _inside(interval: Interval) -> Verdict | None:
     if found.word not in ("worse", "better"):
         return None
     word, _, rest = found.title.partition(": ")
-    return Verdict(found.word, f"{word} since {chain[at].at:%H:%M:%S} UTC: {rest}", found.sentences, found.next)
+    return Verdict(found.word, f"{word} since {chain[at].at_utc:%H:%M:%S} UTC: {rest}", found.sentences, found.next)
 
 
 def _where_time_went(interval: Interval) -> str:
@@ -69,4 +69,5 @@ def _where_time_went(interval: Interval) -> str:
         return ""
     first = max(every, key=lambda one: one.after["ms"])
     share = first.after["ms"] / change.spent_ms[1]
-    return f"{span(change.spent_ms[1])} of statement time a second, {share:.0%} of it in {beginning(first.text)}"
+    spent = duration_text(change.spent_ms[1])
+    return f"{spent} of statement time a second, {share:.0%} of it in {statement_beginning(first.text)}"

@@ -66,7 +66,7 @@ def _fill(rows: list[dict[str, object]], a: Floats, b: Floats) -> None:
     """Set the results of rows from their values."""
     import numpy as np
 
-    from dbdyno.stats.rows import medians, ratios, second_larger
+    from dbdyno.stats.row_comparisons import medians, ratios, second_larger
 
     for side, values in (("a", a), ("b", b)):
         for end, found in zip((side, f"{side}_low", f"{side}_high"), medians(values), strict=True):

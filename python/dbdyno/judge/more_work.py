@@ -22,7 +22,7 @@ MATERIAL = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedWork:
     """Work that was added, minus work that ended.
 
     Attributes:
@@ -40,7 +40,7 @@ class Added:
     share: float
 
 
-def added_work(change: Change, costs: tuple[StatementCosts, StatementCosts]) -> Added | None:
+def added_work(change: Change, costs: tuple[StatementCosts, StatementCosts]) -> AddedWork | None:
     """Return the work that was added, minus what new statements replaced; None if it is immaterial or uncertain."""
     usual = usual_growth(change)
     parts = {key: _extra(change, one, usual) for key, one in change.statements.items()}
@@ -48,13 +48,13 @@ def added_work(change: Change, costs: tuple[StatementCosts, StatementCosts]) -> 
     gone = sum(-ms for ms in parts.values() if ms < 0)
     whole = sum(more.values())
     net = whole - gone
-    if not more or net < max(MATERIAL * change.spent_ms[0], LEAST_MS) or change.grown_ms <= 0:
+    if not more or net < max(MATERIAL * change.spent_ms[0], LEAST_MS) or change.growth_ms <= 0:
         return None
     first = max(more, key=lambda key: more[key])
     if not _certain(first, costs):
         return None
     pair = change.statements[first]
-    return Added(net, pair, not pair.before.get("calls"), usual, more[first] / whole)
+    return AddedWork(net, pair, not pair.before.get("calls"), usual, more[first] / whole)
 
 
 def usual_growth(change: Change) -> float:
@@ -89,8 +89,8 @@ def _certain(statement: Key, costs: tuple[StatementCosts, StatementCosts]) -> bo
 
     shares = []
     for side in costs:
-        own = side.weighed("ms", [(str(statement), 0.0, 1.0)])
-        every = side.weighed("ms", [(key, 0.0, 1.0) for key in side.totals])
+        own = side.weighted_sums("ms", [(str(statement), 0.0, 1.0)])
+        every = side.weighted_sums("ms", [(key, 0.0, 1.0) for key in side.totals])
         shares.append(own[every > 0] / every[every > 0])
     if min(one.size for one in shares) < 2:
         return False

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from dbdyno.judge.metric_tests import compared_rows
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.engines.postgres.facts import is_ours
-from dbdyno.snapshot.model import Part, Row, beginning, columns, section, table
+from dbdyno.snapshot.model import Part, Row, columns, section, statement_beginning, table
 from dbdyno.snapshot.reading.active_rates import ActiveRates
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.rates import rates
-from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumbered
+from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumbered_identifiers
 
 if TYPE_CHECKING:
     from dbdyno.judge.metric_tests import Floats
@@ -36,7 +36,7 @@ _NOT_SHOWN = ("same", "cannot tell", "none in either", "not measured")
 
 
 @dataclass(frozen=True)
-class Kind:
+class ObjectKind:
     """A kind of object: its view, the columns that name it, and its measures (label, column names, factor)."""
 
     title: str
@@ -46,7 +46,7 @@ class Kind:
 
 
 POSTGRES = (
-    Kind(
+    ObjectKind(
         "statement",
         "pg_stat_statements",
         ("queryid",),
@@ -58,8 +58,10 @@ POSTGRES = (
             ("blocks read a second", ("shared_blks_read",), 1),
         ),
     ),
-    Kind("user", "pg_stat_statements", ("userid",), (("time, ms a second", ("total_exec_time", "total_time"), 1),)),
-    Kind(
+    ObjectKind(
+        "user", "pg_stat_statements", ("userid",), (("time, ms a second", ("total_exec_time", "total_time"), 1),)
+    ),
+    ObjectKind(
         "table",
         "pg_stat_user_tables",
         ("datname", "schemaname", "relname"),
@@ -71,13 +73,13 @@ POSTGRES = (
             ("rows deleted a second", ("n_tup_del",), 1),
         ),
     ),
-    Kind(
+    ObjectKind(
         "index",
         "pg_stat_user_indexes",
         ("datname", "schemaname", "indexrelname"),
         (("scans a second", ("idx_scan",), 1),),
     ),
-    Kind(
+    ObjectKind(
         "database",
         "pg_stat_database",
         ("datname",),
@@ -89,7 +91,7 @@ POSTGRES = (
     ),
 )
 MARIADB = (
-    Kind(
+    ObjectKind(
         "statement",
         "events_statements_summary_by_digest",
         ("DIGEST",),
@@ -100,7 +102,7 @@ MARIADB = (
             ("temporary tables on disk a second", ("SUM_CREATED_TMP_DISK_TABLES",), 1),
         ),
     ),
-    Kind(
+    ObjectKind(
         "table",
         "table_io_waits_summary_by_table",
         ("OBJECT_SCHEMA", "OBJECT_NAME"),
@@ -111,7 +113,7 @@ MARIADB = (
             ("rows deleted a second", ("COUNT_DELETE",), 1),
         ),
     ),
-    Kind(
+    ObjectKind(
         "index",
         "table_io_waits_summary_by_index_usage",
         ("OBJECT_SCHEMA", "OBJECT_NAME", "INDEX_NAME"),
@@ -119,7 +121,7 @@ MARIADB = (
     ),
 )
 ORACLE = (
-    Kind(
+    ObjectKind(
         "statement",
         "sql",
         ("sql_id",),
@@ -130,7 +132,7 @@ ORACLE = (
             ("physical reads a second", ("disk_reads",), 1),
         ),
     ),
-    Kind(
+    ObjectKind(
         "segment",
         "segment_statistics",
         ("owner", "object_name"),
@@ -141,7 +143,7 @@ ORACLE = (
             ("row lock waits a second", ("row_lock_waits",), 1),
         ),
     ),
-    Kind(
+    ObjectKind(
         "event",
         "system_event",
         ("event",),
@@ -153,7 +155,7 @@ _TEXTS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
 """The column that identifies a statement's text, by engine."""
 
 
-def by_object(
+def object_section(
     before: Interval,
     after: Interval,
     looked: Sequence[ActiveRates | None],
@@ -188,7 +190,7 @@ def by_object(
         shown = [row for row in rows if row["decision"] not in _NOT_SHOWN]
         if title == "statement":
             for row in shown:
-                row["begins"] = beginning(texts.get(row["object"]))
+                row["begins"] = statement_beginning(texts.get(row["object"]))
         named = f"object:text:{title.replace(' ', '_')} {_SHOWN}"
         if title == "statement":
             named = f"begins:text:statement {_SHOWN} object:text:identifier"
@@ -223,7 +225,9 @@ def _decide(rows: list[Row], threshold: float, allowed: bool) -> None:
             row["decision"] = row["only"]
 
 
-def _rows(kind: Kind, before: Interval, after: Interval, left_out: AbstractSet[str], *, hourly: bool) -> Iterable[Row]:
+def _rows(
+    kind: ObjectKind, before: Interval, after: Interval, left_out: AbstractSet[str], *, hourly: bool
+) -> Iterable[Row]:
     wanted = {label: names for label, names, _ in kind.measures}
     factors = {label: factor for label, _, factor in kind.measures}
     old, new = (rates(one, kind.view, kind.by, wanted, hourly=hourly) for one in (before, after))
@@ -232,14 +236,14 @@ def _rows(kind: Kind, before: Interval, after: Interval, left_out: AbstractSet[s
     sides = (old, new)
     if kind.by == ("queryid",):
         old_called, new_called = ([one for one, rate in side.means["calls a second"].items() if rate] for side in sides)
-        moved = renumbered(old_called, new_called, fingerprints(before, after))
+        moved = renumbered_identifiers(old_called, new_called, fingerprints(before, after))
         for side in sides:
             side.rename(moved)
     roles = after.after.facts.get("roles") or {} if kind.by == ("userid",) else {}
     both = [label for label in old.measured if label in new.measured]
     most = {label: _most_changed(old.means[label], new.means[label], left_out) for label in both}
     for side in sides:
-        side.keep({name for names in most.values() for name in names})
+        side.prefetch({name for names in most.values() for name in names})
     for label, names in most.items():
         a, b = (side.values(label, names) * factors[label] for side in sides)
         shown = [str(roles.get(name, name)) for name in names]

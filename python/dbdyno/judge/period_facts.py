@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dbdyno.judge.blocked_time import COMMIT, blocked_of, failed_transactions
+from dbdyno.judge.blocked_time import COMMIT, blocked_time_of, failed_transactions
 from dbdyno.judge.more_work import added_work
 from dbdyno.judge.same_work import same_work
 from dbdyno.judge.verdict import Facts
@@ -35,11 +35,13 @@ def facts_of(
     reported = reported_causes(change, causes(change))
     costs = [statement_costs(change, one, hourly=by_hour) for one in (change.before, change.after)]
     both = (costs[0], costs[1]) if costs[0] is not None and costs[1] is not None else None
-    unread = "" if change.both(change.view) else f"{change.view} was not read, so the time of statements is not known"
+    unread = (
+        "" if change.is_in_both(change.view) else f"{change.view} was not read, so the time of statements is not known"
+    )
     return Facts(
         counts,
         same_work(change, *both) if both else None,
-        blocked_of(looked),
+        blocked_time_of(looked),
         failed_transactions(values),
         added_work(change, both) if both else None,
         reported,
@@ -47,7 +49,7 @@ def facts_of(
         _calls(change),
         unread,
         closed,
-        commits=blocked_of(looked, COMMIT),
+        commits=blocked_time_of(looked, COMMIT),
         commits_a_second=_mean(values, "tps"),
     )
 

@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dbdyno.snapshot.causes.change import Change
-from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumbered
-from dbdyno.snapshot.reading.statement_costs import StatementCosts, Total
+from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumbered_identifiers
+from dbdyno.snapshot.reading.statement_costs import StatementCosts, StatementTotal
 
 CALLS_LEAST, SLOTS_LEAST = 5.0, 3
 """Calls in each period, and sub-intervals with calls, that a statement needs to be part of the index."""
-Pairs = Mapping[str, tuple[Total, Total]]
+Pairs = Mapping[str, tuple[StatementTotal, StatementTotal]]
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class CostIndex:
     """Second period over first: `ratio` with its 95 % interval, and the two-sided p."""
 
     ratio: float
@@ -47,8 +47,8 @@ class SameWork:
         counts: Number of sub-intervals of the periods.
     """
 
-    time: Index
-    effort: Index | None
+    time: CostIndex
+    effort: CostIndex | None
     covered: float
     counts: tuple[int, int]
 
@@ -60,7 +60,7 @@ def same_work(change: Change, old: StatementCosts, new: StatementCosts) -> SameW
     """
     if min(old.slots, new.slots) < 2:
         return None
-    names = renumbered(old.totals, new.totals, fingerprints(change.before, change.after))
+    names = renumbered_identifiers(old.totals, new.totals, fingerprints(change.before, change.after))
     judged = {names.get(str(key), str(key)) for key in change.statements}
     a, b = (_join_totals(side.totals, names) for side in (old, new))
     both = {
@@ -78,7 +78,7 @@ def same_work(change: Change, old: StatementCosts, new: StatementCosts) -> SameW
 
 def _index(
     what: Literal["ms", "work"], old: StatementCosts, new: StatementCosts, both: Pairs, names: Mapping[str, str]
-) -> Index | None:
+) -> CostIndex | None:
     """Return the cost of the first period's calls at the second's means, relative to the first; None if it is 0."""
     from dbdyno.stats.two_stretches import difference
 
@@ -91,10 +91,10 @@ def _index(
     first = {key: (-1 / spent, means[key] / expected) for key in both}
     scale = {key: a.calls / b.calls / expected for key, (a, b) in both.items()}
     second = {key: (scale[key], -scale[key] * means[key]) for key in both}
-    e_a, e_b = old.weighed(what, _spread(first, names)), new.weighed(what, _spread(second, names))
+    e_a, e_b = old.weighted_sums(what, _spread(first, names)), new.weighted_sums(what, _spread(second, names))
     log = math.log(expected / spent)
     found = difference(-e_a * len(e_a), log + e_b * len(e_b))
-    return Index(expected / spent, math.exp(found.low), math.exp(found.high), found.p)
+    return CostIndex(expected / spent, math.exp(found.low), math.exp(found.high), found.p)
 
 
 def _spread(weights: Mapping[str, tuple[float, float]], names: Mapping[str, str]) -> list[tuple[str, float, float]]:
@@ -105,9 +105,9 @@ def _spread(weights: Mapping[str, tuple[float, float]], names: Mapping[str, str]
     return [(name, *pair) for key, pair in weights.items() for name in (key, *others.get(key, ()))]
 
 
-def _join_totals(totals: Mapping[str, Total], names: Mapping[str, str]) -> dict[str, Total]:
+def _join_totals(totals: Mapping[str, StatementTotal], names: Mapping[str, str]) -> dict[str, StatementTotal]:
     """Add up the totals of statements that were counted under several identifiers."""
-    found: dict[str, Total] = {}
+    found: dict[str, StatementTotal] = {}
     for name, one in totals.items():
         key = names.get(name, name)
         had = found.get(key)
@@ -115,9 +115,11 @@ def _join_totals(totals: Mapping[str, Total], names: Mapping[str, str]) -> dict[
     return found
 
 
-def _sum(one: Total, other: Total) -> Total:
-    return Total(one.calls + other.calls, one.ms + other.ms, one.work + other.work, max(one.slots, other.slots))
+def _sum(one: StatementTotal, other: StatementTotal) -> StatementTotal:
+    return StatementTotal(
+        one.calls + other.calls, one.ms + other.ms, one.work + other.work, max(one.slots, other.slots)
+    )
 
 
-def _is_frequent(total: Total) -> bool:
+def _is_frequent(total: StatementTotal) -> bool:
     return total.calls >= CALLS_LEAST and total.slots >= SLOTS_LEAST

@@ -18,21 +18,21 @@ from typing import TypedDict
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.evidence.memory import for_files
+from dbdyno.evidence.memory import file_connection
 from dbdyno.judge.blocked_time import failed_transactions
 from dbdyno.judge.metric_tests import compare_metrics, decision
-from dbdyno.judge.object_tests import by_object
+from dbdyno.judge.object_tests import object_section
 from dbdyno.judge.period_facts import facts_of
 from dbdyno.judge.verdict import LEAST, Facts, Verdict, judge
-from dbdyno.snapshot.causes import ENGINES, change_of, happened
+from dbdyno.snapshot.causes import ENGINES, causes_section, change_of
 from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.reading.active_rates import active_rates
-from dbdyno.snapshot.reading.changed_settings import changed
+from dbdyno.snapshot.reading.changed_settings import changed_settings
 from dbdyno.snapshot.reading.changes import changes
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.reading.long_timeline import drawable, happenings
+from dbdyno.snapshot.reading.long_timeline import chart_events, long_events
 from dbdyno.snapshot.reading.periods import Period
-from dbdyno.snapshot.reading.series import POINTS, Series, drawn, hourly, series, thinned
+from dbdyno.snapshot.reading.series import POINTS, Series, chart_data, hourly_series, series, thin_out
 from dbdyno.snapshot.reading.sums.chain import Chain
 from dbdyno.snapshot.report import SCHEMA, facts_of_end
 from dbdyno.snapshot.store.folder import Store
@@ -146,7 +146,7 @@ def _warnings(parts: tuple[Period, Period], counts: tuple[int, int]) -> list[dic
     ]
 
 
-def _changes(store: Store, one: Period, other: Period, differing: list[Differs]) -> Part:
+def _changes(store: Store, one: Period, other: Period, differing: list[Difference]) -> Part:
     """Return the section with objects, settings and versions that were added, removed or changed."""
     of_server = [row for row in differing if row["what"] in _OF_SERVER]
     rows: list[Row] = [{"kind": "server", "change": "differs", **row} for row in of_server]
@@ -168,7 +168,7 @@ def _changes(store: Store, one: Period, other: Period, differing: list[Differs])
 
 def _chart_data(parts: tuple[Period, Period], given: tuple[Series, Series], events: list[Row]) -> dict[str, object]:
     """Return the data of both periods for the chart over time."""
-    thin = [thinned(one, POINTS // 2) for one in given]
+    thin = [thin_out(one, POINTS // 2) for one in given]
     spans = [
         {
             "name": part.name,
@@ -179,7 +179,7 @@ def _chart_data(parts: tuple[Period, Period], given: tuple[Series, Series], even
         for part, one in zip(parts, thin, strict=True)
         if one.at_us
     ]
-    return {**drawn(thin), "periods": spans, "events": events}
+    return {**chart_data(thin), "periods": spans, "events": events}
 
 
 def _seconds(sums: Chain) -> float:
@@ -189,7 +189,7 @@ def _seconds(sums: Chain) -> float:
 
 def _series(store: Store, part: Period, sums: Chain, *, by_hour: bool) -> Series:
     found = series(store, part.chain, sums)
-    return hourly(found) if by_hour else found
+    return hourly_series(found) if by_hour else found
 
 
 def _find_changes(
@@ -214,18 +214,18 @@ def _find_changes(
         return _Found([], [], [], Facts(counts, failed=broken, unread=unread, closed=closed))
     with (
         Interval(store, one.chain[0], one.chain[-1], one.chain, sums=sums[0]) as before,
-        before.inner() as connection,
+        before.inner_connection() as connection,
         Interval(store, other.chain[0], other.chain[-1], other.chain, connection=connection, sums=sums[1]) as after,
     ):
         about = f"{other.name} against {one.name}, summed over each: {_times(one)}, then {_times(other)}."
         looked = tuple(active_rates(side, hourly=asked.by_hour) for side in (before, after))
-        objects = by_object(
+        objects = object_section(
             before, after, looked, threshold=asked.threshold, allowed=asked.allowed, hourly=asked.by_hour
         )
-        told = [row for side in (before, after) for row in drawable(happenings(side))]
+        told = [row for side in (before, after) for row in chart_events(long_events(side))]
         change = change_of(before, after)
         facts = facts_of(change, looked, [side.values for side in given], counts, by_hour=asked.by_hour, closed=closed)
-        return _Found([happened(change, about)], [objects], told, facts)
+        return _Found([causes_section(change, about)], [objects], told, facts)
 
 
 def _closed_loop_decision(rows: list[Row]) -> str:
@@ -237,8 +237,8 @@ def _closed_loop_decision(rows: list[Row]) -> str:
 def _times(part: Period) -> str:
     """Return the target, start and end of a period as text."""
     first, last = part.chain[0], part.chain[-1]
-    day = "" if first.at.date() == last.at.date() else f"{last.at:%Y-%m-%d} "
-    return f"{first.target} from {first.at:%Y-%m-%d %H:%M:%S} to {day}{last.at:%H:%M:%S} UTC"
+    day = "" if first.at_utc.date() == last.at_utc.date() else f"{last.at_utc:%Y-%m-%d} "
+    return f"{first.target} from {first.at_utc:%Y-%m-%d %H:%M:%S} to {day}{last.at_utc:%H:%M:%S} UTC"
 
 
 def _metrics(
@@ -289,7 +289,7 @@ def _usable(part: Series) -> int:
     return max((len(_values(part, metric.name)) for metric in part.metrics), default=0)
 
 
-class Differs(TypedDict):
+class Difference(TypedDict):
     """A setting, a version or the list of databases that differs between two periods."""
 
     what: str
@@ -308,24 +308,24 @@ def _incomparable(one: Period, other: Period) -> Verdict:
     return Verdict("not comparable", f"Not comparable: {names} are two servers", said, step)
 
 
-def differences(one: Period, other: Period) -> list[Differs]:
+def differences(one: Period, other: Period) -> list[Difference]:
     """Return the version, databases, role and settings that differ between two periods."""
-    found: list[Differs] = []
+    found: list[Difference] = []
     every = [_facts(part) for part in (one, other)]
     seen = [{tuple(str(facts.get(n)) for n in _OF_SERVER.values()) for facts in part_facts} for part_facts in every]
     for at, label in enumerate(_OF_SERVER):
         values = [sorted({said[at] for said in side}) for side in seen]
         if values[0] != values[1]:
             found.append({"what": label, "first": ", ".join(values[0]), "second": ", ".join(values[1])})
-    with for_files() as connection:
+    with file_connection() as connection:
 
         def query(sql: str) -> list[Row]:
             cursor = connection.execute(sql)
             names = [column[0] for column in cursor.description or []]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
-        settings = changed(one.chain[-1], other.chain[-1], query)
-    return [*found, *[Differs(what=name, first=old, second=new) for name, old, new in settings]]
+        settings = changed_settings(one.chain[-1], other.chain[-1], query)
+    return [*found, *[Difference(what=name, first=old, second=new) for name, old, new in settings]]
 
 
 def _facts(part: Period) -> Iterable[Mapping[str, object]]:

@@ -15,12 +15,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from dbdyno.judge.blocked_time import Blocked, Failed
-from dbdyno.judge.more_work import Added
+from dbdyno.judge.blocked_time import BlockedTime, FailedTransactions
+from dbdyno.judge.more_work import AddedWork
 from dbdyno.judge.next_steps import next_step
-from dbdyno.judge.same_work import Index, SameWork
+from dbdyno.judge.same_work import CostIndex, SameWork
 from dbdyno.snapshot.causes import ReportedCause
-from dbdyno.snapshot.wording import span, three
+from dbdyno.snapshot.wording import duration_text, three_digits
 
 MATERIAL = 0.01
 """Share of database time from which on a difference counts in the verdict."""
@@ -71,9 +71,9 @@ class Facts:
 
     counts: tuple[int, int]
     work: SameWork | None = None
-    blocked: Blocked | None = None
-    failed: Failed | None = None
-    added: Added | None = None
+    blocked: BlockedTime | None = None
+    failed: FailedTransactions | None = None
+    added: AddedWork | None = None
     causes: Sequence[ReportedCause] = ()
     spent_ms: tuple[float, float] = (0.0, 0.0)
     calls: tuple[float, float] = (0.0, 0.0)
@@ -81,7 +81,7 @@ class Facts:
     closed: str = ""
     level: float = 0.05
     least: int = LEAST
-    commits: Blocked | None = None
+    commits: BlockedTime | None = None
     commits_a_second: tuple[float, float] = (0.0, 0.0)
 
 
@@ -141,8 +141,8 @@ def _outweighing_rules(facts: Facts) -> list[_Rule]:
     """
     waits: list[tuple[float, _Rule]] = []
     for rule, one in ((_judge_blocked, facts.blocked), (_slow_commits, facts.commits)):
-        if one is not None and 1000 * one.grown > OUTWEIGHS * max(facts.spent_ms[1] - facts.spent_ms[0], 0.0):
-            waits.append((one.grown, rule))
+        if one is not None and 1000 * one.growth > OUTWEIGHS * max(facts.spent_ms[1] - facts.spent_ms[0], 0.0):
+            waits.append((one.growth, rule))
     return [rule for _, rule in sorted(waits, key=lambda one: -one[0])]
 
 
@@ -165,12 +165,12 @@ def _judge_blocked(facts: Facts, threshold: float) -> Verdict | None:
     blocked = facts.blocked
     if blocked is None or not blocked.certain:
         return None
-    if blocked.grown < max(MATERIAL * facts.spent_ms[0] / 1000, LEAST_BLOCKED):
+    if blocked.growth < max(MATERIAL * facts.spent_ms[0] / 1000, LEAST_BLOCKED):
         return None
     lock = next((one for one in facts.causes if one.cause.code == "lock"), None)
     words = lock.cause.words if lock else "sessions wait for each other's locks"
-    more = max(blocked.active[1] - blocked.active[0], blocked.grown)
-    title = f"Slower: {words} ({blocked.share:.0%} of +{span(1000 * more)} a second)"
+    more = max(blocked.active[1] - blocked.active[0], blocked.growth)
+    title = f"Slower: {words} ({blocked.share:.0%} of +{duration_text(1000 * more)} a second)"
     said = (lock.evidence,) if lock and lock.evidence else ()
     return Verdict("worse", title, (*said, *_work_line(facts), *_load(facts)), next_step("lock"))
 
@@ -189,15 +189,15 @@ def _slow_commits(facts: Facts, threshold: float) -> Verdict | None:
         return Verdict("worse", f"Slower: {cause.cause.words}", _side_evidence(facts, cause), next_step("device"))
     each = [wait / rate if rate else wait for wait, rate in _per_commit(commits, facts)]
     least = max(MATERIAL * facts.spent_ms[0] / 1000, LEAST_BLOCKED)
-    if not commits.certain or commits.grown < least or each[1] < APART * each[0]:
+    if not commits.certain or commits.growth < least or each[1] < APART * each[0]:
         return None
     words = cause.cause.words if cause else "commits wait longer for the log"
-    more = max(commits.active[1] - commits.active[0], commits.grown)
-    title = f"Slower: {words} ({commits.share:.0%} of +{span(1000 * more)} a second)"
+    more = max(commits.active[1] - commits.active[0], commits.growth)
+    title = f"Slower: {words} ({commits.share:.0%} of +{duration_text(1000 * more)} a second)"
     return Verdict("worse", title, _side_evidence(facts, cause), next_step(cause.cause.code if cause else "device"))
 
 
-def _per_commit(commits: Blocked, facts: Facts) -> tuple[tuple[float, float], tuple[float, float]]:
+def _per_commit(commits: BlockedTime, facts: Facts) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return waiting sessions and commits per second, before and after."""
     return (commits.before, facts.commits_a_second[0]), (commits.after, facts.commits_a_second[1])
 
@@ -222,9 +222,10 @@ def _more_work(facts: Facts, threshold: float) -> Verdict | None:
     if added is None or added.ms < max(threshold, MATERIAL) * facts.spent_ms[0]:
         return None
     what = _first_of(facts, {"statement", "calls"}) or f"{_text(added)}"
-    title = f"More work: {what} ({added.share:.0%} of +{span(added.ms)} a second)"
+    title = f"More work: {what} ({added.share:.0%} of +{duration_text(added.ms)} a second)"
     calls = [one.get("calls", 0.0) for one in (added.statement.before, added.statement.after)]
-    line = f"It is called {three(calls[1])} times a second, {three(calls[0])} before; the others {_fold(added.usual)}."
+    before, after = map(three_digits, calls)
+    line = f"It is called {after} times a second, {before} before; the others {_fold(added.usual)}."
     return Verdict("worse", title, (line, *_work_line(facts), *_load(facts)), next_step("statement"))
 
 
@@ -292,7 +293,7 @@ def _is_certain(facts: Facts, work: SameWork) -> bool:
     return bool(_candidates(facts)) or (work.time.p < STRICT and not _may_be_the_machine(work))
 
 
-def _move_together(effort: Index, time: Index) -> bool:
+def _move_together(effort: CostIndex, time: CostIndex) -> bool:
     """Return True if both moved by at least a quarter in the same direction."""
     return min(effort.ratio, time.ratio) >= UNEXPLAINED or max(effort.ratio, time.ratio) <= 1 / UNEXPLAINED
 
@@ -319,7 +320,7 @@ def _title_with_cause(word: str, facts: Facts, grown_ms: float) -> str:
         return ""
     first, share = facts.causes[0].cause, facts.causes[0].share
     words = f"{first.words.removeprefix('slower: ')} takes longer" if first.code == "slower" else first.words
-    of = f"+{span(grown_ms)} a second" if grown_ms > 0 else ""
+    of = f"+{duration_text(grown_ms)} a second" if grown_ms > 0 else ""
     amount = f" ({share:.0%} of {of})" if share is not None and of else f" ({of})" if of else ""
     return f"{word}: {words}{amount}"
 
@@ -328,7 +329,7 @@ def _first_of(facts: Facts, codes: set[str]) -> str:
     return next((one.cause.words for one in facts.causes if one.cause.code in codes), "")
 
 
-def _text(added: Added) -> str:
+def _text(added: AddedWork) -> str:
     kind = "a new statement" if added.is_new else "more calls of a statement"
     return f"{kind}: {' '.join(added.statement.text.split())[:60]}"
 
@@ -356,23 +357,25 @@ def _work_line(facts: Facts) -> tuple[str, ...]:
 
 def _same_work(work: SameWork) -> str:
     time, effort = work.time, ""
-    figures = f"{_fold(time.ratio)}, 95 % CI {three(time.low)} to {three(time.high)}"
+    figures = f"{_fold(time.ratio)}, 95 % CI {three_digits(time.low)} to {three_digits(time.high)}"
     if work.effort is not None and not 1 / ALIKE <= work.effort.ratio <= ALIKE:
         effort = f"; they read {_fold(work.effort.ratio)}"
     return f"The same statements take {figures}{effort}; {work.covered:.0%} of statement time judged."
 
 
-def _times(time: Index) -> str:
+def _times(time: CostIndex) -> str:
     if time.ratio >= 2:
-        return f"{three(time.ratio)} times as long (95 % CI {three(time.low)} to {three(time.high)})"
+        return (
+            f"{three_digits(time.ratio)} times as long (95 % CI {three_digits(time.low)} to {three_digits(time.high)})"
+        )
     figures = f"95 % CI {_signed_percent(time.low)} to {_signed_percent(time.high)} %"
     return f"{100 * abs(time.ratio - 1):.3g} % {'longer' if time.ratio > 1 else 'less time'} ({figures})"
 
 
 def _fold(ratio: float) -> str:
-    if three(ratio) == "1":
+    if three_digits(ratio) == "1":
         return "as much as before"
-    return f"{three(ratio)} times as much" if ratio >= 0.01 else "almost none"
+    return f"{three_digits(ratio)} times as much" if ratio >= 0.01 else "almost none"
 
 
 def _signed_percent(ratio: float) -> str:
@@ -383,7 +386,7 @@ def _load(facts: Facts) -> tuple[str, ...]:
     old, new = facts.calls
     if not old and not new:
         return ()
-    return (f"Load: {three(old)} statements a second, then {three(new)}.",)
+    return (f"Load: {three_digits(old)} statements a second, then {three_digits(new)}.",)
 
 
 def _to_tell(work: SameWork) -> str:

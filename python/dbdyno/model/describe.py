@@ -24,7 +24,7 @@ _TELLING = (
 )
 
 
-class Root(TypedDict):
+class StorageRole(TypedDict):
     """A role of storage (redo, data, temp) and the parts that it uses."""
 
     role: str
@@ -40,13 +40,13 @@ class MachinePage(TypedDict):
     name: str
     title: str
     instance: str
-    roots: list[Root]
+    roots: list[StorageRole]
     databases: list[MachineDatabase]
     parts: list[MachinePart]
     parameters: list[MachineParameter]
 
 
-class Listed(TypedDict):
+class ListedMachine(TypedDict):
     """A built-in machine, as a row of a list."""
 
     name: str
@@ -75,11 +75,11 @@ def describe(name: str) -> MachinePage:
     }
 
 
-def listed() -> list[Listed]:
+def list_machines() -> list[ListedMachine]:
     """Return the built-in machines, one row each."""
     from dbdyno import _core
 
-    rows: list[Listed] = []
+    rows: list[ListedMachine] = []
     for name in _core.model_machines():
         machine = machine_of(name)
         parts = ", ".join(f"{part['name']} ({part['kind']})" for part in machine.parts)
@@ -94,10 +94,10 @@ def _instance(parameters: list[MachineParameter]) -> str:
     return ", ".join(known)
 
 
-def _roots(parameters: list[MachineParameter]) -> list[Root]:
+def _roots(parameters: list[MachineParameter]) -> list[StorageRole]:
     """Return the parts that each role of storage uses."""
     values = {parameter["path"]: parameter["value"] for parameter in parameters}
-    roots: list[Root] = []
+    roots: list[StorageRole] = []
     for role in ROLES:
         over = values.get(f"storage.{role}")
         if over:
@@ -105,7 +105,7 @@ def _roots(parameters: list[MachineParameter]) -> list[Root]:
     return roots
 
 
-def commented(name: str) -> str:
+def commented_text(name: str) -> str:
     """Return the text of a machine with every parameter that it leaves at its default added as a comment.
 
     Raises:

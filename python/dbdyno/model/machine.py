@@ -16,7 +16,7 @@ from typing import Any
 
 from dbdyno.base.core_types import MachineDatabase, MachineParameter, MachinePart
 from dbdyno.base.errors import ModelError
-from dbdyno.base.files import given_text
+from dbdyno.base.files import user_file_text
 
 PREFIX = "model:"
 
@@ -108,7 +108,7 @@ def machine_of(target: str) -> Machine:
 
     name = target.removeprefix(PREFIX)
     if name.endswith(".toml") or "/" in name:
-        return parsed(target, _file(Path(name)), name)
+        return parse_machine(target, _file(Path(name)), name)
     known = list(_core.model_machines())
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
@@ -118,10 +118,10 @@ def machine_of(target: str) -> Machine:
             where=target,
             next_step=f"{hint}use one of {', '.join(known)}, or name a file as model:./FILE.toml",
         )
-    return parsed(target, str(_core.model_machine(name)))
+    return parse_machine(target, str(_core.model_machine(name)))
 
 
-def parsed(target: str, toml: str, file: str | None = None) -> Machine:
+def parse_machine(target: str, toml: str, file: str | None = None) -> Machine:
     """Return the machine described by a TOML text.
 
     Raises:
@@ -141,7 +141,7 @@ def parsed(target: str, toml: str, file: str | None = None) -> Machine:
 
 def _file(path: Path) -> str:
     step = "`dbdyno model new` writes a machine to begin with, `dbdyno model list` lists the built-in ones"
-    return given_text(path, ModelError, next_step=step)
+    return user_file_text(path, ModelError, next_step=step)
 
 
 def _text(value: Any) -> str:

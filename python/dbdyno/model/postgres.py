@@ -32,7 +32,7 @@ LIMIT_S = 900.0
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SimulationResult:
     """Result of a load.
 
     Attributes:
@@ -86,7 +86,7 @@ def simulate(
     seed: int = SEED,
     replications: int = REPLICATIONS,
     transactions: int = TRANSACTIONS,
-) -> Simulated:
+) -> SimulationResult:
     """Run a load on a machine (TOML text); without scripts, the machine's own scripts are run.
 
     Raises:
@@ -129,7 +129,7 @@ def _blocks(machine: str) -> float:
     return most
 
 
-def _together(outcomes: Sequence[PostgresOutcome]) -> Simulated:
+def _together(outcomes: Sequence[PostgresOutcome]) -> SimulationResult:
     import numpy as np
 
     all_ns = np.sort(np.concatenate([np.frombuffer(one["latencies_ns"], dtype="<u8") for one in outcomes]))
@@ -144,7 +144,7 @@ def _together(outcomes: Sequence[PostgresOutcome]) -> Simulated:
     reads = [wait for one in outcomes for wait in one["waits"] if wait["event"] == "DataFileRead"]
     stations = [one["stations"] for one in outcomes]
     served = sum(own[1]["completions"] for own in stations)
-    return Simulated(
+    return SimulationResult(
         latencies_ns=all_ns,
         throughput_per_s=done * 1e9 / max(elapsed_ns, 1),
         waits_ns=waits,

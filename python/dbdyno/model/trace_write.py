@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import ModelError
 from dbdyno.base.signals import interruptible
-from dbdyno.evidence.query import whole_parts
+from dbdyno.evidence.query import complete_parts
 
 if TYPE_CHECKING:
     import duckdb
@@ -94,7 +94,7 @@ def write_model_trace(run: Run, out: Path) -> list[TraceFile]:
 
 def is_model(run: Run) -> bool:
     """Return True if the target of the run was a model."""
-    return run.manifest.says("machine")
+    return run.manifest.has("machine")
 
 
 def _read(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
@@ -102,7 +102,7 @@ def _read(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
     if not is_model(run):
         raise ModelError("is not a run of a model", where=str(run.path), next_step="read a trace with `dbdyno trace`")
     for table in ("calls", "waits"):
-        parts, broken = whole_parts(run, table)
+        parts, broken = complete_parts(run, table)
         if broken:
             raise ModelError(broken[0], where=str(run.path), next_step="run the model again")
         if not parts:

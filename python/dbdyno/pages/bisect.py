@@ -30,7 +30,7 @@ def page(model: Analysis) -> Page:
         section="Verdict",
     )
     sections = tuple(section for section in (_suspects(suspects), _tests(model)) if section.tables)
-    return Page(head, sections, data=lambda: common.flat([_flat(row) for row in reading.entries(model, "tests")]))
+    return Page(head, sections, data=lambda: common.flat_table([_flat(row) for row in reading.entries(model, "tests")]))
 
 
 def _word(suspects: int, direction: str) -> tuple[str, Tone]:

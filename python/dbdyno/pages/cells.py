@@ -12,7 +12,7 @@ from typing import Any
 
 from dbdyno.base.json_types import TableRow
 from dbdyno.page import Column, Finding, Head, Page, Section, Table, Tone
-from dbdyno.pages import common, reading, snapshot, why
+from dbdyno.pages import common, explanation, reading, snapshot
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, table
 from dbdyno.pages.reading import Analysis, Entry
@@ -51,12 +51,12 @@ def page(model: Analysis) -> Page:
     """Return the page: head, findings, and a section for each section of the model or each family of its rows."""
     if model.get("page") == COMPARISON:
         compared = snapshot.page(model)
-        return replace(compared, sections=(*why.sections(model), *compared.sections))
+        return replace(compared, sections=(*explanation.sections(model), *compared.sections))
     found = tuple(_findings(model))
     make = {"show": _show, "diff": _diff, "skew": _skew}.get(str(model.get("page")), _report)
     return Page(
         _head(model, found),
-        (Section("warnings", "Findings", findings=found), *why.sections(model), *make(model)),
+        (Section("warnings", "Findings", findings=found), *explanation.sections(model), *make(model)),
         capitals=True,
     )
 

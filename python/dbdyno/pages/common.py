@@ -45,7 +45,7 @@ def data(names: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> Table:
     return Table("", shown, tuple(Row({one.name: row.get(one.name) for one in shown}) for row in rows))
 
 
-def flat(rows: Sequence[Mapping[str, Any]]) -> Table:
+def flat_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return the table for CSV output with the keys of the first row as columns."""
     return data(rows[0] if rows else (), rows)
 

@@ -171,4 +171,4 @@ def _faults(model: Analysis) -> Section:
 
 
 def _data(model: Analysis) -> Table:
-    return common.flat(reading.entries(model, "cuts"))
+    return common.flat_table(reading.entries(model, "cuts"))

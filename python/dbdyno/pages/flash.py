@@ -14,7 +14,7 @@ from dbdyno.pages.reading import Analysis
 
 def page(model: Analysis) -> Page:
     """Return the page about a flash probe."""
-    answer = decisions.answer(reading.dig(model, "verdict", "decision"))
+    answer = decisions.decision_named(reading.dig(model, "verdict", "decision"))
     alerts = with_noun(len(reading.entries(model, "warnings")), "warning")
     head = Head(
         "Flash probe",
@@ -29,7 +29,7 @@ def page(model: Analysis) -> Page:
         section="Verdict",
     )
     sections = (_phases(model), common.warnings(model, "Warnings", "warnings"), _about_section(model))
-    return Page(head, sections, data=lambda: common.flat(reading.entries(model, "phases")))
+    return Page(head, sections, data=lambda: common.flat_table(reading.entries(model, "phases")))
 
 
 def _chips(model: Analysis) -> Iterator[str]:

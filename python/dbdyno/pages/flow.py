@@ -36,7 +36,7 @@ def page(model: Analysis) -> Page:
     about = "↓ moved, → merged, - dropped, + added. Steps that only choose columns are left out."
     plans = Section("plans", "The plans", about, tables=(_table(model),), findings=findings)
     drawn = Section("figures", "Figures", figures=common.figures(model, "flow"), where="page")
-    return Page(head, (plans, drawn), data=lambda: common.flat(list(_flat(model))))
+    return Page(head, (plans, drawn), data=lambda: common.flat_table(list(_flat(model))))
 
 
 def _table(model: Analysis) -> Any:

@@ -16,10 +16,10 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from dbdyno.base import visible
+from dbdyno.base import escaping
 
-line = visible.line
-text = visible.text
+line = escaping.escape_line
+text = escaping.escape_text
 
 THIN = "\u202f"
 NONE = "–"

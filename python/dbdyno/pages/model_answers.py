@@ -10,7 +10,7 @@ from dbdyno.base.json_types import TableRow
 from dbdyno.page import Head, Page, Section
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
-from dbdyno.pages.common import columns, figures, flat, table
+from dbdyno.pages.common import columns, figures, flat_table, table
 from dbdyno.pages.reading import Analysis
 
 
@@ -39,7 +39,7 @@ def analysis(model: Analysis) -> Page:
                 tables=(table("", laws, [_law(row) for row in reading.entries(model, "laws")]),),
             ),
         ),
-        data=lambda: flat(rows),
+        data=lambda: flat_table(rows),
     )
 
 
@@ -84,7 +84,7 @@ def sensitivity(model: Analysis) -> Page:
                 ),
             ),
         ),
-        data=lambda: flat(rows),
+        data=lambda: flat_table(rows),
     )
 
 
@@ -137,7 +137,7 @@ def what_if(model: Analysis) -> Page:
                 tables=(table("", shown, rows),),
             ),
         ),
-        data=lambda: flat(points),
+        data=lambda: flat_table(points),
     )
 
 

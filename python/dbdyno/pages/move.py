@@ -60,7 +60,7 @@ def page(model: Analysis) -> Page:
         _rejects(model),
         _about_section(job),
     )
-    return Page(head, sections, data=lambda: common.flat(reading.entries(model, "chunks")))
+    return Page(head, sections, data=lambda: common.flat_table(reading.entries(model, "chunks")))
 
 
 def _rate(totals: Entry) -> Iterator[str]:

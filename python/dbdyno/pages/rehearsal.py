@@ -55,7 +55,7 @@ def page(model: Analysis) -> Page:
         _left_out(model),
     )
     shown = tuple(one for one in sections if one is not None)
-    return Page(head, shown, data=lambda: common.flat(list(_flat(model))))
+    return Page(head, shown, data=lambda: common.flat_table(list(_flat(model))))
 
 
 def _chips(model: Analysis) -> Iterator[str]:

@@ -9,6 +9,7 @@ from dbdyno.base import decisions
 from dbdyno.page import Figure, Finding, Head, Page, Section, Tone
 from dbdyno.pages import (
     common,
+    explanation,
     reading,
     run_about,
     run_factors,
@@ -17,7 +18,6 @@ from dbdyno.pages import (
     run_order,
     run_rows,
     run_traces,
-    why,
 )
 from dbdyno.pages import format as fmt
 from dbdyno.pages.reading import Analysis
@@ -61,14 +61,14 @@ def page(model: Analysis) -> Page:
         tuple(_sections(model)),
         series=tuple(names.values()),
         baseline=places.index(baseline) if baseline in places else None,
-        data=lambda: common.flat(run_rows.rows(model)),
+        data=lambda: common.flat_table(run_rows.rows(model)),
         foot=(foot,) if foot else (),
     )
 
 
 def _sections(model: Analysis) -> Iterator[Section]:
     if model["kind"] != "traces":  # a comparison of traces names every cause in its verdict
-        yield from why.sections(model)
+        yield from explanation.sections(model)
     yield from run_traces.answer(model)
     yield from run_order.sections(model)
     yield from run_about.arms(model)
@@ -93,7 +93,7 @@ def _sections(model: Analysis) -> Iterator[Section]:
 
 def _head(model: Analysis, run: Mapping[str, Any]) -> Head:
     """Return the head: the decision in a word, the headline, and the amount of evidence."""
-    answer = decisions.answer(reading.dig(model, "verdict", "decision"))
+    answer = decisions.decision_named(reading.dig(model, "verdict", "decision"))
     return Head(
         _KINDS[model["kind"]],
         fmt.line(run.get("title") or "Untitled run"),

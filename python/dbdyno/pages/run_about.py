@@ -12,7 +12,7 @@ from dbdyno.pages import format as fmt
 from dbdyno.pages.common import arm, columns
 from dbdyno.pages.reading import Analysis, Entry
 
-OVER = "Over all operations (per second: the mean of the blocks)"
+ARMS_TITLE = "Over all operations (per second: the mean of the blocks)"
 """Title of the arms' table: its numbers are over all operations, those of the metrics are means of per-block values."""
 ERRORS_SHOWN, STATEMENTS_SHOWN = 20, 60
 _ARM_COLUMNS = (
@@ -29,7 +29,7 @@ def arms(model: Analysis) -> Iterator[Section]:
         return
     rows = [_arm(model, one, at, several=len(given) > 1) for at, one in enumerate(given)]
     shown = [one for one in columns(_ARM_COLUMNS) if any(row[one.name] is not None for row in rows)]
-    table = common.table(OVER, (Column("arm", "arm", narrowest=15), *shown), rows)
+    table = common.table(ARMS_TITLE, (Column("arm", "arm", narrowest=15), *shown), rows)
     yield Section("arms", "The arms", tables=(table,))
 
 

@@ -74,7 +74,7 @@ def _table(model: Analysis, pair: tuple[Any, Any], rows: list[dict[str, object]]
 
 
 def _row(row: TableRow, reach: float, matters: float | None) -> TableRow:
-    known = decisions.answer(row.get("decision"))
+    known = decisions.decision_named(row.get("decision"))
     boot = fmt.interval(row.get("boot_low"), row.get("boot_high"))
     words, needed = fmt.line(row.get("words") or ""), _blocks_needed(row)
     ratio, low, high = (fmt.number(row.get(key)) for key in ("ratio", "low", "high"))

@@ -225,7 +225,7 @@ def _change_cells(metric: dict[str, object] | None, *, is_length: bool) -> tuple
     """Return a metric's change with its interval, and its decision; for amounts the words are `more` and `less`."""
     if metric is None:
         return Cell("", "words"), Cell("")
-    known = decisions.answer(metric.get("decision"))
+    known = decisions.decision_named(metric.get("decision"))
     word: str = known.word
     tone: Tone = known.tone
     if not is_length:
@@ -292,7 +292,7 @@ def _execution_sentence(metric: dict[str, object] | None) -> tuple[str, ...]:
     if not metric or fmt.number(metric.get("ratio")) is None:
         return ()
     interval = fmt.interval(metric.get("low"), metric.get("high"))
-    word = decisions.answer(metric.get("decision")).word.lower()
+    word = decisions.decision_named(metric.get("decision")).word.lower()
     return (f"Each takes {fmt.change(metric.get('ratio'))} ({interval}): {word}.",)
 
 

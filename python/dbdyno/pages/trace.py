@@ -8,6 +8,7 @@ from dbdyno.base.json_types import TableRow
 from dbdyno.page import Head, Page, Section
 from dbdyno.pages import (
     common,
+    explanation,
     reading,
     trace_check,
     trace_join,
@@ -15,13 +16,12 @@ from dbdyno.pages import (
     trace_statements,
     trace_tree,
     trace_waits,
-    why,
 )
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, with_noun
 from dbdyno.pages.reading import Analysis, Entry
 from dbdyno.pages.trace_finding import finding
-from dbdyno.pages.trace_words import period
+from dbdyno.pages.trace_text import period
 
 KINDS = {
     "profile": "Response-time profile",
@@ -44,7 +44,7 @@ def page(model: Analysis, *, skew: bool = False) -> Page:
     return Page(
         _head(model, name),
         (*made, common.warnings(model, "Warnings", most=common.WARNINGS_MOST)),
-        data=lambda: common.flat(_ROWS[name](model)),
+        data=lambda: common.flat_table(_ROWS[name](model)),
     )
 
 
@@ -124,7 +124,7 @@ def _timeline_rows(model: Analysis) -> list[TableRow]:
 
 def _report(model: Analysis) -> Iterator[Section]:
     """Yield a whole set of traces on one page: profile, statements with all their details, longest waits."""
-    yield from why.sections(model)
+    yield from explanation.sections(model)
     if reading.dig(model, "profile") is not None:
         yield trace_profile.profile(model)
     yield from trace_waits.holders(model)

@@ -12,7 +12,7 @@ from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns
 from dbdyno.pages.reading import Analysis, Entry
-from dbdyno.pages.trace_words import anchors, blank, part, statement_name
+from dbdyno.pages.trace_text import anchors, bar_share, cell_or_blank, statement_name
 
 COLUMNS = ("count", "waits", "total_ns", "share", "mean_ns", "min_ns", "p50_ns", "p99_ns", "max_ns")
 _LEAST, _BELOW = 1000, 2
@@ -89,12 +89,12 @@ def _row(line: Entry, decades: list[int], model: Analysis, mostly: Entry) -> Row
     what = fmt.line(line.get("what") or "wait")
     cells: TableRow = {
         "name": _name(line, model, _TEXT_MOST),
-        "count": blank(line.get("count"), "count"),
-        "waits": blank(line.get("waits"), "count"),
+        "count": cell_or_blank(line.get("count"), "count"),
+        "waits": cell_or_blank(line.get("waits"), "count"),
         "total": line.get("total_ns"),
         "share": line.get("share"),
-        "bar": Cell(part(line.get("share"))),
-        **{name: blank(line.get(f"{name}_ns")) for name, _ in _LENGTHS},
+        "bar": Cell(bar_share(line.get("share"))),
+        **{name: cell_or_blank(line.get(f"{name}_ns")) for name, _ in _LENGTHS},
         **{f"sum-{fmt.line(name)}": _sum(value) for name, value in (line.get("sums") or {}).items()},
         "skew": _heights(line, decades),
         "mostly": mostly.get(str(line.get("name")), ""),
@@ -203,7 +203,7 @@ def _buckets_table(line: Entry, model: Analysis) -> Table:
                 "count": bucket["count"],
                 "seconds": bucket["total"],
                 "share": of_line,
-                "bar": Cell(part(of_line)),
+                "bar": Cell(bar_share(of_line)),
                 "mean": bucket["total"] / bucket["count"],
             }
         )

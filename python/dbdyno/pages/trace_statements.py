@@ -11,8 +11,8 @@ from dbdyno.pages import common, reading, trace_tree
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns
 from dbdyno.pages.reading import Analysis, Entry
+from dbdyno.pages.trace_text import anchors, bar_share, place, statement_name
 from dbdyno.pages.trace_waits import longest
-from dbdyno.pages.trace_words import anchors, part, place, statement_name
 
 Places = Mapping[str, str]
 CARDS_MOST = 200
@@ -93,7 +93,7 @@ def _statement(at: int, entry: Entry, places: Places) -> Section:
         tables=tuple(_tables(entry, places)),
         notes=tuple(_bind_values(values) for values in entry.get("binds") or []),
         parts=_tree(entry, places),
-        share=part(entry.get("share")),
+        share=bar_share(entry.get("share")),
     )
 
 
@@ -287,7 +287,7 @@ def _rank_row(at: int, entry: Entry) -> dict[str, object]:
         ),
         "elapsed": total.get("elapsed_ns"),
         "share": entry.get("share"),
-        "bar": Cell(part(entry.get("share"))),
+        "bar": Cell(bar_share(entry.get("share"))),
         "executions": executions,
         "each": total["elapsed_ns"] / executions if executions and "elapsed_ns" in total else None,
         "rows": total.get("rows"),

@@ -10,7 +10,7 @@ from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns
 from dbdyno.pages.reading import Analysis, Entry
-from dbdyno.pages.trace_words import part, place, statement_name
+from dbdyno.pages.trace_text import bar_share, place, statement_name
 
 COLUMNS = (
     "level",
@@ -85,7 +85,7 @@ def _row(node: Entry, branch: str, places: Mapping[str, str]) -> Row:
         href=places.get(str(node.get("statement")), ""),
         lead=branch,
     )
-    return Row({**node, "name": name, "bar": Cell(part(node.get("share")))})
+    return Row({**node, "name": name, "bar": Cell(bar_share(node.get("share")))})
 
 
 def _wait(wait: Entry) -> str:

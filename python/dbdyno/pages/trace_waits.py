@@ -11,7 +11,7 @@ from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns
 from dbdyno.pages.reading import Analysis, Entry
-from dbdyno.pages.trace_words import anchors, part, place, statement_name
+from dbdyno.pages.trace_text import anchors, bar_share, place, statement_name
 
 EVENTS = ("event", "class", "count", "total_ns", "share", "mean_ns", "p50_ns", "p99_ns", "max_ns")
 WAITS = (
@@ -45,7 +45,7 @@ def events(model: Analysis) -> Iterator[Section]:
         "event:text class:text:class:96 count:count total_ns:seconds:seconds share:share bar:bar:share_drawn:120"
         " mean_ns:ns:mean:104 p50_ns:ns:p50:88 p99_ns:ns:p99 max_ns:ns:max"
     )
-    rows = [{**event, "bar": Cell(part(event.get("share")))} for event in given]
+    rows = [{**event, "bar": Cell(bar_share(event.get("share")))} for event in given]
     hint = f"--event '{fmt.line(given[0].get('event') or '')}' shows the waits of one event"
     found = Table("", (Column("event", "event", narrowest=27), *shown[1:]), tuple(map(Row, rows)))
     yield Section("trace_events", "Waits by event", tables=(found,), notes=(hint,))
@@ -75,7 +75,7 @@ def holders(model: Analysis) -> Iterator[Section]:
             "name": did.get("name"),
             "time_ns": did.get("time_ns"),
             "share": (share := (fmt.number(did.get("time_ns")) or 0.0) / (fmt.number(one.get("time_ns")) or 1.0)),
-            "bar": Cell(part(share)),
+            "bar": Cell(bar_share(share)),
         }
         for one in reading.entries(model, "holders")
         for at, did in enumerate(one.get("meanwhile") or [])

@@ -32,7 +32,7 @@ class Run(TypedDict, total=False):
 
 def page(model: Analysis) -> Page:
     """Return the page about a trend."""
-    answer = decisions.answer(reading.dig(model, "verdict", "decision"))
+    answer = decisions.decision_named(reading.dig(model, "verdict", "decision"))
     runs = reading.list_of(Run, model, "runs")
     alerts = with_noun(len(reading.entries(model, "warnings")), "warning")
     head = Head(
@@ -48,7 +48,7 @@ def page(model: Analysis) -> Page:
         section="Verdict",
     )
     sections = (_arms(model, runs), _runs(model, runs), common.warnings(model, "Warnings", "warnings"))
-    return Page(head, sections, data=lambda: common.flat(list(_flat(model, runs))))
+    return Page(head, sections, data=lambda: common.flat_table(list(_flat(model, runs))))
 
 
 def _arms(model: Analysis, runs: list[Run]) -> Section:

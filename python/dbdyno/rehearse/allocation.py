@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dbdyno.rehearse.decision import is_settled, log_ratios, looks_slower, prior_of
-from dbdyno.rehearse.rehearsed import Rehearsed
+from dbdyno.rehearse.rehearsed_statement import RehearsedStatement
 from dbdyno.rehearse.spread import NO_PRIOR, Prior, moderated_error
 
 BLOCKS_MOST = 200
@@ -32,23 +32,23 @@ _NEW_PRIOR = 100
 class Allocation:
     """Current estimates of each statement, recomputed only for statements with new blocks."""
 
-    items: Sequence[Rehearsed]
+    items: Sequence[RehearsedStatement]
     threshold: float
     _known: dict[int, tuple[int, float, float]] = field(default_factory=dict)
     _prior: Prior = NO_PRIOR
     _looks: int = 0
 
-    def heaviest(self) -> Rehearsed | None:
+    def heaviest(self) -> RehearsedStatement | None:
         """Return the statement that adds most to the uncertainty of the total; None if all are certain enough."""
         found = max(self.items, key=lambda item: self._look(item)[0], default=None)
         return found if found is not None and self._look(found)[0] > 0 else None
 
-    def nearest(self, most: int) -> list[Rehearsed]:
+    def nearest(self, most: int) -> list[RehearsedStatement]:
         """Return at most `most` undecided statements, those worth most per second of measuring first."""
         worth = sorted(((-self._look(item)[1], at) for at, item in enumerate(self.items)))
         return [self.items[at] for value, at in worth[:most] if value < 0]
 
-    def _look(self, item: Rehearsed) -> tuple[float, float]:
+    def _look(self, item: RehearsedStatement) -> tuple[float, float]:
         """Return a statement's standard error in the total, and the database time decided per second spent."""
         count = len(item.old_ns)
         known = self._known.get(item.statement.number)
@@ -61,12 +61,12 @@ class Allocation:
         return known[1], known[2]
 
 
-def _probabilities(item: Rehearsed, threshold: float, prior: Prior) -> tuple[float, float]:
-    blocks = item.deciding
+def _probabilities(item: RehearsedStatement, threshold: float, prior: Prior) -> tuple[float, float]:
+    blocks = item.deciding_blocks
     count = len(blocks.old_ns)
     if item.reason or not 2 <= count < BLOCKS_MOST:
         return 0.0, 0.0
-    error = item.statement.calls * statistics.stdev(blocks.apart) / math.sqrt(count)
+    error = item.statement.calls * statistics.stdev(blocks.differences) / math.sqrt(count)
     if is_settled(item, threshold, prior) or (item.first_blocks is None and looks_slower(item, threshold, prior)):
         return error, 0.0
     spread = moderated_error(log_ratios(blocks), prior)[1] * math.sqrt(count)

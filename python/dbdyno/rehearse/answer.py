@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Values = tuple[bytes | None, ...]
-KEPT = 20_000
+ROWS_KEPT = 20_000
 """Maximum number of rows that are kept; longer answers are compared by sums of hashes."""
 _FLOATS = (700, 701)
 _FRACTION = 1 << 64
@@ -34,7 +34,7 @@ class Answer:
         columns: Names of the columns.
         types: OIDs of their types.
         bag: Sum of the hashes of all rows, modulo 2**64.
-        kept: The rows, in their order; empty if there are more than `KEPT`.
+        kept: The rows, in their order; empty if there are more than `ROWS_KEPT`.
         exact: The bag without floating-point values, where the rows are not kept; 0 if there are none.
         sums: Weighted sum and sum of the magnitudes of each floating-point column, where the rows are not kept.
         sqlstate: SQLSTATE of the error; empty if there was none.
@@ -53,7 +53,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Determined:
+class DeterminedParts:
     """Parts of an answer that are determined by the statement, and must therefore be equal on both servers.
 
     Attributes:
@@ -74,8 +74,8 @@ def answer_of(rows: Sequence[Values], columns: Sequence[str], types: Sequence[in
     bag = sum(hash(row) for row in rows) % (1 << 64)
     count = changed if changed is not None else len(rows)
     floats = [at for at, kind in enumerate(types) if kind in _FLOATS]
-    if len(rows) <= KEPT or not floats:
-        return Answer(count, tuple(columns), tuple(types), bag, tuple(rows) if len(rows) <= KEPT else ())
+    if len(rows) <= ROWS_KEPT or not floats:
+        return Answer(count, tuple(columns), tuple(types), bag, tuple(rows) if len(rows) <= ROWS_KEPT else ())
     exact, sums = _sums(rows, floats)
     return Answer(count, tuple(columns), tuple(types), bag, exact=exact, sums=sums)
 
@@ -101,7 +101,7 @@ def _finite(value: bytes | None) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def difference(old: Answer, new: Answer, by: Determined = Determined()) -> Difference:
+def difference(old: Answer, new: Answer, by: DeterminedParts = DeterminedParts()) -> Difference:
     """Describe how two answers differ in what the statement determines; empty if they are equal."""
     if old.sqlstate or new.sqlstate:
         return "" if old.sqlstate == new.sqlstate else "error"
@@ -117,7 +117,7 @@ def difference(old: Answer, new: Answer, by: Determined = Determined()) -> Diffe
     return "" if is_ordered else "order"
 
 
-def _same_determined(old: Answer, new: Answer, by: Determined, *, is_ordered: bool) -> bool:
+def _same_determined(old: Answer, new: Answer, by: DeterminedParts, *, is_ordered: bool) -> bool:
     """Return True if two partly determined answers have equal keys, and equal rows where rows are determined."""
     if not is_ordered:
         return _same_keys(old, new, by.keys)
@@ -130,7 +130,7 @@ def _same_keys(old: Answer, new: Answer, keys: Sequence[int]) -> bool:
     return Counter(_pick(old, usable)) == Counter(_pick(new, usable))
 
 
-def _same_inside(old: Answer, new: Answer, by: Determined) -> bool:
+def _same_inside(old: Answer, new: Answer, by: DeterminedParts) -> bool:
     """Return True if the rows are equal whose keys are neither the first row's nor the last row's."""
     usable = _usable(old, by.keys)
     keys = _pick(old, usable)

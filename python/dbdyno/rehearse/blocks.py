@@ -14,8 +14,8 @@ import random
 import time
 from itertools import count
 
-from dbdyno.rehearse.rehearsed import CUSTOM_PLANS, Rehearsed
-from dbdyno.rehearse.side import FailedError, Side
+from dbdyno.rehearse.rehearsed_statement import CUSTOM_PLANS, RehearsedStatement
+from dbdyno.rehearse.side import ExecutionError, Side
 from dbdyno.rehearse.statement import Parameters
 
 TURNS_LEAST, TURNS_MOST, REPEATS_MOST = 3, 40, 40
@@ -35,7 +35,9 @@ def new_processes(old: Side, new: Side) -> int:
     return next(_numbers)
 
 
-def run_block(item: Rehearsed, old: Side, new: Side, dice: random.Random, processes: int, *, is_first: bool) -> None:
+def run_block(
+    item: RehearsedStatement, old: Side, new: Side, dice: random.Random, processes: int, *, is_first: bool
+) -> None:
     """Execute all sets of values on both sides alternately; a block's time is the lower quartile of its turns.
 
     Args:
@@ -56,33 +58,33 @@ def run_block(item: Rehearsed, old: Side, new: Side, dice: random.Random, proces
         with old.transaction(item.statement), new.transaction(item.statement):
             begun = {side.name: _warm_up(item, side, is_first=is_first) for side in places}
             spent = _block_times(item, places)
-    except FailedError as error:
+    except ExecutionError as error:
         item.reason = f"it failed while it was timed: {error}"
         return
     if is_first:
         item.old_first_ns.append(begun[old.name])
         item.new_first_ns.append(begun[new.name])
-    item.old_ns.append(spent[old.name] / len(item.timed))
-    item.new_ns.append(spent[new.name] / len(item.timed))
+    item.old_ns.append(spent[old.name] / len(item.timed_sets))
+    item.new_ns.append(spent[new.name] / len(item.timed_sets))
     item.processes.append(processes)
 
 
-def is_quick(item: Rehearsed) -> bool:
+def is_quick(item: RehearsedStatement) -> bool:
     """Return True if there is time to execute all sets of values once more as a warm-up."""
     return sum(trial.elapsed_ns for trial in item.trials) < _WARMED_NS
 
 
-def _warm_up(item: Rehearsed, side: Side, *, is_first: bool) -> float:
+def _warm_up(item: RehearsedStatement, side: Side, *, is_first: bool) -> float:
     """Execute every set of values if that is quick, and use up the custom plans; return the time of the first [ns].
 
     The first execution is timed only in new server processes. Of a slow statement, its first turn warms up.
     """
-    timed = item.timed
+    timed = item.timed_sets
     first_ns = side.execute(timed[0], undo=item.undo) if is_first else 0
     is_prepared = timed[0].is_prepared
     if not is_quick(item):
         if is_prepared:
-            side.pass_custom_plans([timed[at % len(timed)] for at in range(CUSTOM_PLANS)])
+            side.use_up_custom_plans([timed[at % len(timed)] for at in range(CUSTOM_PLANS)])
         return float(first_ns)
     count = max(len(timed), CUSTOM_PLANS if is_prepared else 0)
     rest = [timed[at % len(timed)] for at in range(int(is_first), count)]
@@ -91,19 +93,19 @@ def _warm_up(item: Rehearsed, side: Side, *, is_first: bool) -> float:
     return float(first_ns)
 
 
-def _execute(item: Rehearsed, side: Side, executions: list[Parameters]) -> float:
+def _execute(item: RehearsedStatement, side: Side, executions: list[Parameters]) -> float:
     """Execute sets of values, in one pipeline unless each must be undone, and return their time [ns]."""
     if item.undo:
         return float(sum(side.execute(parameters, undo=True) for parameters in executions))
     return float(side.execute_together(executions))
 
 
-def _block_times(item: Rehearsed, places: list[Side]) -> dict[str, float]:
+def _block_times(item: RehearsedStatement, places: list[Side]) -> dict[str, float]:
     """Return, for each side, the lower quartile over the block's turns of the time of all sets of values [ns].
 
     A turn lasts a millisecond at least, because the first execution after a change of sides is slow.
     """
-    executions = item.timed
+    executions = item.timed_sets
     repeats = max(1, min(REPEATS_MOST, math.ceil(_TURN_NS / item.round_ns)))
     turn_ns = 2 * repeats * item.round_ns
     least = max(1, min(TURNS_LEAST, int(_LONGER * item.block_ns / turn_ns)))

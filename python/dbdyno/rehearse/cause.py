@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dbdyno.rehearse.catalog import Catalog
-from dbdyno.rehearse.names import USUAL
-from dbdyno.snapshot.plans.explain import Explained
+from dbdyno.rehearse.names import DEFAULT_PATH
+from dbdyno.snapshot.plans.explain import ExplainedPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +23,10 @@ NO_TIME = Cause("time", "there was no time to look for its cause", "give more ti
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
+class CauseContext:
     """Material for finding causes: both catalogs, both executed plans, and the session's search path."""
 
     old: Catalog
     new: Catalog
-    plans: tuple[Explained | None, Explained | None] = (None, None)
-    path: tuple[str, ...] = USUAL
+    plans: tuple[ExplainedPlan | None, ExplainedPlan | None] = (None, None)
+    path: tuple[str, ...] = DEFAULT_PATH

@@ -10,14 +10,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from dbdyno.rehearse.catalog import Relation
-from dbdyno.rehearse.cause import NO_TIME, Cause, Grounds
+from dbdyno.rehearse.cause import NO_TIME, Cause, CauseContext
 from dbdyno.rehearse.decision import Decision
 from dbdyno.rehearse.names import named_objects, words_of
-from dbdyno.rehearse.rehearsed import Rehearsed, Trial
-from dbdyno.rehearse.setting_trials import OutOfTimeError, Try, by_parallel_plan, by_plan_choice, by_setting
+from dbdyno.rehearse.rehearsed_statement import RehearsedStatement, Trial
+from dbdyno.rehearse.setting_trials import (
+    OutOfTimeError,
+    TrySetting,
+    parallel_plan_cause,
+    plan_choice_cause,
+    setting_cause,
+)
 from dbdyno.rehearse.settings import differing_settings
-from dbdyno.snapshot.plans.explain import Explained, UnreadPlanError, of_values
-from dbdyno.snapshot.plans.tree import Node, changed, identity, walk
+from dbdyno.snapshot.plans.explain import ExplainedPlan, UnreadPlanError, plan_from_values
+from dbdyno.snapshot.plans.tree import Node, describe_change, identity, walk
 
 _BLOATED = 1.5
 _LACKING = ("42P01", "3F000", "42883")
@@ -26,12 +32,12 @@ _OTHER_ROWS = 1.1
 """Minimum ratio of two estimates of a table's rows to call the tables different; ANALYZE only samples."""
 
 
-def read_plan(text: str) -> Explained | None:
+def read_plan(text: str) -> ExplainedPlan | None:
     """Return the plan of an EXPLAIN in JSON, or None if it cannot be read."""
     import json
 
     try:
-        return of_values({"Query Text": "", **json.loads(text)[0]})[1]
+        return plan_from_values({"Query Text": "", **json.loads(text)[0]})[1]
     except (ValueError, LookupError, TypeError, UnreadPlanError):
         return None
 
@@ -41,10 +47,10 @@ def plan_change(trial: Trial) -> str:
     old, new = (read_plan(text) if text else None for text in trial.plans)
     if old is None or new is None or identity(old.plan) == identity(new.plan):
         return ""
-    return changed(old.plan, new.plan)
+    return describe_change(old.plan, new.plan)
 
 
-def worst_trial(item: Rehearsed) -> int:
+def worst_trial(item: RehearsedStatement) -> int:
     """Return the index of the first trial whose plans differ, else of the first one that succeeded."""
     for at, trial in enumerate(item.trials):
         if plan_change(trial):
@@ -52,7 +58,7 @@ def worst_trial(item: Rehearsed) -> int:
     return next((at for at, one in enumerate(item.trials) if not one.old.sqlstate and not one.new.sqlstate), 0)
 
 
-def cause_of_failure(text: str, trial: Trial, grounds: Grounds) -> Cause:
+def cause_of_failure(text: str, trial: Trial, grounds: CauseContext) -> Cause:
     """Return why a statement fails on the new side."""
     state, message = trial.new.sqlstate, trial.new.message
     if state == "42601" and (word := _reserved_word(text, message, grounds)):
@@ -80,7 +86,7 @@ def cause_of_failure(text: str, trial: Trial, grounds: Grounds) -> Cause:
     return Cause("error", f"{state}: {message}", "run it on the new server and read the server's message")
 
 
-def _only_old(text: str, grounds: Grounds) -> str | None:
+def _only_old(text: str, grounds: CauseContext) -> str | None:
     """Return the first table or view that a text names and only the old side has."""
     for kind, side in (("table", "relations"), ("view", "views"), ("function", "functions")):
         old, new = getattr(grounds.old, side), getattr(grounds.new, side)
@@ -89,7 +95,7 @@ def _only_old(text: str, grounds: Grounds) -> str | None:
     return None
 
 
-def cause_of_answer(text: str, trial: Trial, grounds: Grounds) -> Cause:
+def cause_of_answer(text: str, trial: Trial, grounds: CauseContext) -> Cause:
     """Return why a statement answers differently on the new side."""
     if trial.difference == "order" and (said := _collation(text, grounds)):
         return Cause("collation", f"rows come in another order: {said}", "create the copy with the old collation")
@@ -114,7 +120,7 @@ def cause_of_answer(text: str, trial: Trial, grounds: Grounds) -> Cause:
     return Cause("answer", f"{found}, and {known}: the data may", "compare the rows on both sides")
 
 
-def cause_of_slowness(decision: Decision, grounds: Grounds, try_setting: Try) -> Cause | None:
+def cause_of_slowness(decision: Decision, grounds: CauseContext, try_setting: TrySetting) -> Cause | None:
     """Return why a statement is slower on the new side, or None if nothing explains it."""
     text = decision.item.statement.text
     if direct := next(_direct(text, grounds), None):
@@ -122,16 +128,16 @@ def cause_of_slowness(decision: Decision, grounds: Grounds, try_setting: Try) ->
     structural = next(_structural(grounds), None)
     try:
         found = (
-            by_setting(decision, grounds, try_setting)
-            or by_plan_choice(decision, try_setting)
-            or by_parallel_plan(decision, grounds, try_setting)
+            setting_cause(decision, grounds, try_setting)
+            or plan_choice_cause(decision, try_setting)
+            or parallel_plan_cause(decision, grounds, try_setting)
         )
     except OutOfTimeError:
         return structural or NO_TIME
     return found or structural
 
 
-def unexplained_note(trial: Trial, grounds: Grounds) -> str:
+def unexplained_note(trial: Trial, grounds: CauseContext) -> str:
     """Return what is known of a slower statement without an explanation, and which information could not be read."""
     plans = [read_plan(text) if text else None for text in trial.plans]
     unknown = [f"its plan on the {side} side" for side, plan in zip(("old", "new"), plans, strict=True) if plan is None]
@@ -147,12 +153,12 @@ def unexplained_note(trial: Trial, grounds: Grounds) -> str:
     return f"Nothing that was read explains it: {'; '.join(said)}."
 
 
-def _unread(grounds: Grounds) -> Iterator[str]:
+def _unread(grounds: CauseContext) -> Iterator[str]:
     for side, catalog in (("old", grounds.old), ("new", grounds.new)):
         yield from (f"{name} of the {side} side" for name in catalog.unread)
 
 
-def _direct(text: str, grounds: Grounds) -> Iterator[Cause]:
+def _direct(text: str, grounds: CauseContext) -> Iterator[Cause]:
     yield from _definitions(text, grounds)
     for name in _indexes(grounds.plans[0]):
         if name not in grounds.new.indexes and name in grounds.old.indexes:
@@ -160,13 +166,13 @@ def _direct(text: str, grounds: Grounds) -> Iterator[Cause]:
             yield Cause("index", f"index {name} does not exist on the new side", f"create it: {definition}")
 
 
-def _definitions(text: str, grounds: Grounds) -> Iterator[Cause]:
+def _definitions(text: str, grounds: CauseContext) -> Iterator[Cause]:
     for kind in ("view", "function"):
         if name := _differing_object(text, grounds, f"{kind}s"):
             yield Cause(kind, f"{kind} {name} has another definition on the new side", "compare both definitions")
 
 
-def _structural(grounds: Grounds) -> Iterator[Cause]:
+def _structural(grounds: CauseContext) -> Iterator[Cause]:
     tables = sorted({*_tables(grounds.plans[0]), *_tables(grounds.plans[1])})
     for name, definition in grounds.old.statistics.items():
         if name not in grounds.new.statistics and grounds.old.statistics_tables.get(name) in tables:
@@ -209,7 +215,7 @@ def _are_others(old: float, new: float) -> bool:
     return old >= 0 and new >= 0 and max(old, new) > _OTHER_ROWS * max(min(old, new), 1)
 
 
-def _differing_object(text: str, grounds: Grounds, kind: str) -> str:
+def _differing_object(text: str, grounds: CauseContext, kind: str) -> str:
     """Return the first view or function in a text whose definition differs between the sides, or ""."""
     old: Mapping[str, str] = getattr(grounds.old, kind)
     new: Mapping[str, str] = getattr(grounds.new, kind)
@@ -225,15 +231,15 @@ def _differing_object(text: str, grounds: Grounds, kind: str) -> str:
 
 def _are_same(old: str, new: str, *, is_same_version: bool) -> bool:
     """Return True if two definitions are equal, ignoring how different server versions write them."""
-    from dbdyno.move.database.compare import bare_text
+    from dbdyno.move.database.compare import normalised_text
 
     is_verbatim = old.startswith("CREATE ") and not re.search(r"\bBEGIN ATOMIC\b|\bRETURN \(", old)
     if old == new or is_same_version or is_verbatim:
         return old == new
-    return bare_text(old) == bare_text(new)
+    return normalised_text(old) == normalised_text(new)
 
 
-def _reserved_word(text: str, message: str, grounds: Grounds) -> str:
+def _reserved_word(text: str, message: str, grounds: CauseContext) -> str:
     near = re.search(r'"([^"]+)"', message)
     added = grounds.new.keywords - grounds.old.keywords
     if near and near[1].lower() in added:
@@ -241,14 +247,14 @@ def _reserved_word(text: str, message: str, grounds: Grounds) -> str:
     return next((word for word in words_of(text) if word in added), "")
 
 
-def _sequence_behind(text: str, grounds: Grounds) -> str:
+def _sequence_behind(text: str, grounds: CauseContext) -> str:
     behind = {
         column.rpartition(".")[0]: column for column in grounds.new.sequences if column not in grounds.old.sequences
     }
     return next((grounds.new.sequences[behind[table]] for table in named_objects(text, behind, grounds.path)), "")
 
 
-def _collation(text: str, grounds: Grounds) -> str:
+def _collation(text: str, grounds: CauseContext) -> str:
     words = set(words_of(text))
     old, new = grounds.old, grounds.new
     tables = set(named_objects(text, {column.rpartition(".")[0] for column in old.columns}, grounds.path))
@@ -269,13 +275,13 @@ def _collation(text: str, grounds: Grounds) -> str:
     return ""
 
 
-def _versions(collation: str, grounds: Grounds) -> tuple[str, str] | None:
+def _versions(collation: str, grounds: CauseContext) -> tuple[str, str] | None:
     """Return both versions of a collation if both are known and differ."""
     old, new = (side.collation_versions.get(collation) for side in (grounds.old, grounds.new))
     return (old, new) if old is not None and new is not None and old != new else None
 
 
-def _indexes(plan: Explained | None) -> Sequence[str]:
+def _indexes(plan: ExplainedPlan | None) -> Sequence[str]:
     return list(_indexes_below(plan.plan, "")) if plan is not None else []
 
 
@@ -288,5 +294,5 @@ def _indexes_below(node: Node, schema: str) -> Iterator[str]:
         yield from _indexes_below(child, schema)
 
 
-def _tables(plan: Explained | None) -> set[str]:
-    return {node.named for _, node in walk(plan.plan) if node.relation} if plan is not None else set()
+def _tables(plan: ExplainedPlan | None) -> set[str]:
+    return {node.relation_name for _, node in walk(plan.plan) if node.relation} if plan is not None else set()

@@ -4,7 +4,7 @@ The table is `changed_settings.tsv`, made from the `pg_settings` (names and `boo
 and their release notes; a test compares it with servers. Left out are settings of TLS whose defaults depend on how a
 server was built.
 
->>> name_in("force_parallel_mode", 17), name_in("debug_parallel_query", 15), fate("old_snapshot_threshold", 13, 18)
+>>> name_in("force_parallel_mode", 17), name_in("debug_parallel_query", 15), change_clause("old_snapshot_threshold", 13, 18)
 ('debug_parallel_query', 'force_parallel_mode', 'old_snapshot_threshold was removed in 17')
 """
 
@@ -74,7 +74,7 @@ def name_in(name: str, major: int) -> str:
     return name
 
 
-def fate(name: str, old: int, new: int) -> str | None:
+def change_clause(name: str, old: int, new: int) -> str | None:
     """Return what became of a setting between two versions, as a clause; None if it has the same name in both."""
     for one in changed_settings():
         if one.name != name or not old < one.since <= new:

@@ -24,11 +24,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dbdyno.rehearse.rehearsed import LEAST_BLOCKS, Blocks, Rehearsed
+from dbdyno.rehearse.rehearsed_statement import LEAST_BLOCKS, Blocks, RehearsedStatement
 from dbdyno.rehearse.spread import NO_PRIOR, Prior, common_prior, moderated_error
 from dbdyno.stats.distributions import t_cdf, t_quantile
 
-Word = Literal["slower", "faster", "same", "unclear", "fails", "differs", "not rehearsed"]
+DecisionWord = Literal["slower", "faster", "same", "unclear", "fails", "differs", "not rehearsed"]
 LEVEL = 0.95
 _SETTLED, _LOOKS = 0.0005, 10
 """Error probability at which a statement is settled, and the maximum number of blocks at which this is checked."""
@@ -50,8 +50,8 @@ class Decision:
         p: p of "at most the threshold slower", doubled.
     """
 
-    item: Rehearsed
-    word: Word
+    item: RehearsedStatement
+    word: DecisionWord
     ratio: float = math.nan
     low: float = math.nan
     high: float = math.nan
@@ -85,29 +85,29 @@ class Total:
     judged: float
 
 
-def looks_slower(item: Rehearsed, threshold: float, prior: Prior = NO_PRIOR) -> bool:
+def looks_slower(item: RehearsedStatement, threshold: float, prior: Prior = NO_PRIOR) -> bool:
     """Return True if the mean is slower by more than half the threshold, so that confirming blocks are needed."""
     if len(item.old_ns) < LEAST_BLOCKS:
         return False
-    mean, error, freedom = moderated_error(log_ratios(item.deciding), prior)
+    mean, error, freedom = moderated_error(log_ratios(item.deciding_blocks), prior)
     return mean > math.log1p(threshold / 2) and _p_above(mean, error, freedom, math.log1p(threshold)) < 0.2
 
 
-def is_settled(item: Rehearsed, threshold: float, prior: Prior = NO_PRIOR) -> bool:
+def is_settled(item: RehearsedStatement, threshold: float, prior: Prior = NO_PRIOR) -> bool:
     """Return True if a statement is so certainly not slower that it needs no more blocks."""
-    blocks = item.deciding
+    blocks = item.deciding_blocks
     if not LEAST_BLOCKS <= len(blocks.old_ns) < LEAST_BLOCKS + _LOOKS:
         return False
     mean, error, freedom = moderated_error(log_ratios(blocks), prior)
     return 1 - _p_above(mean, error, freedom, math.log1p(threshold)) < _SETTLED
 
 
-def prior_of(items: Iterable[Rehearsed]) -> Prior:
+def prior_of(items: Iterable[RehearsedStatement]) -> Prior:
     """Return the common spread, from first blocks only: confirming blocks belong to selected statements."""
-    return common_prior(log_ratios(item.first) for item in items if not item.reason)
+    return common_prior(log_ratios(item.initial_blocks) for item in items if not item.reason)
 
 
-def decide(items: Sequence[Rehearsed], threshold: float) -> list[Decision]:
+def decide(items: Sequence[RehearsedStatement], threshold: float) -> list[Decision]:
     """Return the decision on each statement, in the order given."""
     prior = prior_of(items)
     found = [_decide_by_times(item, threshold, prior) for item in items]
@@ -144,8 +144,8 @@ def _total_half(judged: Sequence[Decision]) -> float:
     variances: dict[int, float] = {}
     whole = 0.0
     for one in judged:
-        blocks = one.item.deciding
-        apart, count = blocks.apart, len(blocks.processes)
+        blocks = one.item.deciding_blocks
+        apart, count = blocks.differences, len(blocks.processes)
         mean, pairs = statistics.fmean(apart), math.sqrt(count * (count - 1))
         variance = (one.item.statement.calls * statistics.stdev(apart)) ** 2 / count
         whole += variance
@@ -160,10 +160,10 @@ def _total_half(judged: Sequence[Decision]) -> float:
     return t_quantile(freedom, 0.5 + LEVEL / 2) * error
 
 
-def _decide_by_times(item: Rehearsed, threshold: float, prior: Prior) -> Decision:
+def _decide_by_times(item: RehearsedStatement, threshold: float, prior: Prior) -> Decision:
     if item.reason or len(item.old_ns) < LEAST_BLOCKS:
         return Decision(item, "not rehearsed")
-    blocks = item.deciding
+    blocks = item.deciding_blocks
     mean, error, freedom = moderated_error(log_ratios(blocks), prior)
     return Decision(
         item,
@@ -171,7 +171,7 @@ def _decide_by_times(item: Rehearsed, threshold: float, prior: Prior) -> Decisio
         *_interval(mean, error, freedom, LEVEL),
         statistics.fmean(blocks.old_ns),
         statistics.fmean(blocks.new_ns),
-        item.statement.calls * statistics.fmean(blocks.apart),
+        item.statement.calls * statistics.fmean(blocks.differences),
         min(1.0, 2 * _p_above(mean, error, freedom, math.log1p(threshold))),
     )
 
@@ -194,10 +194,10 @@ def log_ratios(blocks: Blocks) -> list[float]:
 def _with_words(one: Decision, is_slower: bool, threshold: float) -> Decision:
     from dataclasses import replace
 
-    word: Word = one.word
-    if one.item.fails is not None:
+    word: DecisionWord = one.word
+    if one.item.failing_trial is not None:
         word = "fails"
-    elif one.item.differs is not None:
+    elif one.item.differing_trial is not None:
         word = "differs"
     elif one.is_timed:
         if is_slower:

@@ -6,7 +6,7 @@ import statistics
 import time
 
 from dbdyno.rehearse.side import Side
-from dbdyno.snapshot.wording import span
+from dbdyno.snapshot.wording import duration_text
 
 ROUND_TRIPS = 100
 """Number of empty queries sent to each side."""
@@ -15,7 +15,7 @@ LEAST_NS, LEAST_SHARE = 50_000, 0.5
 """Minimum difference of the round trips [ns], and as a share of the shorter one, for which times are corrected."""
 
 
-def level_distance(old: Side, new: Side) -> str:
+def subtract_distance(old: Side, new: Side) -> str:
     """Measure both round trips, subtract the difference on the farther side, and return a sentence about it.
 
     The sentence is empty if both servers are equally far away. The tenth percentile of many round trips is used,
@@ -39,7 +39,8 @@ def level_distance(old: Side, new: Side) -> str:
     farther = new if difference > 0 else old
     farther.farther_ns = round(abs(difference))
     return (
-        f"A round trip to the old server takes {span(quick[0] / 1e6)}, to the new one {span(quick[1] / 1e6)}: the times"
+        f"A round trip to the old server takes {duration_text(quick[0] / 1e6)}, to the new one"
+        f" {duration_text(quick[1] / 1e6)}: the times"
         f" of the {farther.name} server are reduced by the difference."
     )
 

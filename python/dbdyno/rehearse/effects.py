@@ -62,7 +62,7 @@ _LOCKS = re.compile(r"\bfor\s+(no\s+key\s+update|update|key\s+share|share)\b", r
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class WordSet:
     """Set of lower-case words of a text.
 
     Attributes:
@@ -76,18 +76,18 @@ class Words:
     writes: bool
 
 
-def words_of(text: str) -> Words:
+def words_of(text: str) -> WordSet:
     """Return the words of a text in lower case.
 
     >>> sorted(words_of('select "Max" /* of */ (a), pg_catalog.abs(b)').called)
     ['abs', 'max']
     """
     called = frozenset(word.lower() for word in _CALLED.findall(text))
-    return Words(called, frozenset(word.lower() for word in _NAMED.findall(text)), _WRITES.search(text) is not None)
+    return WordSet(called, frozenset(word.lower() for word in _NAMED.findall(text)), _WRITES.search(text) is not None)
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class OutsideEffects:
     """Functions, tables and views with effects that a rollback does not undo, indexed by one word each.
 
     Attributes:
@@ -104,10 +104,10 @@ class Outside:
     volatile: frozenset[str] = frozenset()
     allowed: frozenset[str] = frozenset()
 
-    def reached(self, words: Words) -> tuple[str, str, str] | None:
+    def find_effect(self, words: WordSet) -> tuple[str, str, str] | None:
         """Return verb, name and effect if a statement or function body has an effect outside the transaction.
 
-        >>> Outside(written={"orders": "dblink_exec"}).reached(words_of("update orders set paid = true"))
+        >>> OutsideEffects(written={"orders": "dblink_exec"}).find_effect(words_of("update orders set paid = true"))
         ('uses', 'orders', 'dblink_exec')
         """
         for name in sorted(words.called - self.allowed):
@@ -119,20 +119,20 @@ class Outside:
         return None
 
 
-def is_outside(name: str) -> bool:
+def has_outside_effect(name: str) -> bool:
     """Return True for a function of the server or its own extensions with effects that a rollback does not undo."""
     return _OUTSIDE.fullmatch(name) is not None
 
 
-def word_called(name: str) -> str:
+def function_word(name: str) -> str:
     """Return, in lower case, the word of a function's name that precedes the parenthesis of a call."""
     return _words(name)[-1]
 
 
-def word_named(name: str) -> str:
+def table_word(name: str) -> str:
     """Return the longest word of a table's name in lower case; every text that names the table contains it.
 
-    >>> word_named("All orders")
+    >>> table_word("All orders")
     'orders'
     """
     return max(_words(name), key=len)
@@ -142,10 +142,10 @@ def _words(name: str) -> list[str]:
     return [str(word).lower() for word in _NAMED.findall(name)] or [name.lower()]
 
 
-NOTHING = Outside()
+NO_OUTSIDE_EFFECTS = OutsideEffects()
 
 
-def reason_left_out(text: str, outside: Outside = NOTHING) -> str | None:
+def reason_left_out(text: str, outside: OutsideEffects = NO_OUTSIDE_EFFECTS) -> str | None:
     """Return why a statement is left out, or None if it is rehearsed.
 
     Args:
@@ -166,15 +166,15 @@ def reason_left_out(text: str, outside: Outside = NOTHING) -> str | None:
         return "it sleeps, which is no database time"
     if _ESCAPED.search(text):
         return "it has names with Unicode escapes, which are not looked up"
-    if (found := outside.reached(words)) is None:
+    if (found := outside.find_effect(words)) is None:
         return None
     verb, name, root = found
-    what = root if root == f"{FOREIGN} {name}" else f"{name}{'' if root == name else f', which reaches {root}'}"
-    why = "whose rows are on another server" if root.startswith(FOREIGN) else "whose effect is not rolled back"
+    what = root if root == f"{FOREIGN_TABLE} {name}" else f"{name}{'' if root == name else f', which reaches {root}'}"
+    why = "whose rows are on another server" if root.startswith(FOREIGN_TABLE) else "whose effect is not rolled back"
     return f"it {verb} {what}, {why}"
 
 
-FOREIGN = "the foreign table"
+FOREIGN_TABLE = "the foreign table"
 
 
 def may_change(text: str, volatile: Collection[str]) -> bool:

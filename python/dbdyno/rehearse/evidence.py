@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.base.files import written_by_name
-from dbdyno.evidence.memory import for_files
-from dbdyno.rehearse.rehearsed import Rehearsed
+from dbdyno.base.files import file_replacement
+from dbdyno.evidence.memory import file_connection
+from dbdyno.rehearse.rehearsed_statement import RehearsedStatement
 
 STATEMENTS = "statements.parquet"
 BLOCKS = "rehearsed_blocks.parquet"
 
 
-def write_evidence(folder: Path, items: Sequence[Rehearsed]) -> None:
+def write_evidence(folder: Path, items: Sequence[RehearsedStatement]) -> None:
     """Write `statements` (number, text, calls, total_ns, user, reason) and `rehearsed_blocks` (times per block).
 
     Raises:
@@ -25,7 +25,7 @@ def write_evidence(folder: Path, items: Sequence[Rehearsed]) -> None:
     for item in items:
         one = item.statement
         statements.append((one.number, one.text, one.calls, one.total_ns, one.user, item.reason))
-        first = len(item.first.old_ns)
+        first = len(item.initial_blocks.old_ns)
         for at, (old, new) in enumerate(zip(item.old_ns, item.new_ns, strict=True)):
             blocks.append((one.number, at, at >= first, old, new))
     shapes = {
@@ -37,14 +37,14 @@ def write_evidence(folder: Path, items: Sequence[Rehearsed]) -> None:
     }
     import duckdb
 
-    with for_files() as connection:
+    with file_connection() as connection:
         for name, (columns, rows) in shapes.items():
             connection.execute(f"create or replace temp table kept ({columns})")
             if rows:
                 marks = ", ".join("?" for _ in rows[0])
                 connection.executemany(f"insert into kept values ({marks})", rows)  # noqa: S608 - question marks
             try:
-                with written_by_name(folder / name) as aside:
+                with file_replacement(folder / name) as aside:
                     connection.table("kept").write_parquet(str(aside), compression="zstd")
             except (duckdb.Error, OSError) as error:
                 raise EvidenceError(

@@ -14,7 +14,7 @@ import statistics
 from dataclasses import dataclass
 
 from dbdyno.rehearse.decision import Decision, interval
-from dbdyno.rehearse.rehearsed import LEAST_BLOCKS
+from dbdyno.rehearse.rehearsed_statement import LEAST_BLOCKS
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class PlanChoice:
     custom_cost: float | None
 
     @property
-    def words(self) -> str:
+    def as_text(self) -> str:
         """Describe the choice in words."""
         if not self.is_generic:
             return "plans for the values of each execution"

@@ -11,32 +11,32 @@ from dataclasses import replace
 
 from dbdyno.base.errors import TargetError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.bench.postgres.session import StopAsked
+from dbdyno.bench.postgres.session import StopRequested
 from dbdyno.evidence.files import write_json
 from dbdyno.evidence.query import REHEARSAL
 from dbdyno.evidence.run import Run, new_run
 from dbdyno.rehearse import causes as found_causes
 from dbdyno.rehearse.budget import Budget
 from dbdyno.rehearse.catalog import Catalog, read_catalog
-from dbdyno.rehearse.cause import NO_TIME, Cause, Grounds
+from dbdyno.rehearse.cause import NO_TIME, Cause, CauseContext
 from dbdyno.rehearse.causes import read_plan, worst_trial
 from dbdyno.rehearse.decision import Decision, decide, total
-from dbdyno.rehearse.distance import level_distance, subtract_waits, waits_note
-from dbdyno.rehearse.effects import Outside, may_change
+from dbdyno.rehearse.distance import subtract_distance, subtract_waits, waits_note
+from dbdyno.rehearse.effects import OutsideEffects, may_change
 from dbdyno.rehearse.evidence import write_evidence
 from dbdyno.rehearse.measuring import Bench
 from dbdyno.rehearse.model import PLANNED_MOST, model_of
 from dbdyno.rehearse.names import search_path
-from dbdyno.rehearse.outside import read_outside
-from dbdyno.rehearse.plans import execute_plans, pass_custom_plans, take_plans
+from dbdyno.rehearse.outside_effects import read_outside_effects
+from dbdyno.rehearse.plans import collect_plans, execute_plans, use_up_custom_plans
 from dbdyno.rehearse.rehearsal import rehearse, unsuited_reason
-from dbdyno.rehearse.rehearsed import Rehearsed
+from dbdyno.rehearse.rehearsed_statement import RehearsedStatement
 from dbdyno.rehearse.replay.summary import outcome_of
 from dbdyno.rehearse.replay.turns import open_player, replay_both
 from dbdyno.rehearse.request import Request
-from dbdyno.rehearse.setting_trials import OutOfTimeError, Tried
+from dbdyno.rehearse.setting_trials import OutOfTimeError, TrialTimes
 from dbdyno.rehearse.shortage import shortage_of
-from dbdyno.rehearse.side import FailedError, Side
+from dbdyno.rehearse.side import ExecutionError, Side
 from dbdyno.rehearse.statement import Load, Statement
 from dbdyno.rehearse.verdict import judge, with_replay
 
@@ -48,7 +48,7 @@ _PLANS_MOST = 60
 """Maximum number of statements whose plans are executed to find causes."""
 
 
-def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget) -> tuple[Run, JsonObject]:
+def run_rehearsal(load: Load, old: Side, new: Side, request: Request, budget: Budget) -> tuple[Run, JsonObject]:
     """Rehearse a load and return the run with the model of its page.
 
     Raises:
@@ -60,9 +60,9 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
     player = open_player(request.replay, sides, budget.show, budget.stop) if request.replay else None
     catalogs = read_catalog(old.server, old.settings), read_catalog(new.server, new.settings)
     _refuse_empty(new, catalogs)
-    outside = read_outside(old.server, new.server, allowed=request.allowed)
+    outside = read_outside_effects(old.server, new.server, allowed=request.allowed)
     load = replace(load, statements=[replace(one, left_out=unsuited_reason(one, outside)) for one in load.statements])
-    apart = level_distance(old, new)
+    apart = subtract_distance(old, new)
     subtract_waits(old, new)
     load = replace(load, notes=(*load.notes, *old.notes, *new.notes, *_unread(catalogs), *([apart] if apart else [])))
     run = new_run(
@@ -76,10 +76,10 @@ def carry_out(load: Load, old: Side, new: Side, request: Request, budget: Budget
         },
     )
     dice = random.Random(request.seed)
-    items = [Rehearsed(one, reason=one.left_out, undo=_may_change(one, outside)) for one in load.statements]
+    items = [RehearsedStatement(one, reason=one.left_out, undo=_may_change(one, outside)) for one in load.statements]
     causes: dict[int, Cause] = {}
     try:
-        with contextlib.suppress(StopAsked):
+        with contextlib.suppress(StopRequested):
             rehearse(items, Bench(old, new, budget, dice, request.threshold))
             causes = _explain_changes(decide(items, request.threshold), old, new, catalogs, budget)
     except BaseException:
@@ -129,7 +129,7 @@ def _unread(catalogs: tuple[Catalog, Catalog]) -> Iterator[str]:
             yield f"Could not be read on the {side} side, so that no cause is found there: {', '.join(one.unread)}."
 
 
-def _may_change(statement: Statement, outside: Outside) -> bool:
+def _may_change(statement: Statement, outside: OutsideEffects) -> bool:
     return any(may_change(one.text, outside.volatile) for one in statement.samples)
 
 
@@ -160,7 +160,7 @@ def _explain_changes(
     moved = [one for one in order if one.word in ("fails", "differs", "slower", "faster")]
     for at, one in enumerate(moved):
         if at < PLANNED_MOST and not budget.stop():
-            take_plans(one.item, old, new)
+            collect_plans(one.item, old, new)
     for one in moved:
         number = one.item.statement.number
         is_over = functools.partial(budget.is_over, 1.0 + more if run == 0 else 1.0)
@@ -183,10 +183,10 @@ def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog], is_over:
     statement = one.item.statement
     text = statement.text
     path = search_path(statement.settings, catalogs[0].settings.get("search_path", ""), statement.user)
-    grounds = Grounds(*catalogs, path=path)
-    if (failed := one.item.fails) is not None:
+    grounds = CauseContext(*catalogs, path=path)
+    if (failed := one.item.failing_trial) is not None:
         return found_causes.cause_of_failure(text, failed, grounds)
-    if (differing := one.item.differs) is not None:
+    if (differing := one.item.differing_trial) is not None:
         return found_causes.cause_of_answer(text, differing, grounds)
     if one.word != "slower":
         return None
@@ -197,8 +197,8 @@ def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog], is_over:
 
 
 def _try_setting(
-    item: Rehearsed, new: Side, is_over: Callable[[], bool], name: str, value: str, rounds: int
-) -> Tried | None:
+    item: RehearsedStatement, new: Side, is_over: Callable[[], bool], name: str, value: str, rounds: int
+) -> TrialTimes | None:
     """Return the times on the new side without and with a changed setting [ns], or None if it cannot be set.
 
     Raises:
@@ -212,28 +212,28 @@ def _try_setting(
                 raise OutOfTimeError
             try:
                 times.append(_mean_ns(item, new, more))
-            except FailedError:
+            except ExecutionError:
                 return None
         ways.reverse()  # Neither way is always the second one.
     return found
 
 
-def _mean_ns(item: Rehearsed, new: Side, settings: tuple[str, ...]) -> float:
+def _mean_ns(item: RehearsedStatement, new: Side, settings: tuple[str, ...]) -> float:
     """Return the mean time on the new side over the sets of values; short ones are executed several times [ns]."""
-    is_prepared = item.timed[0].is_prepared
+    is_prepared = item.timed_sets[0].is_prepared
     if is_prepared:
         new.close()  # A generic plan that this session has would outlive the change of a setting.
     with new.transaction(item.statement, *settings):
-        first_ns = new.execute(item.timed[0])
+        first_ns = new.execute(item.timed_sets[0])
         if is_prepared:
-            pass_custom_plans(item, new)
+            use_up_custom_plans(item, new)
         repeats = 3 if first_ns < _SHORT_NS else 1
         return statistics.fmean(
-            statistics.median(new.execute(parameters) for _ in range(repeats)) for parameters in item.timed
+            statistics.median(new.execute(parameters) for _ in range(repeats)) for parameters in item.timed_sets
         )
 
 
 def _set_local(name: str, value: str) -> str:
-    """Return the command that sets a setting out of `TRIED` to the old server's value."""
+    """Return the command that sets a setting out of `TRIED_SETTINGS` to the old server's value."""
     quoted = value.replace("'", "''")
     return f"set local {name} = '{quoted}'"

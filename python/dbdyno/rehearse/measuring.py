@@ -10,7 +10,7 @@ from dbdyno.rehearse.allocation import Allocation
 from dbdyno.rehearse.blocks import TURNS_LEAST, new_processes, run_block
 from dbdyno.rehearse.budget import Budget
 from dbdyno.rehearse.decision import is_settled, prior_of
-from dbdyno.rehearse.rehearsed import LEAST_BLOCKS, Rehearsed
+from dbdyno.rehearse.rehearsed_statement import LEAST_BLOCKS, RehearsedStatement
 from dbdyno.rehearse.side import Side
 
 FIRST_BLOCKS = 3
@@ -38,21 +38,21 @@ class Bench:
     dice: random.Random
     threshold: float
 
-    def run_blocks(self, items: Iterable[Rehearsed]) -> None:
+    def run_blocks(self, items: Iterable[RehearsedStatement]) -> None:
         """Run a block of each statement in a new pair of server processes."""
         processes = new_processes(self.old, self.new)
         for at, item in enumerate(items):
             run_block(item, self.old, self.new, self.dice, processes, is_first=at == 0)
 
 
-def measure(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
+def measure(items: Sequence[RehearsedStatement], bench: Bench, share: float) -> None:
     """Measure first blocks of each statement, then more of the undecided, until this share of the time has passed."""
     if any(not item.old_ns for item in items):
         _measure_first(items, bench, share)
     _settle(items, bench, share)
 
 
-def confirm(items: Iterable[Rehearsed], bench: Bench, share: float) -> None:
+def confirm(items: Iterable[RehearsedStatement], bench: Bench, share: float) -> None:
     """Measure fresh blocks of statements that look slower, heaviest first; only these blocks decide.
 
     After the minimum number of blocks of each, this ends when the share of the time has passed.
@@ -68,7 +68,7 @@ def confirm(items: Iterable[Rehearsed], bench: Bench, share: float) -> None:
             bench.run_blocks([item])
 
 
-def _measure_first(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
+def _measure_first(items: Sequence[RehearsedStatement], bench: Bench, share: float) -> None:
     """Measure the first blocks of each statement, heaviest first.
 
     The first round ends early enough to leave as much time for each round that must follow, so that what it reaches can
@@ -94,7 +94,7 @@ def _measure_first(items: Sequence[Rehearsed], bench: Bench, share: float) -> No
         bench.dice.shuffle(reached)
 
 
-def _settle(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
+def _settle(items: Sequence[RehearsedStatement], bench: Bench, share: float) -> None:
     """Spend time alternately on the uncertainty of the total and on undecided statements."""
     allocation = Allocation([item for item in items if item.old_ns], bench.threshold)
     sharing = _statements_per_pair(items, bench.budget)
@@ -111,7 +111,7 @@ def _settle(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
         bench.run_blocks(chosen)
 
 
-def _size_blocks(items: Sequence[Rehearsed], budget: Budget) -> None:
+def _size_blocks(items: Sequence[RehearsedStatement], budget: Budget) -> None:
     """Set the block length of each statement: half of the time is shared equally, half by weight."""
     whole_ns = sum(item.statement.total_ns for item in items) or 1
     for item in items:
@@ -120,15 +120,15 @@ def _size_blocks(items: Sequence[Rehearsed], budget: Budget) -> None:
         item.block_ns = min(item.block_ns, BLOCK_NS_MOST)
         mean_ns = sum(one.elapsed_ns for one in item.trials) / len(item.trials)
         item.sets_most = max(1, int(item.block_ns / (TURNS_LEAST * max(mean_ns, 1))))
-        item.round_ns = mean_ns * len(item.timed) / 2
+        item.round_ns = mean_ns * len(item.timed_sets) / 2
 
 
-def _statements_per_pair(items: Sequence[Rehearsed], budget: Budget) -> int:
+def _statements_per_pair(items: Sequence[RehearsedStatement], budget: Budget) -> int:
     """Return how many statements share a pair of server processes per block; 1 if there is enough time."""
     whole_s = FIRST_BLOCKS * sum(item.block_ns / 1e9 + _BEGIN_S for item in items)
     return 1 if whole_s < _SINGLE_SHARE * budget.seconds else _SHARING
 
 
-def _groups(items: Sequence[Rehearsed], size: int) -> Iterator[list[Rehearsed]]:
+def _groups(items: Sequence[RehearsedStatement], size: int) -> Iterator[list[RehearsedStatement]]:
     for at in range(0, len(items), size):
         yield list(items[at : at + size])

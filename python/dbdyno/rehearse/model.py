@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from dbdyno.base.escaping import escape_line
 from dbdyno.base.json_types import JsonObject, TableRow
-from dbdyno.base.visible import line
 from dbdyno.evidence.run import Run
 from dbdyno.rehearse.catalog import Catalog
-from dbdyno.rehearse.cause import Cause, Grounds
+from dbdyno.rehearse.cause import Cause, CauseContext
 from dbdyno.rehearse.causes import plan_change, unexplained_note, worst_trial
 from dbdyno.rehearse.decision import Decision, Total
 from dbdyno.rehearse.first_execution import first_execution
-from dbdyno.rehearse.plan_lines import jit_ns, lines
+from dbdyno.rehearse.plan_lines import jit_ns, plan_lines
 from dbdyno.rehearse.request import Request
 from dbdyno.rehearse.settings import differing_settings, one_sided, why_differing
 from dbdyno.rehearse.statement import Load
@@ -41,7 +41,7 @@ def model_of(
     """Return the model of the page."""
     spent = sum(one.item.statement.total_ns for one in decisions) or 1
     rows = [_row(one, causes.get(one.item.statement.number), spent, request.threshold) for one in decisions]
-    grounds = Grounds(*catalogs)
+    grounds = CauseContext(*catalogs)
     for row, one in zip(rows, decisions, strict=True):
         if one.word == "slower" and row["cause"] is None:
             row["unexplained"] = unexplained_note(one.item.trials[worst_trial(one.item)], grounds)
@@ -123,10 +123,10 @@ def _row(one: Decision, cause: Cause | None, spent: int, threshold: float) -> Js
             "observed": cause.observed,
         }
     if item.trials and one.word in ("fails", "differs", "slower", "faster"):
-        trial = item.fails or item.differs or item.trials[worst_trial(item)]
+        trial = item.failing_trial or item.differing_trial or item.trials[worst_trial(item)]
         row["plan_change"] = plan_change(trial)
         row["jit_ns"] = jit_ns(trial.plans[1])
-        row["plans"] = {"old": lines(*trial.plans), "new": lines(*trial.plans[::-1])}
+        row["plans"] = {"old": plan_lines(*trial.plans), "new": plan_lines(*trial.plans[::-1])}
         row["difference"] = trial.difference
         row["rows"] = {"old": trial.old.rows, "new": trial.new.rows}
         row["error"] = {"sqlstate": trial.new.sqlstate, "message": trial.new.message} if trial.new.sqlstate else None
@@ -136,7 +136,10 @@ def _row(one: Decision, cause: Cause | None, spent: int, threshold: float) -> Js
 def _contributions(decisions: Sequence[Decision]) -> list[TableRow]:
     timed = sorted((one for one in decisions if one.is_timed), key=lambda one: -abs(one.added_ns))
     return [
-        {"name": f"{one.item.statement.number}: {line(one.item.statement.text, NAME)}", "difference_ns": one.added_ns}
+        {
+            "name": f"{one.item.statement.number}: {escape_line(one.item.statement.text, NAME)}",
+            "difference_ns": one.added_ns,
+        }
         for one in timed[:10]
         if abs(one.added_ns) >= 1
     ]

@@ -12,14 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-USUAL = ("public",)
+DEFAULT_PATH = ("public",)
 _PART = r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*)'
 _NAME = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})?")
 _PARTS = re.compile(_PART)
 _PATH = re.compile(r"\s*set\s+(?:session\s+|local\s+)?search_path\s*(?:=|\bto\b)(.*)", re.I | re.S)
 
 
-def named_objects(text: str, known: Iterable[str], path: Sequence[str] = USUAL) -> list[str]:
+def named_objects(text: str, known: Iterable[str], path: Sequence[str] = DEFAULT_PATH) -> list[str]:
     """Return the catalog keys of the objects that a text names, each once.
 
     Args:
@@ -53,7 +53,7 @@ def search_path(settings: Iterable[str], default: str, user: str = "") -> tuple[
         if found := _PATH.match(setting):
             chosen = found[1].replace("'", '"')
     names = [user if part in ('"$user"', "$user") else _fold_name(part) for part in _list_names(chosen)]
-    return tuple(name for name in names if name) or USUAL
+    return tuple(name for name in names if name) or DEFAULT_PATH
 
 
 def _list_names(text: str) -> list[str]:

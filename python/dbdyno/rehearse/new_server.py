@@ -33,15 +33,15 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.job import move_database
 from dbdyno.move.database.masks import Mask
-from dbdyno.move.database.result import Moved
+from dbdyno.move.database.result import MovedDatabase
 from dbdyno.move.reading.run import JobOptions, new_id
-from dbdyno.rehearse.changed_settings import fate, name_in, value_in
+from dbdyno.rehearse.changed_settings import change_clause, name_in, value_in
 from dbdyno.rehearse.database_settings import search_path
-from dbdyno.rehearse.setting_trials import TRIED
-from dbdyno.rehearse.settings import settable
+from dbdyno.rehearse.setting_trials import TRIED_SETTINGS
+from dbdyno.rehearse.settings import settable_value
 
-CARRIED = (
-    *TRIED,
+CARRIED_NAMES = (
+    *TRIED_SETTINGS,
     "default_statistics_target",
     "shared_buffers",
     "temp_buffers",
@@ -101,7 +101,7 @@ _PROVIDERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class CarriedSettings:
     """What a new server takes over.
 
     Attributes:
@@ -159,7 +159,7 @@ def _named_binaries(text: str, needed: Sequence[str]) -> Binaries:
     return found
 
 
-def carried_settings(old: Postgres, binaries: Binaries) -> Carried:
+def carried_settings(old: Postgres, binaries: Binaries) -> CarriedSettings:
     """Return the old server's settings in the form that a server of these programs accepts."""
     with contextlib.closing(old.connect()) as conn:
         rows = conn.execute(_SET).fetchall()
@@ -167,17 +167,17 @@ def carried_settings(old: Postgres, binaries: Binaries) -> Carried:
     known = _known_settings(binaries)
     settings, gone, fates = {}, [], []
     for name, value in rows:
-        own, told = name_in(str(name), binaries.major), fate(str(name), major, binaries.major)
+        own, told = name_in(str(name), binaries.major), change_clause(str(name), major, binaries.major)
         if told is not None:
             fates.append(told)
-        if name not in CARRIED:
+        if name not in CARRIED_NAMES:
             continue
         if own in known or own in _UNLISTED:
-            settings[own] = value_in(own, settable(str(value)), major, binaries.major)
+            settings[own] = value_in(own, settable_value(str(value)), major, binaries.major)
         elif told is None:
             gone.append(str(name))
     settings["search_path"] = search_path(old)  # here the role is another one, and "$user" another schema
-    return Carried(settings, tuple(gone), tuple(fates))
+    return CarriedSettings(settings, tuple(gone), tuple(fates))
 
 
 @contextlib.contextmanager
@@ -187,7 +187,7 @@ def copied_server(
     show: Callable[[str], None],
     masks: Sequence[Mask] = (),
     mask_key: str = "",
-) -> Iterator[tuple[Postgres, Carried]]:
+) -> Iterator[tuple[Postgres, CarriedSettings]]:
     """Start a server of these programs with a copy of the old database, and remove it when the context ends.
 
     Raises:
@@ -202,7 +202,7 @@ def copied_server(
     carried = carried_settings(old, binaries)
     show(f"starting PostgreSQL {binaries.version}")
     with EmbeddedPostgres(binaries=binaries, settings=dict(carried.settings)) as engine:
-        server = Postgres.on(engine)
+        server = Postgres.from_engine(engine)
         made = sql.SQL("create database {} template template0 encoding {} lc_collate {} lc_ctype {}")
         more = _PROVIDERS[provider].format(sql.Literal(locale)) if provider in _PROVIDERS and locale else sql.SQL("")
         if name != "postgres":
@@ -223,7 +223,7 @@ def copied_server(
 
 def _move_database(
     old: Postgres, new: Postgres, show: Callable[[str], None], masks: Sequence[Mask], mask_key: str
-) -> Moved:
+) -> MovedDatabase:
     """Move the database by a job that ends with the rehearsal; so no error may advise to resume it."""
     with tempfile.TemporaryDirectory(prefix="dbdyno-rehearse-") as folder:
         try:

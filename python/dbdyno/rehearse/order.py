@@ -1,7 +1,7 @@
 """Determined parts of an answer: the order, the rows among equals that a LIMIT cuts, or nothing at all.
 
 >>> determined_parts("select id, name from t order by name, id limit 3", ("id", "name"))
-Determined(keys=(1, 0), cuts_begin=False, cuts_end=True, keys_only=False)
+DeterminedParts(keys=(1, 0), cuts_begin=False, cuts_end=True, keys_only=False)
 >>> undetermined_reason("select * from t limit 10")
 'LIMIT without ORDER BY'
 >>> undetermined_reason("select array_agg(id) from t")
@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dbdyno.rehearse.answer import Determined
+from dbdyno.rehearse.answer import DeterminedParts
 from dbdyno.rehearse.sql_tree import parse_sql
 
 _CHANGING = re.compile(
@@ -45,23 +45,23 @@ _BY_PLACE = {"row_number", "ntile", "lag", "lead", "first_value", "last_value", 
 """Window functions whose result differs between rows with equal keys."""
 
 
-def determined_parts(text: str, columns: Sequence[str]) -> Determined:
+def determined_parts(text: str, columns: Sequence[str]) -> DeterminedParts:
     """Return which parts of an answer are determined, for a statement without an `undetermined_reason`."""
     from sqlglot import expressions as exp
 
     tree = parse_sql(text)
     if tree is None:
-        return Determined()
+        return DeterminedParts()
     chosen, has_order = tree.args.get("distinct"), tree.args.get("order") is not None
-    return Determined(
-        tuple(ordered_by(text, columns)),
+    return DeterminedParts(
+        tuple(sort_columns(text, columns)),
         has_order and tree.args.get("offset") is not None,
         has_order and tree.args.get("limit") is not None,
         isinstance(chosen, exp.Distinct) and chosen.args.get("on") is not None,
     )
 
 
-def ordered_by(text: str, columns: Sequence[str]) -> list[int]:
+def sort_columns(text: str, columns: Sequence[str]) -> list[int]:
     """Return the indexes of the answer's columns named in ORDER BY; empty if there are none, or it cannot be parsed.
 
     Keys after one that is not a column of the answer are left out: they only decide among equals.

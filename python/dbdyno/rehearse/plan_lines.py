@@ -11,7 +11,7 @@ from dbdyno.rehearse.causes import read_plan
 from dbdyno.snapshot.plans.tree import walk
 
 
-class Line(TypedDict):
+class PlanLine(TypedDict):
     """A plan node: depth, title, estimated and actual rows, time of all loops [ns], and whether it changed."""
 
     depth: int
@@ -22,13 +22,13 @@ class Line(TypedDict):
     changed: bool
 
 
-def lines(text: str, other: str) -> list[Line]:
+def plan_lines(text: str, other: str) -> list[PlanLine]:
     """Return the nodes of a JSON plan from the root down; empty if it cannot be read."""
     plan, against = read_plan(text), read_plan(other)
     if plan is None:
         return []
     known = Counter(node.title for _, node in walk(against.plan)) if against is not None else None
-    found: list[Line] = []
+    found: list[PlanLine] = []
     for (depth, node), measured in zip(walk(plan.plan), _nodes(json.loads(text)[0]["Plan"]), strict=False):
         is_new = known is not None and known[node.title] <= 0
         if known is not None:
@@ -36,7 +36,7 @@ def lines(text: str, other: str) -> list[Line]:
         loops = _number(measured, "Actual Loops") or 1
         time_ms, rows = _number(measured, "Actual Total Time"), _number(measured, "Actual Rows")
         found.append(
-            Line(
+            PlanLine(
                 depth=depth,
                 title=node.title,
                 planned=_number(measured, "Plan Rows"),

@@ -14,18 +14,18 @@ from collections.abc import Iterable, Sequence
 
 from dbdyno.rehearse.answer import Answer, Difference, difference
 from dbdyno.rehearse.decision import decide, looks_slower, prior_of
-from dbdyno.rehearse.effects import Outside, has_several, reason_left_out
+from dbdyno.rehearse.effects import OutsideEffects, has_several, reason_left_out
 from dbdyno.rehearse.measuring import Bench, confirm, measure
 from dbdyno.rehearse.order import determined_parts, undetermined_reason
-from dbdyno.rehearse.rehearsed import (
+from dbdyno.rehearse.rehearsed_statement import (
     FAILS_ON_OLD,
     LEAST_BLOCKS,
     NO_TIME_FOR_ANSWERS,
     NO_TIME_FOR_BLOCKS,
-    Rehearsed,
+    RehearsedStatement,
     Trial,
 )
-from dbdyno.rehearse.side import FailedError, Side
+from dbdyno.rehearse.side import ExecutionError, Side
 from dbdyno.rehearse.statement import Parameters, Statement
 
 _ANSWERS_SHARE, _MEASURED_SHARE, _CONFIRMED_SHARE, _LAST_SHARE = 0.45, 0.65, 0.8, 0.95
@@ -35,7 +35,7 @@ _TIMED_OUT = "57014"
 _FAILS_ON_OLD_ALONE = "it fails on the old server, and not on the new one"
 
 
-def rehearse(items: Sequence[Rehearsed], bench: Bench) -> None:
+def rehearse(items: Sequence[RehearsedStatement], bench: Bench) -> None:
     """Execute the statements on both sides; measurements are stored in the items even if it ends early.
 
     Raises:
@@ -51,7 +51,7 @@ def rehearse(items: Sequence[Rehearsed], bench: Bench) -> None:
                 continue
             budget.show(f"answers {at} of {len(todo)}")
             _take_answers(item, bench.old, bench.new)
-    ready = [item for item in todo if not item.reason and item.timed]
+    ready = [item for item in todo if not item.reason and item.timed_sets]
     with budget.phase("blocks"):
         measure(ready, bench, _MEASURED_SHARE)
         _confirm(ready, bench, _CONFIRMED_SHARE)
@@ -64,13 +64,13 @@ def rehearse(items: Sequence[Rehearsed], bench: Bench) -> None:
             item.reason = item.reason or NO_TIME_FOR_BLOCKS
 
 
-def _confirm(items: Sequence[Rehearsed], bench: Bench, share: float) -> None:
+def _confirm(items: Sequence[RehearsedStatement], bench: Bench, share: float) -> None:
     prior = prior_of(items)
     chosen = (item for item in items if item.first_blocks is None and looks_slower(item, bench.threshold, prior))
     confirm(chosen, bench, share)
 
 
-def unsuited_reason(statement: Statement, outside: Outside) -> str:
+def unsuited_reason(statement: Statement, outside: OutsideEffects) -> str:
     """Return why a statement cannot be rehearsed; empty if it can."""
     if statement.left_out:
         return statement.left_out
@@ -85,7 +85,7 @@ def _several_note(statement: Statement) -> str:
     return ""
 
 
-def _take_answers(item: Rehearsed, old: Side, new: Side) -> None:
+def _take_answers(item: RehearsedStatement, old: Side, new: Side) -> None:
     """Execute each set of values once on both sides, and compare the answers."""
     try:
         with old.transaction(item.statement), new.transaction(item.statement):
@@ -95,7 +95,7 @@ def _take_answers(item: Rehearsed, old: Side, new: Side) -> None:
                 if _TIMED_OUT in (trial.old.sqlstate, trial.new.sqlstate):
                     break
             item.undo = item.undo or old.has_written() or new.has_written()
-    except FailedError as error:
+    except ExecutionError as error:
         item.reason = f"a setting of its session is not accepted: {error}"
         return
     if all(one.old.sqlstate for one in item.trials):
@@ -103,7 +103,7 @@ def _take_answers(item: Rehearsed, old: Side, new: Side) -> None:
         item.reason = f"{FAILS_ON_OLD if is_both else _FAILS_ON_OLD_ALONE}: {item.trials[0].old.message}"
 
 
-def _collect_answers(item: Rehearsed, old: Side, new: Side, parameters: Parameters) -> Trial:
+def _collect_answers(item: RehearsedStatement, old: Side, new: Side, parameters: Parameters) -> Trial:
     begun = time.perf_counter_ns()
     was = old.answer(parameters)
     found = new.answer(parameters)
@@ -114,7 +114,7 @@ def _collect_answers(item: Rehearsed, old: Side, new: Side, parameters: Paramete
     return Trial(parameters, was, found, _differs(item, was, found), elapsed_ns=elapsed)
 
 
-def _changing_server(item: Rehearsed, parameters: Parameters, answers: Iterable[tuple[Side, Answer]]) -> str:
+def _changing_server(item: RehearsedStatement, parameters: Parameters, answers: Iterable[tuple[Side, Answer]]) -> str:
     """Return which server gives a different answer the second time; empty if none does."""
     for side, first in answers:
         if _differs(item, first, side.answer(parameters)):
@@ -122,7 +122,7 @@ def _changing_server(item: Rehearsed, parameters: Parameters, answers: Iterable[
     return ""
 
 
-def _differs(item: Rehearsed, was: Answer, found: Answer) -> Difference:
+def _differs(item: RehearsedStatement, was: Answer, found: Answer) -> Difference:
     if item.undetermined and not (was.sqlstate or found.sqlstate):
         return ""
     return difference(was, found, determined_parts(item.statement.text, was.columns))

@@ -11,14 +11,14 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 
-from dbdyno.rehearse.cause import Cause, Grounds
+from dbdyno.rehearse.cause import Cause, CauseContext
 from dbdyno.rehearse.decision import Decision, interval
-from dbdyno.rehearse.settings import settable, setting_text, why_differing
-from dbdyno.snapshot.plans.explain import Explained
+from dbdyno.rehearse.settings import settable_value, setting_text, why_differing
+from dbdyno.snapshot.plans.explain import ExplainedPlan
 from dbdyno.snapshot.plans.tree import walk
 
 _WORKERS = "max_parallel_workers_per_gather"
-TRIED = (
+TRIED_SETTINGS = (
     "work_mem",
     "hash_mem_multiplier",
     "jit",
@@ -64,9 +64,9 @@ _LEVEL = 0.99
 """Confidence level of a confirming trial's interval; up to three settings get one."""
 _SCREENED_SHARE = 0.3
 """Minimum share of the difference that a first trial must restore."""
-Tried = tuple[Sequence[float], Sequence[float]]
+TrialTimes = tuple[Sequence[float], Sequence[float]]
 """Times of the new side by round, without and with a change [ns]."""
-Try = Callable[[str, str, int], Tried | None]
+TrySetting = Callable[[str, str, int], TrialTimes | None]
 """Function that tries a setting, given its name, value and number of rounds; None if it cannot be set.
 
 Raises `OutOfTimeError` if there is no time for it.
@@ -77,18 +77,18 @@ class OutOfTimeError(Exception):
     """Raised when no time is left to look for causes."""
 
 
-def by_setting(decision: Decision, grounds: Grounds, try_setting: Try) -> Cause | None:
+def setting_cause(decision: Decision, grounds: CauseContext, try_setting: TrySetting) -> Cause | None:
     """Return the setting that certainly restores most of the difference; None if there is none."""
     candidates = []
-    for name in TRIED:
+    for name in TRIED_SETTINGS:
         was, now = grounds.old.settings.get(name), grounds.new.settings.get(name)
         if was is None or now is None or was == now:
             continue
-        screened = try_setting(name, settable(was), _SCREENED)
+        screened = try_setting(name, settable_value(was), _SCREENED)
         if screened is not None and (restored := _restored_share(decision, screened)) >= _SCREENED_SHARE:
             candidates.append((restored, name, was, now))
     for _, name, was, now in sorted(candidates, reverse=True)[:_CANDIDATES]:
-        if (certain := _certainly_restored(decision, try_setting, name, settable(was))) is not None:
+        if (certain := _certainly_restored(decision, try_setting, name, settable_value(was))) is not None:
             back = f"with the old value the difference goes back by {100 * min(certain, 1):.0f} %"
             why = why_differing(name, grounds.old, grounds.new)
             words = f"{name} is {setting_text(now)} and was {setting_text(was)}" + (f" ({why})" if why else "")
@@ -96,7 +96,7 @@ def by_setting(decision: Decision, grounds: Grounds, try_setting: Try) -> Cause 
     return None
 
 
-def by_plan_choice(decision: Decision, try_setting: Try) -> Cause | None:
+def plan_choice_cause(decision: Decision, try_setting: TrySetting) -> Cause | None:
     """Return the generic plan as the cause if reversing the plan choice makes the new side as fast as the old."""
     choices = decision.item.choices
     if choices is None or not (choices[0].is_generic or choices[1].is_generic):
@@ -107,13 +107,13 @@ def by_plan_choice(decision: Decision, try_setting: Try) -> Cause | None:
         return None
     return Cause(
         "generic plan",
-        f"prepared, it executes {choices[1].words} on the new side; on the old side {choices[0].words}",
+        f"prepared, it executes {choices[1].as_text} on the new side; on the old side {choices[0].as_text}",
         f"set plan_cache_mode = {mode} for the sessions that execute it, or have the driver not prepare it",
         f"with {mode} the difference goes back by {100 * min(restored, 1):.0f} %",
     )
 
 
-def by_parallel_plan(decision: Decision, grounds: Grounds, try_setting: Try) -> Cause | None:
+def parallel_plan_cause(decision: Decision, grounds: CauseContext, try_setting: TrySetting) -> Cause | None:
     """Return the parallel plan as the cause if only the new side has one, and is as fast as the old without it."""
     old, new = grounds.plans
     if old is None or new is None or _is_parallel(old) or not _is_parallel(new):
@@ -130,11 +130,11 @@ def by_parallel_plan(decision: Decision, grounds: Grounds, try_setting: Try) -> 
     )
 
 
-def _is_parallel(plan: Explained) -> bool:
+def _is_parallel(plan: ExplainedPlan) -> bool:
     return any(node.kind.startswith("Gather") for _, node in walk(plan.plan))
 
 
-def _certainly_restored(decision: Decision, try_setting: Try, name: str, value: str) -> float | None:
+def _certainly_restored(decision: Decision, try_setting: TrySetting, name: str, value: str) -> float | None:
     """Return the share of the difference that a setting restores; None if it is too small or not certain."""
     tried = try_setting(name, value, _CONFIRMED)
     if tried is None or (restored := _restored_share(decision, tried)) < _RESTORED:
@@ -144,7 +144,7 @@ def _certainly_restored(decision: Decision, try_setting: Try, name: str, value: 
     return restored if high < 1 else None
 
 
-def _restored_share(decision: Decision, tried: Tried) -> float:
+def _restored_share(decision: Decision, tried: TrialTimes) -> float:
     """Return the share of a statement's difference that a setting restores, from the ratio of its times."""
     excess = 1 - decision.old_ns / decision.new_ns
     if excess <= 0:

@@ -43,7 +43,7 @@ def differing_settings(old: Catalog, new: Catalog) -> Iterator[tuple[str, str, s
 
 def why_differing(name: str, old: Catalog, new: Catalog) -> str:
     """Return which version's other default makes a setting differ, empty if it was set."""
-    values = settable(old.settings[name]), settable(new.settings[name])
+    values = settable_value(old.settings[name]), settable_value(new.settings[name])
     since = default_since(name, values, (int(old.major), int(new.major)))
     return f"default of {since} and later" if since is not None else ""
 
@@ -69,10 +69,10 @@ def _rank(name: str) -> tuple[bool, str]:
     return not name.startswith(("enable_", "jit", "geqo", "parallel", "min_parallel")), name
 
 
-def settable(text: str) -> str:
+def settable_value(text: str) -> str:
     """Return a value of pg_settings with its unit, in the form that SET accepts.
 
-    >>> settable("4096 kB"), settable("16384 8kB"), settable("on")
+    >>> settable_value("4096 kB"), settable_value("16384 8kB"), settable_value("on")
     ('4096kB', '131072kB', 'on')
     """
     number, _, unit = text.partition(" ")
@@ -83,7 +83,7 @@ def settable(text: str) -> str:
 
 def setting_text(text: str) -> str:
     """Return a value of pg_settings in its usual form: `64MB` for `65536 kB`."""
-    value = settable(text)
+    value = settable_value(text)
     size = re.fullmatch(r"(\d+)kB", value)
     if size and int(size[1]) % 1024 == 0 and int(size[1]):
         megabytes = int(size[1]) // 1024

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbdyno.rehearse.budget import Budget
-from dbdyno.rehearse.rehearsed import LEAST_BLOCKS, NO_TIME_FOR_ANSWERS, NO_TIME_FOR_BLOCKS, Rehearsed
+from dbdyno.rehearse.rehearsed_statement import (
+    LEAST_BLOCKS,
+    NO_TIME_FOR_ANSWERS,
+    NO_TIME_FOR_BLOCKS,
+    RehearsedStatement,
+)
 
 _MEASURED_SHARE = 0.8
 """Maximum share of the time for answers and first blocks in a rehearsal whose remaining time is still useful."""
@@ -28,12 +33,12 @@ class Shortage:
     needed_s: int
 
     @property
-    def next(self) -> str:
+    def next_step(self) -> str:
         """Return the next step."""
-        return f"give more time (--for {length(self.needed_s)}), or rehearse while nothing else uses the machine"
+        return f"give more time (--for {duration_text(self.needed_s)}), or rehearse while nothing else uses the machine"
 
 
-def shortage_of(items: Sequence[Rehearsed], budget: Budget) -> Shortage | None:
+def shortage_of(items: Sequence[RehearsedStatement], budget: Budget) -> Shortage | None:
     """Return what there was no time for; None if nothing was missed, or the user ended the rehearsal."""
     late = [item for item in items if item.reason in (NO_TIME_FOR_ANSWERS, NO_TIME_FOR_BLOCKS)]
     if not late or budget.stop():
@@ -47,10 +52,10 @@ def shortage_of(items: Sequence[Rehearsed], budget: Budget) -> Shortage | None:
     return Shortage(len(late), words, math.ceil(max(pace_s * count / _MEASURED_SHARE, 1.2 * budget.seconds)))
 
 
-def length(seconds: int) -> str:
+def duration_text(seconds: int) -> str:
     """Return a time in the form that `--for` accepts, rounded up.
 
-    >>> length(45), length(250)
+    >>> duration_text(45), duration_text(250)
     ('45s', '5min')
     """
     return f"{seconds}s" if seconds < 100 else f"{math.ceil(seconds / 60)}min"

@@ -18,11 +18,11 @@ from psycopg import generators, pq
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.bench.postgres.session import StopAsked
+from dbdyno.bench.postgres.session import StopRequested
 from dbdyno.rehearse.answer import Answer, answer_of
 from dbdyno.rehearse.pipeline import Send, run_pipeline
 from dbdyno.rehearse.privacy import hidden_message, hidden_plan, without_values
-from dbdyno.rehearse.quiet import silence
+from dbdyno.rehearse.quiet_session import disable_logging
 from dbdyno.rehearse.run_queue import Stopwatch, is_local, run_queue_of
 from dbdyno.rehearse.statement import Parameters, Statement
 
@@ -38,7 +38,7 @@ _SETTINGS_SINCE, _WAL_SINCE = 120_000, 130_000
 """Server versions since which EXPLAIN has these options."""
 
 
-class FailedError(Exception):
+class ExecutionError(Exception):
     """Raised when the server refuses an execution, with the server's `sqlstate` and message."""
 
     def __init__(self, sqlstate: str, message: str, *, is_raised: bool = False) -> None:
@@ -93,7 +93,7 @@ class Side:
                 application_name=NAME,
                 stop=self.stop,
             )
-            silence(self._connection)
+            disable_logging(self._connection)
             queue = run_queue_of(self._connection.info.backend_pid) if self.without_waits else None
             self._replace_watch(Stopwatch(queue))
 
@@ -199,7 +199,7 @@ class Side:
         self._refuse(undone, _UNDO)
         try:
             self._refuse(found, parameters.text)
-        except FailedError as error:
+        except ExecutionError as error:
             return Answer(sqlstate=error.sqlstate, message=str(error))
         return _answer(found[-1])
 
@@ -229,7 +229,7 @@ class Side:
         text = b"%s execute %s%s" % (self._explain(run=run).encode(), name, values)
         return self._query_value(Parameters(text.decode("utf-8", "surrogateescape"), is_simple=True))
 
-    def pass_custom_plans(self, executions: Sequence[Parameters]) -> None:
+    def use_up_custom_plans(self, executions: Sequence[Parameters]) -> None:
         """Let the server plan a prepared statement for values; execute it only if it cannot be explained.
 
         Raises:
@@ -238,7 +238,7 @@ class Side:
         for parameters in executions:
             try:
                 self.explain_prepared(parameters)
-            except FailedError:
+            except ExecutionError:
                 self._undo()
                 self.execute(parameters)
 
@@ -330,19 +330,19 @@ class Side:
         """
         try:
             _refuse(results)
-        except FailedError as error:
+        except ExecutionError as error:
             if self.private:
                 said = hidden_message(error.sqlstate, str(error), is_raised=error.is_raised, sent=sent)
             else:
                 said = without_values(error.sqlstate, str(error), sent)
-            raise FailedError(error.sqlstate, said) from None
+            raise ExecutionError(error.sqlstate, said) from None
 
     @contextlib.contextmanager
     def _in_words(self) -> Iterator[None]:
         try:
             yield
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            if isinstance(error, StopAsked):
+            if isinstance(error, StopRequested):
                 raise
             raise TargetError(
                 f"the {self.name} server closed the connection: {str(error).splitlines()[0]}",
@@ -397,7 +397,7 @@ def _refuse(results: Sequence[Any]) -> None:
             if result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED) in _ENDING:
                 raise psycopg.OperationalError(words)
             source = result.error_field(pq.DiagnosticField.SOURCE_FUNCTION) or b""
-            raise FailedError(state.decode(), words, is_raised=source == b"exec_stmt_raise")
+            raise ExecutionError(state.decode(), words, is_raised=source == b"exec_stmt_raise")
 
 
 def _answer(result: Any) -> Answer:

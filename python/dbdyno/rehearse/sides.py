@@ -13,7 +13,7 @@ from psycopg import sql
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.bench.postgres.session import StopAsked
+from dbdyno.bench.postgres.session import StopRequested
 from dbdyno.move.database.masks import Mask
 from dbdyno.rehearse.changes import is_setting, refuse_change
 from dbdyno.rehearse.database_settings import database_settings
@@ -22,7 +22,7 @@ from dbdyno.rehearse.safety import refuse_production
 from dbdyno.rehearse.side import Side
 
 if TYPE_CHECKING:
-    from dbdyno.rehearse.new_server import Carried
+    from dbdyno.rehearse.new_server import CarriedSettings
 
 Show = Callable[[str], None]
 
@@ -44,7 +44,7 @@ def refuse_mariadb(old: str, new: str | None) -> None:
 
 
 @contextlib.contextmanager
-def two_servers(old: str, new: str) -> Iterator[tuple[Side, Side]]:
+def open_two_servers(old: str, new: str) -> Iterator[tuple[Side, Side]]:
     """Open two existing servers.
 
     Raises:
@@ -58,7 +58,7 @@ def two_servers(old: str, new: str) -> Iterator[tuple[Side, Side]]:
 
 
 @contextlib.contextmanager
-def with_new_server(
+def open_with_new_server(
     dsn: str, new: str, show: Show, masks: Sequence[Mask] = (), mask_key: str = ""
 ) -> Iterator[tuple[Side, Side]]:
     """Open a server and, as the new side, start a server of other programs with a copy of the database.
@@ -87,7 +87,7 @@ def with_new_server(
 
 
 @contextlib.contextmanager
-def with_upgrade(dsn: str, new: str, upgrade: str, show: Show) -> Iterator[tuple[Side, Side]]:
+def open_with_upgrade(dsn: str, new: str, upgrade: str, show: Show) -> Iterator[tuple[Side, Side]]:
     """Open a server and, as the new side, start a server on an expendable data folder after pg_upgrade.
 
     Args:
@@ -111,7 +111,7 @@ def with_upgrade(dsn: str, new: str, upgrade: str, show: Show) -> Iterator[tuple
             yield sides
 
 
-def _notes(carried: Carried) -> tuple[str, ...]:
+def _notes(carried: CarriedSettings) -> tuple[str, ...]:
     notes = []
     if carried.settings:
         notes.append(f"Settings of the old server that the new one has: {', '.join(sorted(carried.settings))}.")
@@ -123,7 +123,9 @@ def _notes(carried: Carried) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def with_change(dsn: str, changes: Sequence[str], show: Show, stop: Callable[[], bool]) -> Iterator[tuple[Side, Side]]:
+def open_with_change(
+    dsn: str, changes: Sequence[str], show: Show, stop: Callable[[], bool]
+) -> Iterator[tuple[Side, Side]]:
     """Open a server and, as the new side, the same server with a change applied.
 
     `set NAME = VALUE` applies to the new side's transactions. Any other statement is executed in a copy of the database
@@ -211,7 +213,7 @@ def _execute(server: Postgres, conn: psycopg.Connection[Any], command: str | sql
     """
     try:
         conn.execute(command.encode() if isinstance(command, str) else command, binary=True)
-    except StopAsked:
+    except StopRequested:
         raise
     except psycopg.Error as error:
         step = "correct the change, or make the new side manually and name both servers"

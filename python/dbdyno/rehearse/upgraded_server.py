@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.engine.os_user import Account, engine_account, run_as, within_reach
+from dbdyno.bench.engine.os_user import Account, engine_account, reachable_binaries, run_as
 from dbdyno.bench.engine.server_paths import free_port
 from dbdyno.bench.postgres.binaries import Binaries, fetched_folders, inspect, installed_folders, wheel_folders
 from dbdyno.bench.postgres.embedded import USER, EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.rehearse.new_server import Carried, carried_settings
+from dbdyno.rehearse.new_server import CarriedSettings, carried_settings
 
 PG_UPGRADE = "pg_upgrade"
 _NEEDED = ("pg_controldata", "pg_resetwal")
@@ -92,7 +92,7 @@ def named_upgrade(text: str) -> Upgrade:
         )
     binaries = _programs(major)
     account = engine_account()
-    control = _control(account, within_reach(account, binaries), folder)
+    control = _control(account, reachable_binaries(account, binaries), folder)
     if control.get("Database cluster state") != "shut down":
         raise TargetError(
             f"was not shut down cleanly: {control.get('Database cluster state', 'its state is unknown')}",
@@ -105,7 +105,7 @@ def named_upgrade(text: str) -> Upgrade:
 @contextlib.contextmanager
 def upgraded_server(
     old: Postgres, binaries: Binaries, upgrade: Upgrade, show: Callable[[str], None]
-) -> Iterator[tuple[Postgres, Carried, tuple[str, ...]]]:
+) -> Iterator[tuple[Postgres, CarriedSettings, tuple[str, ...]]]:
     """Upgrade the data folder, start a server on the result, and analyze the database.
 
     Yields the server, the settings that it took over, and sentences on the upgrade.
@@ -116,7 +116,7 @@ def upgraded_server(
     carried = carried_settings(old, binaries)
     engine = _UpgradedPostgres(binaries, dict(carried.settings), upgrade, show)
     with engine:
-        server = Postgres.on(engine).in_database(old.libpq_parameters()["dbname"])
+        server = Postgres.from_engine(engine).in_database(old.libpq_parameters()["dbname"])
         show("analyzing the upgraded database")
         with contextlib.closing(server.connect(statement_timeout_ms=0)) as conn:
             conn.execute("analyze")
@@ -139,7 +139,7 @@ class _UpgradedPostgres(EmbeddedPostgres):
         self._write("upgrade_hba.conf", "local all all trust\n")
         self._write("upgrade.conf", "")
         own = f"-c config_file={self.folder / 'upgrade.conf'} -c hba_file={self.folder / 'upgrade_hba.conf'}"
-        old = within_reach(account, self.upgrade.binaries)
+        old = reachable_binaries(account, self.upgrade.binaries)
         command: list[str | Path] = [self.binaries.program(PG_UPGRADE), "-b", old.bindir, "-B", self.binaries.bindir]
         command += ["-d", self.upgrade.folder, "-D", self.data_dir, "-U", USER, "-o", own]
         command += ["-p", str(free_port()), "-P", str(free_port()), *(["--link"] if self.upgrade.is_link else [])]

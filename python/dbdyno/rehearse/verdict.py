@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from dbdyno.rehearse.cause import Cause
 from dbdyno.rehearse.decision import Decision, Total
-from dbdyno.rehearse.rehearsed import FAILS_ON_OLD
-from dbdyno.rehearse.shortage import Shortage, length
+from dbdyno.rehearse.rehearsed_statement import FAILS_ON_OLD
+from dbdyno.rehearse.shortage import Shortage, duration_text
 
 LEAST_JUDGED = 0.5
 """Minimum share of database time that must be decided; below it, there is no verdict on the total."""
@@ -63,7 +63,7 @@ def judge(
     word, tone = _WORDS[decision]
     step = _next_step([*fails, *differs, *slower], causes)
     if decision == "no verdict" and not step:
-        step = shortage.next if shortage is not None else _UNCLEAR_NEXT if unclear else ""
+        step = shortage.next_step if shortage is not None else _UNCLEAR_NEXT if unclear else ""
     return Verdict(decision, word, tone, "; ".join(parts), tuple(_grounds(whole, decisions, shortage)), step)
 
 
@@ -187,7 +187,7 @@ def _grounds(whole: Total, decisions: Sequence[Decision], shortage: Shortage | N
     if shortage is not None:
         said.append(
             f"For {shortage.count} of them there was no time: {shortage.spent}. At this pace all need"
-            f" --for {length(shortage.needed_s)}."
+            f" --for {duration_text(shortage.needed_s)}."
         )
     return said
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dbdyno.pages import format as fmt
 
 
-def words_below(lead: str, words: str, code: str, notes: Sequence[str], deepest: int, room: int) -> str:
+def text_below_branch(lead: str, words: str, code: str, notes: Sequence[str], deepest: int, room: int) -> str:
     """Return words below a branch (`│  └─ `), or with an indentation of two blanks per level.
 
     Args:

@@ -14,7 +14,7 @@ LEFT = ("text", "code", "time", "left")
 """Units that are left-aligned; numbers are right-aligned."""
 
 
-def words(row: Row, column: Column) -> str:
+def value_text(row: Row, column: Column) -> str:
     """Return a value as text in its unit.
 
     A missing value is `n/a` if the row has a verdict that explains it, otherwise a dash.

@@ -68,7 +68,7 @@ def table(
     from rich.table import Table
 
     made = Table(
-        title=plain(title, "bold") if title else None,
+        title=plain_text(title, "bold") if title else None,
         title_justify="left",
         box=None,
         pad_edge=False,
@@ -105,7 +105,7 @@ def item(console: Console, sign: str, words: Text | str) -> None:
     console.print(grid)
 
 
-def plain(words: str, style: str = "") -> Text:
+def plain_text(words: str, style: str = "") -> Text:
     """Return text without markup, whatever it contains."""
     from rich.text import Text
 

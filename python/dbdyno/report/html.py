@@ -25,7 +25,7 @@ from dbdyno.pages import page_of, reading
 from dbdyno.report import cell_text, marks
 from dbdyno.report.figures import theme
 from dbdyno.report.files import write_whole
-from dbdyno.report.typography import no_break
+from dbdyno.report.typography import add_no_break_spaces
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 _SIGNS = {"good": "✓", "bad": "✗", "doubt": "?", "even": "·", "": "·"}
@@ -42,7 +42,7 @@ def render_html(given: Page | Mapping[str, Any]) -> str:
     """
     page = page_of(given)
     style, script = style_sheet(), template_text("report.js")
-    return no_break(
+    return add_no_break_spaces(
         _environment()
         .get_template("page.html")
         .render(
@@ -174,7 +174,7 @@ def _cell(row: Row, column: Column, colours: list[str]) -> View:
     cell: Cell = cell_text.cell_of(row, column)
     is_mark = column.kind not in ("value", "verdict")
     mark = marks.svg(column.kind, cell.value, cell.tone or row.tone) if is_mark else ""
-    text = "" if is_mark else cell_text.words(row, column)
+    text = "" if is_mark else cell_text.value_text(row, column)
     left, sql = cell_text.is_left(column), column.unit == "code" or cell.unit == "code"
     css = [*(["left"] if left else []), *(["sql"] if sql and column.narrowest else [])]
     if cell.tone and column.kind == "value" and not is_mark:

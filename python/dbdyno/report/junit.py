@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dbdyno.base.decisions import WITHHOLDING, answer
+from dbdyno.base.decisions import WITHHOLDING, decision_named
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 
@@ -92,7 +92,7 @@ def _cases(model: reading.Analysis) -> Iterator[ET.Element]:
 
 def _case(classname: str, name: str, decision: Any, message: str, more: str) -> ET.Element:
     case = ET.Element("testcase", {"classname": fmt.line(classname, 200), "name": name})
-    word = answer(decision).word
+    word = decision_named(decision).word
     if decision in _BAD:
         ET.SubElement(case, "failure", {"message": f"{word}: {message}", "type": str(decision)}).text = more
     elif decision in _UNKNOWN:

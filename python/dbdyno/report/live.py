@@ -45,7 +45,7 @@ def render_frame(frame: Mapping[str, Any], *, width: int, height: int | None, co
             _sessions(frame, view, page)
         for note in frame["notes"]:
             page.print()
-            page.print(console.plain(fmt.line(note), "dim"))
+            page.print(console.plain_text(fmt.line(note), "dim"))
 
     lines = console.render_text(draw, width=width, color=color).rstrip("\n").split("\n")
     if height is not None:
@@ -58,7 +58,7 @@ def _head(frame: Mapping[str, Any], page: Console) -> None:
     states = "  ".join(f"{name} {fmt.count(value)}" for name, value in frame["states"].items())
     about = f"{frame['at']}  over {fmt.span(frame['seconds'])}  {states}"
     for words, style in ((fmt.line(frame["title"]), "bold"), (about, "dim")):
-        page.print(console.plain(words, style), no_wrap=True, overflow="ellipsis")
+        page.print(console.plain_text(words, style), no_wrap=True, overflow="ellipsis")
 
 
 def _sessions(frame: Mapping[str, Any], view: str, page: Console) -> None:
@@ -82,7 +82,7 @@ def _profile(rows: Sequence[Mapping[str, Any]], page: Console) -> None:
     for at in range(deep):
         cells: list[Any] = []
         for row in rows[at::deep]:
-            cells += [console.plain(row["label"], "dim"), _value(row["value"], row["unit"])]
+            cells += [console.plain_text(row["label"], "dim"), _value(row["value"], row["unit"])]
         grid.add_row(*cells)
     page.print()
     page.print(grid)
@@ -107,7 +107,7 @@ def _classes(frame: Mapping[str, Any], page: Console) -> None:
     rows = frame["classes"]
     page.print()
     if rows is None:
-        page.print(console.plain("Active sessions: not sampled yet", "bold"))
+        page.print(console.plain_text("Active sessions: not sampled yet", "bold"))
         return
     whole = sum(row["aas"] for row in rows)
     title = f"Active sessions {fmt.significant(whole)}, on average of {frame['looks']} looks"
@@ -118,9 +118,9 @@ def _classes(frame: Mapping[str, Any], page: Console) -> None:
     table.add_column(no_wrap=True, width=_BAR)
     table.add_column(no_wrap=True, overflow="ellipsis")
     for row in rows:
-        drawn = console.plain(characters.bar(row["share"], _BAR), _STYLES.get(row["class"], "white"))
+        drawn = console.plain_text(characters.bar(row["share"], _BAR), _STYLES.get(row["class"], "white"))
         events = ", ".join(fmt.line(one) for one in row["events"])
-        table.add_row(row["class"], _small(row["aas"]), drawn, console.plain(events))
+        table.add_row(row["class"], _small(row["aas"]), drawn, console.plain_text(events))
     page.print(table)
 
 
@@ -129,7 +129,7 @@ def _statements(rows: Sequence[Mapping[str, Any]] | None, page: Console) -> None
         return
     page.print()
     if not rows:
-        page.print(console.plain("Top SQL: no statement ended", "bold"))
+        page.print(console.plain_text("Top SQL: no statement ended", "bold"))
         return
     table = console.table("Top SQL by time", [], [])
     for name in ("share", "sessions", "calls/s", "mean"):
@@ -141,6 +141,6 @@ def _statements(rows: Sequence[Mapping[str, Any]] | None, page: Console) -> None
             _small(row["aas"]),
             fmt.significant(row["calls"]),
             fmt.duration(row["mean"]),
-            console.plain(fmt.line(row["text"] or row["statement"], page.width - 4 * (_NUMBER + 1))),
+            console.plain_text(fmt.line(row["text"] or row["statement"], page.width - 4 * (_NUMBER + 1))),
         )
     page.print(table)

@@ -37,7 +37,7 @@ def sessions(page: Console, rows: Sequence[Mapping[str, Any]], about: str, chose
     """Print the list of sessions; `about` says how it is sorted and filtered, `chosen` is the pid under the cursor."""
     page.print()
     if not rows:
-        page.print(console.plain(f"Sessions: none{about}", "bold"))
+        page.print(console.plain_text(f"Sessions: none{about}", "bold"))
         return
     _rows(page, f"Sessions, {len(rows)}{about}", [(0, row) for row in rows], chosen)
 
@@ -46,7 +46,7 @@ def show_blocking(page: Console, tree: Sequence[tuple[int, Mapping[str, Any]]], 
     """Print each session below the session that it waits for."""
     page.print()
     if not tree:
-        page.print(console.plain("Who blocks whom: nobody waits for a lock", "bold"))
+        page.print(console.plain_text("Who blocks whom: nobody waits for a lock", "bold"))
         return
     roots = sum(depth == 0 for depth, _ in tree)
     _rows(page, f"Who blocks whom, {roots} root{'' if roots == 1 else 's'}, {len(tree) - roots} waiting", tree, chosen)
@@ -56,7 +56,7 @@ def progress(page: Console, rows: Sequence[Mapping[str, Any]]) -> None:
     """Print the progress of commands that report it."""
     page.print()
     if not rows:
-        page.print(console.plain("Progress: no command that tells it", "bold"))
+        page.print(console.plain_text("Progress: no command that tells it", "bold"))
         return
     table = console.table("Progress", [], [])
     for name, right in (
@@ -72,7 +72,7 @@ def progress(page: Console, rows: Sequence[Mapping[str, Any]]) -> None:
         done = row["done"]
         bar = "" if done is None else characters.bar(min(done, 1.0), _BAR)
         cells = (str(row["pid"]), row["what"], fmt.percent(done, 3), bar, row["phase"], row["on"] or "")
-        table.add_row(*(console.plain(fmt.line(cell, 60)) for cell in cells))
+        table.add_row(*(console.plain_text(fmt.line(cell, 60)) for cell in cells))
     page.print(table)
 
 
@@ -81,7 +81,7 @@ def plan(page: Console, lines: Sequence[str]) -> None:
     page.print()
     for line in lines:
         start = len(line) - len(line.lstrip(" "))
-        page.print(console.plain(" " * start + fmt.line(line, 400)), no_wrap=True, overflow="ellipsis")
+        page.print(console.plain_text(" " * start + fmt.line(line, 400)), no_wrap=True, overflow="ellipsis")
 
 
 def _rows(page: Console, title: str, rows: Sequence[tuple[int, Mapping[str, Any]]], chosen: int | None = None) -> None:
@@ -104,7 +104,7 @@ def _rows(page: Console, title: str, rows: Sequence[tuple[int, Mapping[str, Any]
     table.add_column("statement", no_wrap=True, overflow="ellipsis", width=max(rest, 8))
     for cells, style in shown:
         statement = fmt.line(cells["statement"], max(rest, 8))
-        table.add_row(*(console.plain(one, style) for one in (*(cells[name] for name in names), statement)))
+        table.add_row(*(console.plain_text(one, style) for one in (*(cells[name] for name in names), statement)))
     page.print(table)
 
 

@@ -27,7 +27,7 @@ def render_markdown(given: Page | Mapping[str, Any]) -> str:
     return "\n".join(_lines(page)).rstrip("\n") + "\n"
 
 
-def plain(text: object) -> str:
+def escape_text(text: object) -> str:
     """Return foreign text escaped so that it stays plain text."""
     escaped = _SPECIAL.sub(r"\\\1", html.escape(fmt.line(str(text), 2000), quote=False))
     return escaped.replace("@", "@\u200b").replace("://", ":\u200b//")
@@ -35,29 +35,29 @@ def plain(text: object) -> str:
 
 def _lines(page: Page) -> Iterator[str]:
     head = page.head
-    yield f"### {plain(head.headline or head.title)}"
+    yield f"### {escape_text(head.headline or head.title)}"
     yield ""
     about = [head.title if head.headline else "", head.question]
-    line = "  ".join(plain(one) for one in about if one)
+    line = "  ".join(escape_text(one) for one in about if one)
     if head.word:
-        line = f"**{plain(head.word)}.** {line}".rstrip()
+        line = f"**{escape_text(head.word)}.** {line}".rstrip()
     if line:
         yield line
         yield ""
     for sentence in head.sentences:
-        yield f"- {plain(sentence)}"
+        yield f"- {escape_text(sentence)}"
     if head.next:
-        yield f"- → {plain(head.next)}"
+        yield f"- → {escape_text(head.next)}"
     if head.sentences or head.next:
         yield ""
     facts = [*head.chips, *([head.about] if head.about else []), *(words for words, _ in head.alerts)]
     if facts:
-        yield " · ".join(plain(fact) for fact in facts)
+        yield " · ".join(escape_text(fact) for fact in facts)
         yield ""
     for section in page.sections:
         yield from _section(section)
     for line in page.foot:
-        yield f"<sub>{plain(line)}</sub>"
+        yield f"<sub>{escape_text(line)}</sub>"
 
 
 def _section(section: Section) -> Iterator[str]:
@@ -73,9 +73,9 @@ def _section(section: Section) -> Iterator[str]:
 
 def _body(section: Section) -> Iterator[str]:
     for name, value in section.facts:
-        yield f"- {plain(name)}: {plain(value)}"
+        yield f"- {escape_text(name)}: {escape_text(value)}"
     for sentence in (*section.sentences, *section.notes):
-        yield f"- {plain(sentence)}"
+        yield f"- {escape_text(sentence)}"
     for finding in section.findings:
         if finding.where != "page":
             yield _finding(finding)
@@ -86,22 +86,24 @@ def _body(section: Section) -> Iterator[str]:
             yield from _table(table)
     for part in section.parts:
         if part.where != "page" and (own := list(_body(part))):
-            yield f"**{plain(part.title)}**"
+            yield f"**{escape_text(part.title)}**"
             yield ""
             yield from own
 
 
 def _finding(finding: Finding) -> str:
     words = finding.sentence or f"{finding.name}: {finding.word}"
-    return f"- {_SIGNS[finding.weight]} {plain(words)}" + (f" ({plain(finding.next)})" if finding.next else "")
+    return f"- {_SIGNS[finding.weight]} {escape_text(words)}" + (
+        f" ({escape_text(finding.next)})" if finding.next else ""
+    )
 
 
 def _table(table: Table) -> Iterator[str]:
     columns = [column for column in cell_text.columns_of(table, "text", 120) if column.kind in ("value", "verdict")]
     if table.title:
-        yield f"**{plain(table.title)}**"
+        yield f"**{escape_text(table.title)}**"
         yield ""
-    yield "| " + " | ".join(plain(column.label) or " " for column in columns) + " |"
+    yield "| " + " | ".join(escape_text(column.label) or " " for column in columns) + " |"
     yield "|" + "|".join("---" if cell_text.is_left(column) else "---:" for column in columns) + "|"
     rows = table.rows if table.most is None else table.rows[: table.most]
     for row in rows:
@@ -116,4 +118,4 @@ def _table(table: Table) -> Iterator[str]:
 def _cell(row: Row, column: Any) -> str:
     cell = cell_text.cell_of(row, column)
     notes = "".join(f" · {note}" for note in cell.notes)
-    return plain(f"{cell.lead}{cell_text.words(row, column)}{notes}") or " "
+    return escape_text(f"{cell.lead}{cell_text.value_text(row, column)}{notes}") or " "

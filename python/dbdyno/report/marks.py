@@ -24,7 +24,7 @@ def svg(kind: str, value: Any, tone: str) -> str:
     return str(drawn[kind](value, tone)) if kind in drawn else ""
 
 
-def signs(kind: str, value: Any, room: int, wide: int = 0) -> str:
+def mark_text(kind: str, value: Any, room: int, wide: int = 0) -> str:
     """Return a mark as characters; a line over time takes all the `room`."""
     if value is None:
         return ""

@@ -101,7 +101,7 @@ def _places(columns: list[Column], rows: tuple[Row, ...]) -> Iterator[tuple[floa
     """Yield the left and right end of each column; the widest ones are cut if not all fit."""
     wanted = []
     for column in columns:
-        texts = [cell_text.words(row, column) for row in rows]
+        texts = [cell_text.value_text(row, column) for row in rows]
         longest = max((min(len(one), LETTERS) for one in (*texts, column.label)), default=4)
         wanted.append(MARK if column.kind in ("bar", "spark") else longest * LETTER + 6)
     room = WIDTH - 2 * MARGIN - GAP * (len(columns) - 1)
@@ -133,7 +133,7 @@ def _value(row: Row, column: Column, left: float, right: float, sheet: _Sheet) -
             f'<rect x="{left:.1f}" y="{sheet.y - 9:.1f}" width="{width:.1f}" height="8" fill="{theme.BASELINE}"/>'
         )
     elif column.kind in ("value", "verdict"):
-        words = cell.lead + fmt.line(cell_text.words(row, column))
+        words = cell.lead + fmt.line(cell_text.value_text(row, column))
         _cell(words, column, left, right, sheet, TONES.get(cell.tone, theme.INK))
 
 

@@ -16,7 +16,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "
 _PLAIN_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 
 
-def no_formula(value: Any) -> Any:
+def escape_formula(value: Any) -> Any:
     """Return a cell that no spreadsheet evaluates as a formula.
 
     Text that begins with = + - @, a tab or a line end gets a ' in front; numbers are unchanged.
@@ -33,7 +33,7 @@ def csv_text(rows: Sequence[Mapping[str, object]], *, safe: bool = True) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: no_formula(value) if safe else value for name, value in row.items()} for row in rows)
+    writer.writerows({name: escape_formula(value) if safe else value for name, value in row.items()} for row in rows)
     return out.getvalue()
 
 

@@ -45,7 +45,7 @@ def render_text(given: Page | Mapping[str, Any], *, width: int, color: bool, **o
         if page.foot:
             out.print()
         for line in page.foot:
-            out.print(console.plain(fmt.line(line), "dim"))
+            out.print(console.plain_text(fmt.line(line), "dim"))
 
     return console.render_text(draw, width=width, color=color)
 
@@ -59,18 +59,18 @@ def _head(head: Head, out: Console, *, is_plain: bool) -> None:
     facts += [words for words, _ in head.alerts]
     answer = Text(head.word.upper(), style=f"bold {STYLES.get(head.tone, '')}")
     if head.headline:
-        out.print(console.plain(f"{head.title}  {head.question}".rstrip(), "dim"))
+        out.print(console.plain_text(f"{head.title}  {head.question}".rstrip(), "dim"))
         out.print(answer + Text(f"{'  ' if head.word else ''}{head.headline}", style="bold"))
     else:
-        out.print(console.plain(head.title, "bold") + Text(f"  {head.question}" if head.question else ""))
+        out.print(console.plain_text(head.title, "bold") + Text(f"  {head.question}" if head.question else ""))
         if head.word:
             out.print(answer)
     for sentence in head.sentences:
-        console.item(out, "•", console.plain(sentence))
+        console.item(out, "•", console.plain_text(sentence))
     if head.next:
-        console.item(out, "→", console.plain(head.next))
+        console.item(out, "→", console.plain_text(head.next))
     if facts:
-        out.print(console.plain(" · ".join(facts), "dim"))
+        out.print(console.plain_text(" · ".join(facts), "dim"))
 
 
 def _section(section: Section, out: Console, capitals: bool, *, is_part: bool = False) -> None:
@@ -88,7 +88,7 @@ def _section(section: Section, out: Console, capitals: bool, *, is_part: bool = 
         out.print(_title_line(fmt.line(title), section))
     _words(section, out)
     if section.lead and is_part:
-        console.item(out, " ", console.plain(section.lead, "dim"))
+        console.item(out, " ", console.plain_text(section.lead, "dim"))
     for lines in figures:
         for line in lines:
             out.print(line, soft_wrap=bool(line.no_wrap))
@@ -100,13 +100,13 @@ def _section(section: Section, out: Console, capitals: bool, *, is_part: bool = 
     for part in parts:
         _section(part, out, False, is_part=True)
     for note in section.notes:
-        console.item(out, "·" if capitals else " ", console.plain(note, "dim"))
+        console.item(out, "·" if capitals else " ", console.plain_text(note, "dim"))
     if section.lead and capitals and tables:
-        console.item(out, " ", console.plain(section.lead, "dim"))
+        console.item(out, " ", console.plain_text(section.lead, "dim"))
 
 
 def _title_line(title: str, section: Section) -> Any:
-    made = console.plain(title, "bold" if not section.tone or section.word else STYLES[section.tone])
+    made = console.plain_text(title, "bold" if not section.tone or section.word else STYLES[section.tone])
     if section.word:
         made.append(f"  {section.word}", STYLES.get(section.tone, ""))
     return made
@@ -115,17 +115,17 @@ def _title_line(title: str, section: Section) -> Any:
 def _words(section: Section, out: Console) -> None:
     """Print facts, sentences and text."""
     if section.facts:
-        console.item(out, " ", console.plain(" · ".join(f"{name} {fact}" for name, fact in section.facts)))
+        console.item(out, " ", console.plain_text(" · ".join(f"{name} {fact}" for name, fact in section.facts)))
     for sentence in section.sentences:
-        console.item(out, "•", console.plain(sentence))
+        console.item(out, "•", console.plain_text(sentence))
     if not section.text:
         return
     if section.text_title:
         for line in section.text.rstrip().split("\n"):
-            out.print(console.plain(line), soft_wrap=True)
+            out.print(console.plain_text(line), soft_wrap=True)
         return
     for line in fold_statement(section.text, out.width - 3, 5):
-        out.print(console.plain(f"   {line}", "cyan"))
+        out.print(console.plain_text(f"   {line}", "cyan"))
 
 
 def fold_statement(text: str, width: int, most: int) -> list[str]:
@@ -156,19 +156,19 @@ def _findings(findings: list[Finding], section: Section, out: Console) -> None:
         words = one.sentence
         if one.name:
             words = f"check failed: {one.sentence}" + (f" ({one.code})" if one.code else "")
-        console.item(out, sign, console.plain(fmt.line(words, _LINES_MOST * (out.width - 12)), style))
+        console.item(out, sign, console.plain_text(fmt.line(words, _LINES_MOST * (out.width - 12)), style))
         for line in one.evidence[:1]:
-            console.item(out, " ", console.plain(line, "dim"))
+            console.item(out, " ", console.plain_text(line, "dim"))
         if one.next:
-            console.item(out, " ", console.plain(f"next: {one.next}"))
+            console.item(out, " ", console.plain_text(f"next: {one.next}"))
     left = len(plain) - most
     if left > 0:
         noun = "warning" if left == 1 else "warnings"
-        console.item(out, "!", console.plain(f"{left} more {noun}; --format json has all", "yellow"))
+        console.item(out, "!", console.plain_text(f"{left} more {noun}; --format json has all", "yellow"))
     unknown = Counter(one.name for one in findings if one.name and one.weight == "doubt")
     if unknown:
         words = ", ".join(name if count == 1 else f"{name} ({count} times)" for name, count in unknown.items())
-        console.item(out, "?", console.plain(f"not known: {words}", "dim"))
+        console.item(out, "?", console.plain_text(f"not known: {words}", "dim"))
 
 
 def _table(table: Table, out: Console) -> None:
@@ -191,18 +191,18 @@ def _table(table: Table, out: Console) -> None:
             made.add_column("")
         for row, line in zip(kept_rows, body, strict=True):
             style = {"sum": "bold", "dim": "dim"}.get(row.style, "")
-            marked = [console.plain(row.verdict, "yellow")] if judged else []
+            marked = [console.plain_text(row.verdict, "yellow")] if judged else []
             cells = [_styled_cell(line[at], row, columns[at], style, first=at == kept[0]) for at in kept]
             made.add_row(*cells, *marked)
         out.print(made)
     if table.note:
-        console.item(out, " ", console.plain(table.note, "dim"))
+        console.item(out, " ", console.plain_text(table.note, "dim"))
     left = table.left_out + len(table.rows) - len(kept_rows)
     more = [f"{left} more {'row' if left == 1 else 'rows'}"] if left else []
     if dropped:
         more.append("not shown for want of width: " + ", ".join(dropped))
     if more:
-        console.item(out, " ", console.plain("; ".join(more) + " (--format json has all)", "dim"))
+        console.item(out, " ", console.plain_text("; ".join(more) + " (--format json has all)", "dim"))
 
 
 def _put_lines(
@@ -239,7 +239,9 @@ def _put_under_branches(
     deepest = max(len(cell.lead) // 2 for cell in cells)
     for line, cell in zip(body, cells, strict=True):
         lead = cell.lead
-        line[0] = branches.words_below(lead, str(cell.value), cell.code, cell.notes, deepest, room) if lead else line[0]
+        line[0] = (
+            branches.text_below_branch(lead, str(cell.value), cell.code, cell.notes, deepest, room) if lead else line[0]
+        )
 
 
 def _add_column(made: Any, column: Column, at: int, body: list[list[str]], *, headed: bool) -> None:
@@ -268,8 +270,8 @@ def _word(row: Row, column: Column, width: int, *, first: bool) -> str:
     """Return the text of a cell; the first cell of a row has its notes below."""
     cell = cell_text.cell_of(row, column)
     if column.kind not in ("value", "verdict"):
-        return marks.signs(column.kind, cell.value, width - 60, column.narrowest)
-    text = cell_text.words(row, column)
+        return marks.mark_text(column.kind, cell.value, width - 60, column.narrowest)
+    text = cell_text.value_text(row, column)
     if column.kind == "verdict":
         return text.lower()
     if cell.tag:
@@ -287,7 +289,7 @@ def _styled_cell(text: str, row: Row, column: Column, style: str, *, first: bool
         tone = "red" if cell.value is not None and cell.value > 0 else "green"
     if not tone and (first or column.kind in ("bar", "heights")):
         tone = ROW_STYLES.get(row.tone, "")
-    return console.plain(text, " ".join(part for part in (style, tone) if part))
+    return console.plain_text(text, " ".join(part for part in (style, tone) if part))
 
 
 def _fitting_columns(

@@ -25,7 +25,7 @@ _WORD_ENDS = re.compile(r"[_.](?=\w)")
 _MINUS = re.compile(r"(?<![\w.)\]/-])-(?=\d)(?!\d{15})")
 
 
-def no_break(page: str) -> str:
+def add_no_break_spaces(page: str) -> str:
     """Return the page with no-break spaces before units, minus signs, whole dates, and paths that can break."""
     parts = []
     inside = 0

@@ -26,7 +26,7 @@ _TITLES = {"sql": "Top SQL", "io": "I/O", "wal": "WAL and checkpoints", "slru": 
 
 
 class Heading(TypedDict):
-    """A column of a table; with `page_only` a terminal does not show it."""
+    """A column of a table; with `page_only_column` a terminal does not show it."""
 
     name: str
     label: str
@@ -43,7 +43,7 @@ class Table(TypedDict):
     left_out: int
 
 
-class Lack(TypedDict):
+class MissingMeasurement(TypedDict):
     """Something that was not measured, why, and what would measure it."""
 
     what: str
@@ -61,7 +61,7 @@ class Part(TypedDict):
     title: str
     about: str
     tables: list[Table]
-    not_measured: list[Lack]
+    not_measured: list[MissingMeasurement]
     notes: list[str]
     why: NotRequired[JsonObject]
     figures: NotRequired[list[str]]
@@ -94,7 +94,7 @@ def section(
     tables: Iterable[Table | None] = (),
     *,
     about: str = "",
-    not_measured: Iterable[Lack | None] = (),
+    not_measured: Iterable[MissingMeasurement | None] = (),
     notes: Iterable[str] = (),
 ) -> Part:
     """Return a section without its empty tables; one without any content gets the note `NOTHING`."""
@@ -110,7 +110,7 @@ def section(
     }
 
 
-def in_order(order: Iterable[tuple[str, Callable[[T, int], Part]]], interval: T, top: int) -> list[Part]:
+def build_sections(order: Iterable[tuple[str, Callable[[T, int], Part]]], interval: T, top: int) -> list[Part]:
     """Return all sections in order; one whose evidence cannot be read says so and does not prevent the others."""
     found = []
     for name, make in order:
@@ -119,17 +119,17 @@ def in_order(order: Iterable[tuple[str, Callable[[T, int], Part]]], interval: T,
         except Error as error:
             why = f"{error.where}: {error.message}" if error.where else error.message
             title = _TITLES.get(name, name.capitalize())
-            found.append(section(name, title, not_measured=[lacking(title, why, error.next_step)]))
+            found.append(section(name, title, not_measured=[missing_measurement(title, why, error.next_step)]))
     return found
 
 
-def beginning(text: str | None) -> str | None:
+def statement_beginning(text: str | None) -> str | None:
     """Return the beginning of a statement in at most 40 characters, to recognize it next to its identifier."""
     words = " ".join((text or "").split())
     return (words if len(words) <= 40 else words[:39] + "…") or None
 
 
-def page_only(shown: Heading) -> Heading:
+def page_only_column(shown: Heading) -> Heading:
     """Return the column as one that only a page shows, not a terminal."""
     return {**shown, "page_only": True}
 
@@ -139,12 +139,12 @@ def sql_columns(spec: str) -> list[Heading]:
     return columns(f"begins:text:statement {spec.replace('statement:text ', '')} statement:code:identifier")
 
 
-def lacking(what: str, why: str, next_step: str | None = None) -> Lack:
+def missing_measurement(what: str, why: str, next_step: str | None = None) -> MissingMeasurement:
     """Return an entry on something not measured: what, why, and what would measure it."""
     return {"what": what, "why": why, "next": next_step or ""}
 
 
-def moment_us(at_us: int | None) -> str:
+def instant_text(at_us: int | None) -> str:
     """Return an instant as readable text, such as `2026-11-21 10:42:05 UTC`; `an unknown time` for None."""
     if at_us is None:
         return "an unknown time"

@@ -11,18 +11,18 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store.folder import Snapshot
 
 SCHEMA = 1
-WHOLE = "data complete"
+COMPLETE = "data complete"
 """Verdict in the report's head if nothing affects the figures."""
 TOP = 10
 
 
 def report(interval: Interval, top: int = TOP) -> JsonObject:
     """Return the model of an interval's report."""
-    from dbdyno.snapshot.causes import within
+    from dbdyno.snapshot.causes import causes_within
 
     lost = lost_rows(interval)
-    head = worst(interval, lost)
-    first = [one for one in (within(interval),) if one is not None]
+    head = worst_verdict(interval, lost)
+    first = [one for one in (causes_within(interval),) if one is not None]
     made = [*first, *interval.engine.sections(interval, top), _cost(interval)]
     return {
         "schema": SCHEMA,
@@ -44,13 +44,13 @@ def report(interval: Interval, top: int = TOP) -> JsonObject:
 
 def _figures(interval: Interval, made: list[Part]) -> JsonObject:
     """Return the key `series` of a report with events, taken from the session history if there is one."""
-    from dbdyno.snapshot.reading.long_timeline import drawable, happenings
-    from dbdyno.snapshot.reading.series import figures
+    from dbdyno.snapshot.reading.long_timeline import chart_events, long_events
+    from dbdyno.snapshot.reading.series import report_series
 
-    found = figures(interval)
+    found = report_series(interval)
     if found:
         known = next((one["drawn"]["events"] for one in made if "drawn" in one), None)
-        found["series"]["events"] = drawable(happenings(interval)) if known is None else known
+        found["series"]["events"] = chart_events(long_events(interval)) if known is None else known
     return found
 
 
@@ -71,7 +71,7 @@ def lost_rows(interval: Interval) -> list[Verdict]:
     return found
 
 
-def worst(interval: Interval, lost: Sequence[Verdict] = ()) -> Verdict:
+def worst_verdict(interval: Interval, lost: Sequence[Verdict] = ()) -> Verdict:
     """Return the worst verdict of all scopes and of the single rows in `lost`, for the report's head.
 
     Of equally grave verdicts, the server's own is returned.
@@ -79,7 +79,7 @@ def worst(interval: Interval, lost: Sequence[Verdict] = ()) -> Verdict:
     order = {"cluster": 0, "clock": 1}
     every = sorted(interval.verdicts.items(), key=lambda item: (order.get(item[0][0], 2), str(item[0])))
     found = max((*(one for _, one in every), *lost), key=lambda one: WORDS.index(one.word), default=OK)
-    return Verdict(WHOLE, found.why, found.at_us) if found.word == "ok" else found
+    return Verdict(COMPLETE, found.why, found.at_us) if found.word == "ok" else found
 
 
 def facts_of(interval: Interval) -> dict[str, object]:
@@ -100,7 +100,7 @@ def facts_of(interval: Interval) -> dict[str, object]:
 
 def facts_of_end(one: Snapshot) -> dict[str, object]:
     """Return the facts of one snapshot for a report."""
-    return {"number": one.number, "at": one.at.isoformat(), "note": one.note}
+    return {"number": one.number, "at": one.at_utc.isoformat(), "note": one.note}
 
 
 def _warnings(interval: Interval) -> list[dict[str, str]]:

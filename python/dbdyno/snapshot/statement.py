@@ -13,14 +13,14 @@ from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.causes import ENGINES, change_of
 from dbdyno.snapshot.engines.metric import Metric
-from dbdyno.snapshot.model import Part, Row, beginning, columns, lacking, section, table
+from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, statement_beginning, table
 from dbdyno.snapshot.plans.plan_changes import latencies, plans
 from dbdyno.snapshot.plans.side_by_side import side_by_side
 from dbdyno.snapshot.reading.difference import quoted
-from dbdyno.snapshot.reading.long_timeline import drawable, happenings
-from dbdyno.snapshot.reading.series import Series, drawn, thinned
+from dbdyno.snapshot.reading.long_timeline import chart_events, long_events
+from dbdyno.snapshot.reading.series import Series, chart_data, thin_out
 from dbdyno.snapshot.reading.statement_costs import KEYS
-from dbdyno.snapshot.report import SCHEMA, facts_of, worst
+from dbdyno.snapshot.report import SCHEMA, facts_of, worst_verdict
 from dbdyno.snapshot.sessions.history import History
 from dbdyno.snapshot.sessions.report import WATCH, WHY
 from dbdyno.snapshot.store.parquet import literal
@@ -44,16 +44,16 @@ def statement(interval: Interval, name: str, top: int) -> JsonObject:
     Raises:
         SnapshotError: The engine's statements are not read, or the statement does not occur in this interval.
     """
-    found = life(interval, name)
+    found = statement_series(interval, name)
     history = History(interval, {"statement": name})
     text = history.text_of.get(name)
-    if not found.at_us and not history.by("class", 1):
+    if not found.at_us and not history.averages_by("class", 1):
         raise SnapshotError(
             f"statement {name!r:.60} does not occur in this interval",
             next_step="choose a longer interval, or another one",
         )
-    head = worst(interval)
-    verdict = {"word": head.word, "why": head.why, "at_us": head.at_us, "title": beginning(text) or name}
+    head = worst_verdict(interval)
+    verdict = {"word": head.word, "why": head.why, "at_us": head.at_us, "title": statement_beginning(text) or name}
     return {
         "schema": SCHEMA,
         "kind": "snapshot",
@@ -69,12 +69,12 @@ def statement(interval: Interval, name: str, top: int) -> JsonObject:
             _plans(interval, name),
             *(part for part in (side_by_side(interval, name),) if part is not None),
         ],
-        "series": {**drawn([thinned(found)]), "events": drawable(happenings(interval))},
+        "series": {**chart_data([thin_out(found)]), "events": chart_events(long_events(interval))},
         "warnings": [],
     }
 
 
-def life(interval: Interval, name: str) -> Series:
+def statement_series(interval: Interval, name: str) -> Series:
     """Return calls, time and work of a statement per sub-interval; a sub-interval without calls has no value.
 
     Raises:
@@ -139,11 +139,11 @@ def _waits(history: History, top: int) -> Part:
     """Return the section on the sessions that ran the statement: their waits, databases, users and programs."""
     title = "Active sessions in this statement"
     if not history.looks:
-        return section("sessions", title, not_measured=[lacking("active sessions", WHY, WATCH)])
+        return section("sessions", title, not_measured=[missing_measurement("active sessions", WHY, WATCH)])
     tables = [
         table(f"By {one}", columns(f"name:text:{one} aas:aas share:ratio sessions mostly:text:class"), rows, top=top)
         for one in DIMENSIONS
-        if (rows := history.by(one))
+        if (rows := history.averages_by(one))
     ]
     made = section("sessions", title, tables, about="aas: average active sessions, as sampled; share: of those.")
     over_time = history.over_time()
@@ -157,7 +157,7 @@ def _latencies(interval: Interval, name: str) -> Part:
     """Return the section with quantiles of its logged executions."""
     title = "Latency of its executions"
     if interval.before.engine != "postgres" or not (found := latencies(interval).get(name)):
-        lacks = lacking("latency quantiles", "no log or recording of this time is kept", LOGGED)
+        lacks = missing_measurement("latency quantiles", "no log or recording of this time is kept", LOGGED)
         return section("latency", title, not_measured=[lacks])
     shown = [one for one in columns("executions p50:ns p95:ns p99:ns worst:ns:longest") if one["name"] in found]
     return section("latency", title, [table("", shown, [found])])
@@ -167,7 +167,7 @@ def _plans(interval: Interval, name: str) -> Part:
     """Return the section on changes of its plan."""
     title = "Its plan"
     if interval.before.engine != "postgres":
-        return section("plans", title, not_measured=[lacking("plans", "only PostgreSQL's are read", "")])
+        return section("plans", title, not_measured=[missing_measurement("plans", "only PostgreSQL's are read", "")])
     made = plans(interval, 10_000)
     for one in made["tables"]:
         one["rows"] = [row for row in one["rows"] if str(row.get("statement")) == name]

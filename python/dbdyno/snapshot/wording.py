@@ -5,23 +5,23 @@ from __future__ import annotations
 from decimal import Decimal
 
 
-def three(value: float) -> str:
+def three_digits(value: float) -> str:
     """Return a number with three significant digits, never with an exponent: `1,930`, `0.111`."""
     rounded = float(f"{value:.3g}")
     return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{Decimal(str(rounded)):f}".removesuffix(".0")
 
 
-def times(old: float, new: float) -> str:
+def time_change(old: float, new: float) -> str:
     """Return `162 µs → 5.43 ms`, from milliseconds."""
-    return f"{span(old)} → {span(new)}"
+    return f"{duration_text(old)} → {duration_text(new)}"
 
 
-def rate(old: float, new: float) -> str:
+def rate_change(old: float, new: float) -> str:
     """Return `0 → 212 a second`, from rates per second."""
-    return f"{three(old)} → {three(new)} a second"
+    return f"{three_digits(old)} → {three_digits(new)} a second"
 
 
-def setting(name: object, old: object, new: object) -> str:
+def setting_change(name: object, old: object, new: object) -> str:
     """Return `work_mem: 4096 → 65536`; a missing or empty value is written as such."""
     return " → ".join([f"{name}: {_value(old)}", _value(new)])
 
@@ -30,11 +30,11 @@ def _value(value: object) -> str:
     return "(not there)" if value is None else str(value) or "(empty)"
 
 
-def span(ms: float) -> str:
+def duration_text(ms: float) -> str:
     """Return a time with its unit, from milliseconds; 0 for none."""
     if ms <= 0:
         return "0"
     for limit, factor, unit in ((1, 1e3, "µs"), (1000, 1, "ms")):
         if ms < limit:
-            return f"{three(ms * factor)} {unit}"
-    return f"{three(ms / 1000)} s"
+            return f"{three_digits(ms * factor)} {unit}"
+    return f"{three_digits(ms / 1000)} s"

@@ -23,13 +23,13 @@ _HOME = {
     "comparison": "BlockComparison",
     "correlation": "Correlation correlate kendall pearson prob_r prob_r_log10 spearman",
     "curve": "CurveFit fit_curve",
-    "description": "Described describe",
+    "description": "Description describe",
     "gates": "Gate",
-    "group_tests": "compare_groups compare_in_blocks from_summary",
+    "group_tests": "compare_groups compare_in_blocks welch_from_summary",
     "metrics": "METRICS Metric block_values block_values_of default_headline metric_named",
     "noise": "NoiseFloor noise_floor",
     "power": "blocks_needed power_of smallest_visible",
-    "quantiles": "QuantileInterval quantile quantile_interval supported",
+    "quantiles": "QuantileInterval quantile quantile_interval is_supported",
     "regression": "LinearFit lm",
     "samples": "Counts Moments autocorrelation counts_of moments",
     "scalability": "UslFit usl",
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
         spearman,
     )
     from dbdyno.stats.curve import CurveFit, fit_curve
-    from dbdyno.stats.description import Described, describe
+    from dbdyno.stats.description import Description, describe
     from dbdyno.stats.gates import Gate
-    from dbdyno.stats.group_tests import compare_groups, compare_in_blocks, from_summary
+    from dbdyno.stats.group_tests import compare_groups, compare_in_blocks, welch_from_summary
     from dbdyno.stats.metrics import (
         METRICS,
         Metric,
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     )
     from dbdyno.stats.noise import NoiseFloor, noise_floor
     from dbdyno.stats.power import blocks_needed, power_of, smallest_visible
-    from dbdyno.stats.quantiles import QuantileInterval, quantile, quantile_interval, supported
+    from dbdyno.stats.quantiles import QuantileInterval, is_supported, quantile, quantile_interval
     from dbdyno.stats.regression import LinearFit, lm
     from dbdyno.stats.samples import Counts, Moments, autocorrelation, counts_of, moments
     from dbdyno.stats.scalability import UslFit, usl
@@ -77,7 +77,7 @@ __all__ = [
     "Correlation",
     "Counts",
     "CurveFit",
-    "Described",
+    "Description",
     "Gate",
     "LinearFit",
     "Metric",
@@ -101,7 +101,7 @@ __all__ = [
     "default_headline",
     "describe",
     "fit_curve",
-    "from_summary",
+    "is_supported",
     "kendall",
     "kolmogorov_smirnov",
     "lm",
@@ -117,9 +117,9 @@ __all__ = [
     "quantile_interval",
     "smallest_visible",
     "spearman",
-    "supported",
     "usl",
     "welch",
+    "welch_from_summary",
 ]
 
 

@@ -102,7 +102,7 @@ def natural_order(names: set[str] | Sequence[str]) -> list[str]:
         return sorted(names)
 
 
-def complete(*columns: Any) -> list[Floats]:
+def complete_rows(*columns: Any) -> list[Floats]:
     """Return several columns as floats, without the rows in which a column has no finite value.
 
     Raises:

@@ -38,16 +38,16 @@ class SideTest:
     mean: float = 0.0
     squares: float = 0.0
 
-    def see(self, value: float) -> int:
+    def add(self, value: float) -> int:
         """Add a value, and return 1 or -1 if the sign is known, otherwise 0; NaN is ignored."""
         if math.isfinite(value):
             self.count += 1
             away = value - self.mean
             self.mean += away / self.count
             self.squares += away * (value - self.mean)
-        return 0 if not abs(self.mean) > self.half() else 1 if self.mean > 0 else -1
+        return 0 if not abs(self.mean) > self.half_width() else 1 if self.mean > 0 else -1
 
-    def half(self) -> float:
+    def half_width(self) -> float:
         """Return half the width of the mean's interval, which is valid at all times; infinite at the beginning."""
         n = self.count
         if n < BLOCKS_LEAST:
@@ -80,16 +80,16 @@ class Bisection:
         self.bad = self.count - 1
 
     @property
-    def planned(self) -> int:
+    def planned_tests(self) -> int:
         """Return the number of tests without skips: one of both ends, and one for each halving."""
         return 1 + math.ceil(math.log2(max(self.count - 1, 1)))
 
     def share(self) -> float:
         """Return the error probability available to the next test."""
         self.tests += 1
-        if self.tests <= self.planned:
-            return 0.75 * self.alpha / self.planned
-        return 0.25 * self.alpha * 0.5 ** (self.tests - self.planned)
+        if self.tests <= self.planned_tests:
+            return 0.75 * self.alpha / self.planned_tests
+        return 0.25 * self.alpha * 0.5 ** (self.tests - self.planned_tests)
 
     def next(self) -> int | None:
         """Return the version to test: the one nearest to the middle that is not skipped; None at the end."""
@@ -99,7 +99,7 @@ class Bisection:
             None,
         )
 
-    def see(self, version: int, *, is_bad: bool) -> None:
+    def record(self, version: int, *, is_bad: bool) -> None:
         """Record whether a version is good or bad."""
         if is_bad:
             self.bad = version

@@ -9,7 +9,7 @@ block, the log ratios are then uncorrelated with mean zero. A true difference th
 the interval then describes the mean difference over the blocks of this run, and the gate `independent_blocks` says so.
 If the order was not randomised (two runs one after the other), `independence` widens the interval.
 
-The decision on one metric (`decide_one`), with margin = [1 / (1 + threshold), 1 + threshold]:
+The decision on one metric (`decide_metric`), with margin = [1 / (1 + threshold), 1 + threshold]:
 
 1. If the whole interval is within the margin: "same", no difference larger than the threshold, even if a small one is
    significant (the words say so). This is the same as two one-sided tests (Schuirmann 1987), each at half of 1 - level.
@@ -181,7 +181,7 @@ def compare_blocks(
         inflation=f,
         effective_blocks=e.effective,
         least_p=least_blocks.least_p_paired(e.effective),
-        blocks_least=math.ceil(least_blocks.blocks_least(level) * f - 1e-9),
+        blocks_least=math.ceil(least_blocks.least_paired_blocks(level) * f - 1e-9),
         smallest_visible=power.smallest_visible(e.effective, e.error, level=level),
         blocks_needed=power.blocks_needed(e.sd, threshold, level=level, inflation=f),
         tell_low=tell.low,
@@ -189,7 +189,7 @@ def compare_blocks(
         decision="unclear",
         words="",
     )
-    return decide_one(comparison, e.p)
+    return decide_metric(comparison, e.p)
 
 
 def compare_metric(
@@ -223,7 +223,7 @@ def compare_metric(
     )
 
 
-def decide_one(c: BlockComparison, q: float) -> BlockComparison:
+def decide_metric(c: BlockComparison, q: float) -> BlockComparison:
     """Return the comparison with `q`, the decision and the words set by the rules in the module docstring."""
     decision: Decision = "unclear"
     if c.blocks >= 2:
@@ -231,7 +231,7 @@ def decide_one(c: BlockComparison, q: float) -> BlockComparison:
             decision = "same"
         elif q <= (1.0 - c.level) * (1 + 1e-12):
             decision = "faster" if (c.ratio > 1.0) == c.higher_is_better else "slower"
-        if decision != "unclear" and not least_blocks.in_reach(c.least_p, c.level):
+        if decision != "unclear" and not least_blocks.is_reachable(c.least_p, c.level):
             decision = "provisional"
     decided = replace(c, q=q, decision=decision)
     return replace(decided, words=describe(decided))

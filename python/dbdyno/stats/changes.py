@@ -18,7 +18,7 @@ on a side, the last one is the most extreme by chance once in n, so the neighbou
 about twenty values or more.
 
     >>> row = [10.1, 9.9, 10.0, 10.2, 9.8, 10.0, 9.9, 10.1, 12.1, 11.9, 12.0, 12.2, 11.8, 12.0, 11.9, 12.1]
-    >>> moves = level_moves(row, level=0.95)
+    >>> moves = level_changes(row, level=0.95)
     >>> [(one.at, round(one.ratio, 2)) for one in moves.changes], moves.drift
     ([(8, 1.2)], None)
 """
@@ -35,8 +35,8 @@ from numpy.typing import ArrayLike
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.arrays import Floats
 from dbdyno.stats.distributions import t_quantile
-from dbdyno.stats.level_chances import answer, chances_steady
-from dbdyno.stats.level_models import SIDE_LEAST, clean, evidence
+from dbdyno.stats.level_chances import chances_steady, classify
+from dbdyno.stats.level_models import SIDE_LEAST, clip_outliers, evidence
 
 LEAST = 8
 """Smallest number of values in which a change or a drift is searched for."""
@@ -88,14 +88,14 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class LevelChanges:
     """The changes of a series in time order, or its drift."""
 
     changes: list[Change]
     drift: Drift | None
 
 
-def level_moves(values: ArrayLike, *, level: float, seed: int = 0) -> Moves:
+def level_changes(values: ArrayLike, *, level: float, seed: int = 0) -> LevelChanges:
     """Return the changes and the drift of a series of numbers above 0.
 
     Raises:
@@ -103,7 +103,7 @@ def level_moves(values: ArrayLike, *, level: float, seed: int = 0) -> Moves:
     """
     logs = _logs(values)
     if float(np.ptp(logs)) == 0:
-        return Moves([], None)
+        return LevelChanges([], None)
     found, slow = _search(logs, 0, logs.size, 1 - level)
     places = _settle_positions(logs, sorted(found))
     borders = [0, *places, logs.size]
@@ -115,32 +115,32 @@ def level_moves(values: ArrayLike, *, level: float, seed: int = 0) -> Moves:
         for before, at, after, p in zip(borders, borders[1:], borders[2:], chances, strict=False)
     ]
     if slow is None:
-        return Moves(changes, None)
+        return LevelChanges(changes, None)
     at, p, may_step = slow
-    return Moves(changes, _drift(logs, at if may_step else None, level, p, rng))
+    return LevelChanges(changes, _drift(logs, at if may_step else None, level, p, rng))
 
 
 def change_points(values: ArrayLike, *, level: float, seed: int = 0) -> list[Change]:
-    """Return the changes of a series; see `level_moves`.
+    """Return the changes of a series; see `level_changes`.
 
     Raises:
-        StatsError: As in `level_moves`.
+        StatsError: As in `level_changes`.
     """
-    return level_moves(values, level=level, seed=seed).changes
+    return level_changes(values, level=level, seed=seed).changes
 
 
 def detectable_step(values: ArrayLike, *, level: float, power: float = 0.8, seed: int = 0) -> float:
-    """Return the smallest lasting step that `level_moves` finds with probability `power`, as a ratio (1.05: 5 %).
+    """Return the smallest lasting step that `level_changes` finds with probability `power`, as a ratio (1.05: 5 %).
 
     The step is in the middle of a series that scatters like this one, which must hold no change. The result is infinite
     if no step of any size would be found, and 1 if the values do not vary.
 
     It is estimated by simulation: the step is added to random orders of the series (of its innovations, if neighbours
-    are alike), which are tested as `level_moves` does. The scatter is estimated from the series itself, so the result
+    are alike), which are tested as `level_changes` does. The scatter is estimated from the series itself, so the result
     is rough for few values.
 
     Raises:
-        StatsError: As in `level_moves`.
+        StatsError: As in `level_changes`.
     """
     rng, logs = np.random.default_rng(seed), _logs(values)
     spread = float(logs.std(ddof=1))
@@ -185,7 +185,7 @@ def _search(
     n = end - begin
     if n < LEAST or float(np.ptp(logs[begin:end])) == 0:
         return {}, None
-    told = answer(logs[None, begin:end], level=1 - share)
+    told = classify(logs[None, begin:end], level=1 - share)
     at, p = begin + int(told.seen.at[0]), float(told.p[0])
     if told.two[0]:
         found = {begin + int(place): p for place in told.seen.pair[0]}
@@ -201,7 +201,7 @@ def _search(
 
 def _settle_positions(logs: Floats, places: list[int]) -> list[int]:
     """Move each position to where the cleaned values between its neighbours are divided best."""
-    cleaned, borders = clean(logs[None, :])[0], [0, *places, logs.size]
+    cleaned, borders = clip_outliers(logs[None, :])[0], [0, *places, logs.size]
     for number in range(1, len(borders) - 1):
         before, after = borders[number - 1], borders[number + 1]
         borders[number] = before + SIDE_LEAST + int(_split_t(cleaned[None, before:after])[0].argmax())
@@ -274,7 +274,7 @@ def _change(
 
 
 def _drift(logs: Floats, at: int | None, level: float, p: float, rng: np.random.Generator) -> Drift:
-    n, cleaned = logs.size, clean(logs[None, :])[0]
+    n, cleaned = logs.size, clip_outliers(logs[None, :])[0]
     line = np.arange(n) - (n - 1) / 2
     slope = float(cleaned @ line / (line @ line))
     rest = cleaned - cleaned.mean() - slope * line

@@ -13,7 +13,7 @@ from typing import Any
 
 from dbdyno import _core
 from dbdyno.base.errors import StatsError
-from dbdyno.stats.arrays import complete
+from dbdyno.stats.arrays import complete_rows
 from dbdyno.stats.distributions import normal_cdf, normal_log10_p, normal_quantile
 
 NOTE = "assumes independent pairs"
@@ -108,7 +108,7 @@ def correlate(x: Any, y: Any, *, level: float = 0.95, tau: bool = False) -> tupl
     Raises:
         StatsError: There are fewer than three pairs, a column does not vary, or the columns differ in length.
     """
-    a, b = complete(x, y)
+    a, b = complete_rows(x, y)
     found = _core.stats_pairs(a, b, tau)
     n = int(found["n"])
     if n < 3:

@@ -182,7 +182,7 @@ def fit_curve(
         ),
         bins=_bins(binned, y),
         fit_redo_bytes=tuple(map(float, span)),
-        fit_elapsed_ns=tuple(map(float, line.at(span))),
+        fit_elapsed_ns=tuple(map(float, line.values_at(span))),
         reasons=tuple(reasons),
         sentence=_sentence(line, found, p, binned.x),
     )
@@ -284,7 +284,7 @@ def _cross_validated(binned: _Binned, searches: list[Search], weights: Floats, y
         train = np.where(np.isnan(train), y, train)
         seen = ~np.isnan(test)
         for i, search in enumerate(searches):
-            apart = (test - search.fit(train).at(binned.x))[seen] / y[seen]
+            apart = (test - search.fit(train).values_at(binned.x))[seen] / y[seen]
             errors[i] += float((share[seen] * apart**2).sum() / share[seen].sum())
     return [float(error) / folds for error in errors]
 
@@ -296,7 +296,7 @@ def _permutation_p(searches: list[Search], plain: Fit, y: Floats, *, permutation
     the log ratio of the least residual sums of squares without and with teeth.
     """
     root = searches[0].root
-    curve = plain.at(searches[0].x)
+    curve = plain.values_at(searches[0].x)
     residuals = (y - curve) * root
     order = np.random.default_rng(seed).permuted(np.tile(np.arange(y.size), (permutations, 1)), axis=1)
     data = np.vstack([residuals, residuals[order]]).T + (curve * root)[:, None]
@@ -396,7 +396,7 @@ def _sentence(line: Fit, found: bool, p: float, x: Floats) -> str:
             f"The commit time rises with the redo written and falls back every {place}: a sawtooth "
             f"{height} high (p = {p:.3f} against curves without teeth)."
         )
-    start = duration(float(line.at(x[:1])[0]))
+    start = duration(float(line.values_at(x[:1])[0]))
     per_mib = duration(line.slope * mib)
     shape = line.shape.name
     if shape == "constant":

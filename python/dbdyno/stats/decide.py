@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.comparison import BlockComparison, Decision
-from dbdyno.stats.wording import change, interval, is_multiple, is_within, to_tell
+from dbdyno.stats.wording import change, deciding_blocks, interval, is_multiple, is_within
 
 
 @dataclass(frozen=True, slots=True)
-class Withheld:
+class WithheldVerdict:
     """Reason why an arm has no verdict, as a sentence; `decision` is "no verdict" or "failed"."""
 
     reason: str
@@ -80,7 +80,7 @@ def decide(
     baseline: str,
     headline: str,
     bases: Mapping[str, str] | None = None,
-    withheld: Mapping[str, Withheld] | None = None,
+    withheld: Mapping[str, WithheldVerdict] | None = None,
 ) -> Verdict:
     """Return the verdict over all arms.
 
@@ -129,18 +129,18 @@ def _arm(
     lead_q: float,
     baseline: str,
 ) -> ArmVerdict:
-    from dbdyno.stats.blocks import decide_one
+    from dbdyno.stats.blocks import decide_metric
 
     others = [c for c in comparisons if c is not lead]
     qs = iter(benjamini_hochberg([c.p for c in others]))
-    decided = tuple(decide_one(c, lead_q if c is lead else next(qs)) for c in comparisons)
+    decided = tuple(decide_metric(c, lead_q if c is lead else next(qs)) for c in comparisons)
     headline = next(d for d, c in zip(decided, comparisons, strict=True) if c is lead)
     sentence = _sentence(arm, baseline, headline)
     return ArmVerdict(arm, headline.decision, headline, decided, sentence)
 
 
 def _withheld_verdict(
-    arm: str, comparisons: Sequence[BlockComparison], lead: BlockComparison, withheld: Withheld
+    arm: str, comparisons: Sequence[BlockComparison], lead: BlockComparison, withheld: WithheldVerdict
 ) -> ArmVerdict:
     """Return the verdict on an arm whose verdict is withheld: its estimates without a decision."""
     words = "no verdict" if withheld.decision == "no verdict" else "every transaction failed"
@@ -194,14 +194,14 @@ def _sentence(arm: str, baseline: str, c: BlockComparison) -> str:
     if c.decision == "unclear":
         return (
             f"Cannot tell whether {arm} is faster or slower than {baseline} in {c.label} "
-            f"({change(c)}, {figures}); {to_tell(c)}."
+            f"({change(c)}, {figures}); {deciding_blocks(c)}."
         )
     if c.decision == "provisional" and is_within(c):
-        return f"{arm} and {baseline} look alike in {c.label} ({change(c)}, {figures}), but {to_tell(c)}."
+        return f"{arm} and {baseline} look alike in {c.label} ({change(c)}, {figures}), but {deciding_blocks(c)}."
     hedge = c.words.partition("), ")[2]
     than = "as" if is_multiple(c) else "than"
     if c.decision == "provisional":
-        return f"{arm} looks {change(c)} {than} {baseline} in {c.label} ({figures}), but {to_tell(c)}."
+        return f"{arm} looks {change(c)} {than} {baseline} in {c.label} ({figures}), but {deciding_blocks(c)}."
     return f"{arm} is {change(c)} {than} {baseline} in {c.label} ({figures}){', ' + hedge if hedge else ''}."
 
 

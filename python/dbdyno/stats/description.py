@@ -1,7 +1,7 @@
 """Summary of a column of numbers in groups, like R's summary and more, from arrays or files.
 
 The core computes counts, moments, quantiles with their order-statistic intervals, a histogram and the longest values;
-this module turns them into named fields. The same fields come from Parquet files (`of_parquet`), from arrays
+this module turns them into named fields. The same fields come from Parquet files (`describe_parquet`), from arrays
 (`describe`) and from Spark, and every test of `group_tests` starts from them.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 from dbdyno import _core
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.arrays import column, labels
-from dbdyno.stats.quantiles import supported
+from dbdyno.stats.quantiles import is_supported
 
 QUARTILES = (0.25, 0.5, 0.75)
 TAIL = (0.9, 0.95, 0.99, 0.999, 0.9999)
@@ -116,7 +116,7 @@ class BlockValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Longest:
+class LongestValue:
     """One of the largest values with the group, file and row where it was found; file and row are None if unknown."""
 
     value: float
@@ -147,7 +147,7 @@ class Ranks:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Described:
+class Description:
     """Summary of a column in its groups.
 
     Attributes:
@@ -164,7 +164,7 @@ class Described:
     groups: tuple[Group, ...]
     ranks: Ranks | None
     blocks: tuple[BlockValue, ...]
-    longest: tuple[Longest, ...]
+    longest: tuple[LongestValue, ...]
     integer: bool
     level: float
     approximate: str = ""
@@ -183,7 +183,7 @@ def describe(
     level: float = 0.95,
     longest: int = 0,
     fences: bool = False,
-) -> Described:
+) -> Description:
     """Summarise a column, as a whole or by groups, and by blocks if `block` is set.
 
     Columns may be numpy arrays, Arrow arrays, columns of polars or pandas, or lists. Missing values are left out and
@@ -204,13 +204,13 @@ def describe(
     array = column(values)
     group_numbers, groups = labels(by) if by is not None else (None, [])
     block_numbers, blocks = labels(block) if block is not None else (None, [])
-    asked = question(quantiles=quantiles, level=level, longest=longest, fences=fences)
+    asked = request_options(quantiles=quantiles, level=level, longest=longest, fences=fences)
     asked |= {"groups": groups, "blocks": blocks}
     found = _core.stats_arrays(array, group_numbers, block_numbers, asked)
     return description_of(found, level)
 
 
-def question(*, quantiles: Sequence[float], level: float, longest: int, fences: bool) -> dict[str, object]:
+def request_options(*, quantiles: Sequence[float], level: float, longest: int, fences: bool) -> dict[str, object]:
     """Return the options of a request to the core that do not depend on the source of the data.
 
     Raises:
@@ -229,7 +229,7 @@ def question(*, quantiles: Sequence[float], level: float, longest: int, fences: 
     }
 
 
-def of_parquet(
+def describe_parquet(
     sets: Sequence[tuple[str, Sequence[Path]]],
     value: str,
     by: str | None = None,
@@ -240,7 +240,7 @@ def of_parquet(
     level: float = 0.95,
     longest: int = 0,
     fences: bool = False,
-) -> Described | str:
+) -> Description | str:
     """Summarise a column of Parquet files, which the core reads.
 
     Args:
@@ -261,7 +261,7 @@ def of_parquet(
         EvidenceError: A file cannot be read.
         StatsError: A quantile or the level is out of range.
     """
-    asked = question(quantiles=quantiles, level=level, longest=longest, fences=fences)
+    asked = request_options(quantiles=quantiles, level=level, longest=longest, fences=fences)
     asked |= {
         "sets": [{"label": label, "files": [str(f) for f in files]} for label, files in sets],
         "value": value,
@@ -276,7 +276,7 @@ def of_parquet(
     return description_of(found, level, files)
 
 
-def description_of(found: Mapping[str, Any], level: float, files: Sequence[str] = ()) -> Described:
+def description_of(found: Mapping[str, Any], level: float, files: Sequence[str] = ()) -> Description:
     """Return the core's answer as named fields; `files` are the files whose indexes the core uses."""
     shift = _number(found["shift"])
     groups = tuple(_group(entry, shift) for entry in found["groups"])
@@ -293,11 +293,11 @@ def description_of(found: Mapping[str, Any], level: float, files: Sequence[str] 
         for entry in found["blocks"]
     )
     longest = tuple(
-        Longest(_number(value), names[group], files[file] if files else None, row)
+        LongestValue(_number(value), names[group], files[file] if files else None, row)
         for value, group, file, row in found["longest"]
     )
     ranks = _ranks(found)
-    return Described(groups, ranks, blocks, longest, found["integer"], level)
+    return Description(groups, ranks, blocks, longest, found["integer"], level)
 
 
 def _ranks(found: Mapping[str, Any]) -> Ranks | None:
@@ -326,7 +326,7 @@ def _group(entry: Mapping[str, Any], shift: float) -> Group:
     n = entry["n"]
     quantiles = []
     for q, value, low, high in entry["quantiles"]:
-        keeps = q in QUARTILES or supported(n, q)
+        keeps = q in QUARTILES or is_supported(n, q)
         shown = (value, low, high) if keeps else (None, None, None)
         quantiles.append(Quantile(q, *(_number(v) for v in shown)))
     fences = entry.get("fences")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dbdyno.base.decisions import WITHHOLDING
 from dbdyno.stats import least_blocks
-from dbdyno.stats.quantiles import VALUES_BEYOND_MIN, supported
+from dbdyno.stats.quantiles import VALUES_BEYOND_MIN, is_supported
 from dbdyno.stats.wording import duration, percent
 
 #: Relative difference in work per operation between arms up to which their times may be compared.
@@ -97,7 +97,7 @@ def equal_work(what: str, arm: str, value: float, base: str, base_value: float) 
     )
 
 
-def operations_enough(arm: str, per_slice: float, stretch: str, *, counted: bool = False, waiting: bool = True) -> Gate:
+def enough_operations(arm: str, per_slice: float, stretch: str, *, counted: bool = False, waiting: bool = True) -> Gate:
     """Check whether a slice or turn holds enough transactions per session.
 
     The minimum is `OPERATIONS_MIN`. One transaction per session is enough in two cases: the slice or turn ends after a
@@ -184,7 +184,7 @@ def truncation(arms: Mapping[str, NDArray[Any]]) -> Gate:
 
 def enough_blocks(blocks: int, level: float) -> Gate:
     """Check whether chance alone can be ruled out at `level` with this number of blocks."""
-    least = least_blocks.blocks_least(level)
+    least = least_blocks.least_paired_blocks(level)
     if blocks >= least:
         return Gate("enough blocks", True, f"{blocks} blocks", code="blocks")
     return Gate(
@@ -219,7 +219,7 @@ def tail_support(label: str, q: float, counts: Sequence[int]) -> Gate:
     if not counts:
         return Gate(name, None, "no blocks", code="tail")
     least = min(counts)
-    if supported(least, q):
+    if is_supported(least, q):
         return Gate(name, True, f"at least {least} operations in each block and arm", code="tail")
     wanted = math.ceil(VALUES_BEYOND_MIN / min(q, 1 - q) * (1 - 1e-9))
     return Gate(

@@ -119,7 +119,7 @@ def drift(label: str, values: ArrayLike, at_s: ArrayLike, *, is_level: bool = Fa
     return Gate(name, True, f"{label} changed {said} over the run; {visible}", code="drift")
 
 
-def level(label: str, values: ArrayLike, at_s: ArrayLike, ratios: Mapping[str, str]) -> Iterator[Gate]:
+def base_level(label: str, values: ArrayLike, at_s: ArrayLike, ratios: Mapping[str, str]) -> Iterator[Gate]:
     """Check the drift of the metric that says how fast the base was, if arms are compared within blocks.
 
     A drift of the base by half withholds the verdict only of arms whose ratio moved with it, or may have moved. If
@@ -129,7 +129,7 @@ def level(label: str, values: ArrayLike, at_s: ArrayLike, ratios: Mapping[str, s
         label: Name of the metric.
         values: Value of the base in each block.
         at_s: Start of each block [s].
-        ratios: For each such arm, the reason why its ratio is not valid (`not_still`); empty if it is valid.
+        ratios: For each such arm, the reason why its ratio is not valid (`ratio_problem`); empty if it is valid.
     """
     gate = drift(label, values, at_s, is_level=True)
     if not gate.withholds or not ratios:
@@ -143,7 +143,7 @@ def level(label: str, values: ArrayLike, at_s: ArrayLike, ratios: Mapping[str, s
         yield replace(gate, text=f"{gate.text}; within blocks the ratios held still", code="drift", because="")
 
 
-def not_still(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, threshold: float) -> str:
+def ratio_problem(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, threshold: float) -> str:
     """Return why a ratio within blocks is not valid for a run whose base drifted, as a clause; empty if valid.
 
     The ratio is valid if it did not move in the sense of `drift_clause`, and if its line over time has, at 95 %, the

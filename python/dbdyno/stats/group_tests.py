@@ -22,7 +22,7 @@ from dbdyno.stats.classical import (
     mann_whitney_of,
     welch,
 )
-from dbdyno.stats.description import BlockValue, Described, Group
+from dbdyno.stats.description import BlockValue, Description, Group
 from dbdyno.stats.distributions import chi2_log10_p, f_log10_p
 from dbdyno.stats.samples import Moments
 from dbdyno.stats.unpaired import compare_unpaired
@@ -31,7 +31,7 @@ from dbdyno.stats.wording import percent
 NOTE = "assumes independent values"
 
 
-def compare_groups(described: Described) -> list[ClassicalTest]:
+def compare_groups(described: Description) -> list[ClassicalTest]:
     """Return the classical tests between all groups.
 
     These are Welch, Mann-Whitney and Kolmogorov-Smirnov for two groups; one-way and Welch's analysis of variance and
@@ -53,7 +53,7 @@ def compare_groups(described: Described) -> list[ClassicalTest]:
     if len(groups) == 2:
         return _two(described, *groups)
     return [
-        _where_defined("one-way F", lambda: one_way(groups)),
+        _where_defined("one-way F", lambda: one_way_anova(groups)),
         _where_defined("Welch F", lambda: welch_anova(groups)),
         _where_defined("Kruskal-Wallis H", lambda: kruskal_wallis(described)),
     ]
@@ -67,7 +67,7 @@ def _where_defined(name: str, test: Callable[[], ClassicalTest]) -> ClassicalTes
         return ClassicalTest(name, math.nan, None, math.nan, "", math.nan, note=f"not defined: {error.message}")
 
 
-def _two(described: Described, a: Group, b: Group) -> list[ClassicalTest]:
+def _two(described: Description, a: Group, b: Group) -> list[ClassicalTest]:
     found = [_where_defined("Welch t", lambda: welch_of(a, b, level=described.level))]
     ranks = described.ranks
     if ranks is not None:
@@ -92,7 +92,7 @@ def welch_of(a: Group, b: Group, *, level: float = 0.95) -> ClassicalTest:
     return replace(found, effect=effect, note=NOTE)
 
 
-def from_summary(
+def welch_from_summary(
     first: tuple[int, float, float], second: tuple[int, float, float], *, level: float = 0.95
 ) -> ClassicalTest:
     """Compare two groups by Welch's t from published figures alone: (n, mean, sd) of each, second minus first.
@@ -112,7 +112,7 @@ def from_summary(
     return replace(found, effect=effect, note=NOTE)
 
 
-def one_way(groups: Sequence[Group]) -> ClassicalTest:
+def one_way_anova(groups: Sequence[Group]) -> ClassicalTest:
     """Compare groups by one-way analysis of variance: F of the spread between groups over that within (Fisher 1925).
 
     `effect_value` is eta squared, the share of the squared deviations that is between the groups.
@@ -176,7 +176,7 @@ def welch_anova(groups: Sequence[Group]) -> ClassicalTest:
     )
 
 
-def kruskal_wallis(described: Described) -> ClassicalTest:
+def kruskal_wallis(described: Description) -> ClassicalTest:
     """Compare groups by Kruskal and Wallis's H (1952) over mid-ranks, corrected for ties, with p from chi squared.
 
     `effect_value` is epsilon squared, H / (n - 1).
@@ -207,7 +207,7 @@ def kruskal_wallis(described: Described) -> ClassicalTest:
 
 
 @dataclass(frozen=True, slots=True)
-class BlockAnswer:
+class GroupComparison:
     """Comparison of two groups over blocks in one number (`mean`, `p50`, ...): the second group over the first.
 
     Attributes:
@@ -235,7 +235,7 @@ class BlockAnswer:
     sentence: str
 
 
-def compare_in_blocks(described: Described, *, randomised: bool = False) -> list[BlockAnswer]:
+def compare_in_blocks(described: Description, *, randomised: bool = False) -> list[GroupComparison]:
     """Compare two groups block by block: the mean, and each quantile from the median on that the blocks support.
 
     Blocks that hold both groups are pairs. If there are fewer than two such blocks, the blocks of one group are
@@ -264,7 +264,7 @@ def compare_in_blocks(described: Described, *, randomised: bool = False) -> list
     return answers
 
 
-def _supported_quantiles(described: Described) -> list[float]:
+def _supported_quantiles(described: Description) -> list[float]:
     """Return the quantiles from the median on beyond which every block has ten values."""
     if not described.blocks:
         return []
@@ -280,7 +280,7 @@ def _metric_test(
     names: list[str],
     level: float,
     randomised: bool,
-) -> BlockAnswer:
+) -> GroupComparison:
     shared = [block for block in a if block in b]
     paired = len(shared) >= 2
     if paired:
@@ -311,7 +311,7 @@ def _answer(
     paired: bool,
     names: list[str],
     level: float,
-) -> BlockAnswer:
+) -> GroupComparison:
     first, second, ratio, low, high, p = values
     kind = f"{blocks} {'blocks' if paired else 'blocks or more in each, not paired'}"
     span = f"{level * 100:g} % CI {_change(low)} to {_change(high)}, {kind}"
@@ -321,7 +321,7 @@ def _answer(
     else:
         sentence = f"cannot tell the {metric} of {names[1]} from that of {names[0]}"
         sentence += f": {_change(ratio)}"
-    return BlockAnswer(metric, first, second, ratio, low, high, p, blocks, paired, f"{sentence} ({span})")
+    return GroupComparison(metric, first, second, ratio, low, high, p, blocks, paired, f"{sentence} ({span})")
 
 
 def _change(ratio: float) -> str:

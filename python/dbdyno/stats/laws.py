@@ -67,7 +67,7 @@ class Law:
         """Return True if the law describes every level well enough."""
         return self.surely <= FARTHEST and self.farthest <= FARTHEST_UNSURE
 
-    def at(self, x: ArrayLike) -> Floats:
+    def values_at(self, x: ArrayLike) -> Floats:
         """Return the values of the law at `x`."""
         plain = {name: one.value for name, one in self.parameters.items()}
         return np.asarray(_AT[self.law](plain, np.asarray(x, dtype=np.float64)))

@@ -33,16 +33,16 @@ def least_p_unpaired(base: float, other: float) -> float:
     return min(1.0, 2 / math.comb(n + m, n)) if min(n, m) > 0 else 1.0
 
 
-def blocks_least(level: float) -> int:
+def least_paired_blocks(level: float) -> int:
     """Return the least number of paired blocks with which a verdict at `level` is more than provisional."""
     return math.ceil(1.0 + math.log2(1.0 / (1.0 - level)) - 1e-9)
 
 
-def least_in_each(level: float) -> int:
+def least_unpaired_blocks(level: float) -> int:
     """Return the least number of blocks in each of two sets that are not paired, such as 4 at 95 %."""
-    return next(n for n in range(1, 100) if in_reach(least_p_unpaired(n, n), level))
+    return next(n for n in range(1, 100) if is_reachable(least_p_unpaired(n, n), level))
 
 
-def in_reach(least_p: float, level: float) -> bool:
+def is_reachable(least_p: float, level: float) -> bool:
     """Return True if a test whose least possible p is `least_p` can rule out chance alone at `level`."""
     return least_p <= (1.0 - level) * (1 + 1e-9)

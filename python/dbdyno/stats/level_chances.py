@@ -11,7 +11,7 @@ seed:
     >>> import numpy as np
     >>> noise = np.resize([0.1, -0.2, 0.15, -0.1, 0.05, 0, -0.05], 24)
     >>> rows = np.stack([noise, noise + np.linspace(0, 2, 24), noise + np.r_[np.zeros(12), np.ones(12)]])
-    >>> answer(rows, level=0.95).kinds()
+    >>> classify(rows, level=0.95).kinds()
     ['steady', 'drift', 'step']
 
 Limits: drifting and stepping series are simulated with independent noise. A drift in strongly autocorrelated noise is
@@ -41,7 +41,7 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class Classification:
     """Classification of each row.
 
     Attributes:
@@ -66,7 +66,7 @@ class Answers:
         return [next((word for word, rows in flags.items() if rows[at]), "steady") for at in range(self.p.size)]
 
 
-def answer(rows: Floats, *, level: float) -> Answers:
+def classify(rows: Floats, *, level: float) -> Classification:
     """Classify rows of logarithms in time order as steady, drifting or stepping.
 
     Two steps, and a drift without a step, are additional tests on rows that moved; each gets half of 1 - `level`.
@@ -75,16 +75,16 @@ def answer(rows: Floats, *, level: float) -> Answers:
     steady = chances_steady(seen, n)
     moved = steady <= share
     if not moved.any():
-        return Answers(seen, steady, moved, moved, moved, moved)
+        return Classification(seen, steady, moved, moved, moved, moved)
     not_two, drifting = 2 * chances_not_two(seen, n), chances_drifting(seen, n)
     two = moved & (not_two <= share)
     step = moved & ~two & (drifting <= share)
     drift = moved & ~two & ~step & (2 * chances_stepping(seen, n) <= share)
     p = np.where(two, np.maximum(steady, not_two), np.where(step, np.maximum(steady, drifting), steady))
-    return Answers(seen, p, two, step, drift, moved & ~two & ~step & ~drift)
+    return Classification(seen, p, two, step, drift, moved & ~two & ~step & ~drift)
 
 
-def alike_noise(rng: np.random.Generator, rhos: Floats, n: int) -> Floats:
+def correlated_noise(rng: np.random.Generator, rhos: Floats, n: int) -> Floats:
     """Return a row of n normal values of variance 1 for each AR(1) coefficient."""
     rows = rng.normal(size=(rhos.size, n))
     rows[:, 1:] *= np.sqrt(1 - rhos**2)[:, None]
@@ -95,7 +95,7 @@ def alike_noise(rng: np.random.Generator, rhos: Floats, n: int) -> Floats:
 
 def chances_steady(given: Evidence, n: int) -> Floats:
     """Return, for each row, the chance of a movement at least as clear in a steady series of `n` values."""
-    largest: Floats = np.stack([_tail(table, given.moved) for table in _steady(n)]).max(axis=0)
+    largest: Floats = np.stack([_tail(table, given.movement) for table in _steady(n)]).max(axis=0)
     return largest
 
 
@@ -126,7 +126,7 @@ def _step_excess(one: Evidence) -> Floats:
 @lru_cache(maxsize=32)
 def _steady(n: int) -> tuple[Floats, ...]:
     rng, each = np.random.default_rng(SEED), min(max(EACH_VALUES // n, EACH_LEAST), EACH)
-    return tuple(np.sort(evidence(alike_noise(rng, np.full(each, rho), n)).moved) for rho in DEGREES)
+    return tuple(np.sort(evidence(correlated_noise(rng, np.full(each, rho), n)).movement) for rho in DEGREES)
 
 
 @lru_cache(maxsize=32)

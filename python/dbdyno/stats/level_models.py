@@ -75,7 +75,7 @@ class Evidence:
     step_size: Floats
 
     @property
-    def moved(self) -> Floats:
+    def movement(self) -> Floats:
         """Return the log of how much better any movement explains each row than a steady level does."""
         moving = np.stack([self.step, self.drift, self.two]) + np.log([[STEP_SHARE], [DRIFT_SHARE], [TWO_SHARE]])
         return np.asarray(_log_sum(moving, 0) - self.steady, dtype=np.float64)
@@ -119,7 +119,7 @@ class _Noise:
         return explained
 
 
-def clean(rows: Floats) -> Floats:
+def clip_outliers(rows: Floats) -> Floats:
     """Return the rows with each outlier moved to three scales from the median of the five values around it."""
     n = rows.shape[1]
     width = min(WINDOW, n)
@@ -133,7 +133,7 @@ def clean(rows: Floats) -> Floats:
 
 def evidence(rows: Floats) -> Evidence:
     """Return the evidence of each row, after cleaning."""
-    centred = clean(rows)
+    centred = clip_outliers(rows)
     centred = centred - centred.mean(axis=1, keepdims=True)
     centred /= np.sqrt(np.maximum((centred**2).mean(axis=1), 1e-30))[:, None]
     n, df = rows.shape[1], rows.shape[1] - 1

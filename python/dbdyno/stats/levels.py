@@ -71,7 +71,7 @@ class Levels:
         """Return the value of a level as a share of the best level."""
         return math.exp(float(self.means[at] - self.means[self.best]))
 
-    def against(self, at: int, base: int) -> tuple[float, float, float]:
+    def ratio_to(self, at: int, base: int) -> tuple[float, float, float]:
         """Return how many times better level `at` is than level `base`, with both ends of the interval."""
         found = (self.mean[at, base], self.low[at, base], self.high[at, base])
         ratio, low, high = (math.exp(min(float(one), 700.0)) for one in found)

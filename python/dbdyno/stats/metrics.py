@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdyno.base.errors import StatsError
-from dbdyno.stats.quantiles import supported
+from dbdyno.stats.quantiles import is_supported
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def block_values(count: int, mean_ns: float, quantiles_ns: Mapping[str, float], 
                 value = count / seconds if seconds > 0 else math.nan
             elif metric.q is None:
                 value = mean_ns
-            elif supported(count, metric.q):
+            elif is_supported(count, metric.q):
                 value = quantiles_ns.get(metric.name, math.nan)
         values[metric.name] = value
     return values

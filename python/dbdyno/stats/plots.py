@@ -12,11 +12,11 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.stats.arrays import Floats
 
 if TYPE_CHECKING:
-    from dbdyno.stats.description import Described
+    from dbdyno.stats.description import Description
     from dbdyno.stats.scalability import UslFit
 
 
-def coarse(described: Described, most: int) -> list[tuple[float, float, list[int]]]:
+def coarse_buckets(described: Description, most: int) -> list[tuple[float, float, list[int]]]:
     """Return at most `most` buckets over all groups, as tuples of low, high, and the count of each group.
 
     The buckets are equally wide, on the log scale if all values are above 0 and span a factor of ten. A bucket of the
@@ -69,9 +69,9 @@ def scatter(x: Floats, y: Floats, *, log: bool | None = None, cells: int = 64, p
     Raises:
         StatsError: There are no rows, or a logarithmic axis has values not above 0.
     """
-    from dbdyno.stats.arrays import complete
+    from dbdyno.stats.arrays import complete_rows
 
-    x, y = complete(x, y)
+    x, y = complete_rows(x, y)
     if x.size == 0:
         raise StatsError("there are no values to draw", next_step="check the condition of --where")
     logs = [spans_decades(float(v.min()), float(v.max())) if log is None else log for v in (x, y)]
@@ -121,9 +121,9 @@ def _line(x: Floats, y: Floats, logs: list[bool]) -> list[list[float]]:
     return rows
 
 
-def histogram(described: Described, *, bins: int = 60) -> JsonObject:
+def histogram(described: Description, *, bins: int = 60) -> JsonObject:
     """Return the share of each group in each of at most `bins` buckets."""
-    rows = coarse(described, bins)
+    rows = coarse_buckets(described, bins)
     groups = [
         {
             "name": group.name,
@@ -135,7 +135,7 @@ def histogram(described: Described, *, bins: int = 60) -> JsonObject:
     return {"groups": groups, "log": _logarithmic(described)}
 
 
-def density(described: Described, *, places: int = 400) -> JsonObject:
+def density(described: Description, *, places: int = 400) -> JsonObject:
     """Return a smooth density of each group at `places` points, over the logarithm if the axis is logarithmic.
 
     It is a Gaussian kernel over the buckets of the fine histogram. Its width is Silverman's (1986, 3.31), 0.9 min(sd,
@@ -176,14 +176,14 @@ def _kernel_width(at: Floats, weights: Floats, n: int) -> float:
     return max(0.9 * spread * n**-0.2, least) or (abs(mean) * 0.01 or 1.0)
 
 
-def _logarithmic(described: Described) -> bool:
+def _logarithmic(described: Description) -> bool:
     groups = [group for group in described.groups if group.n]
     if not groups:
         return False
     return spans_decades(min(g.min for g in groups), max(g.max for g in groups))
 
 
-def longest(described: Described) -> JsonObject:
+def longest_values(described: Description) -> JsonObject:
     """Return the longest values by rank; rank 1 is the largest."""
     points = [[at, e.value, e.group] for at, e in enumerate(described.longest, 1)]
     low = min((e.value for e in described.longest), default=0.0)

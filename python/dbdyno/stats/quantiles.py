@@ -35,7 +35,7 @@ class QuantileInterval:
     note: str = "assumes independent waits"
 
 
-def supported(count: int, q: float) -> bool:
+def is_supported(count: int, q: float) -> bool:
     """Return True if at least ten of `count` values are expected beyond quantile `q`."""
     return count * min(q, 1.0 - q) >= VALUES_BEYOND_MIN * (1 - 1e-9)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from dbdyno import _core
 from dbdyno.base.json_types import JsonObject
-from dbdyno.stats.arrays import Floats, complete
+from dbdyno.stats.arrays import Floats, complete_rows
 from dbdyno.stats.distributions import f_log10_p, t_log10_p, t_quantile
 
 NOTE = "assumes independent rows"
@@ -93,7 +93,7 @@ def lm(
     Raises:
         StatsError: There are fewer rows than coefficients, or a column is a linear combination of others.
     """
-    target, *columns = complete(y, *xs)
+    target, *columns = complete_rows(y, *xs)
     found, residual_bytes = _core.stats_fit(target, columns, intercept, degree)
     given = list(names or [f"x{at + 1}" for at in range(len(columns))])
     if degree > 1:

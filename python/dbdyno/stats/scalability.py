@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdyno.base.errors import StatsError
-from dbdyno.stats.arrays import Floats, complete
+from dbdyno.stats.arrays import Floats, complete_rows
 from dbdyno.stats.distributions import t_quantile
 
 NOTE = "assumes independent rows"
@@ -94,7 +94,7 @@ def usl(load: Any, throughput: Any, *, level: float = 0.95) -> UslFit:
     """
     from scipy import optimize
 
-    n, x = complete(load, throughput)
+    n, x = complete_rows(load, throughput)
     if n.size < 4 or np.unique(n).size < 3:
         raise StatsError(
             f"the law has three parameters; {n.size} rows at {np.unique(n).size} loads are too few",

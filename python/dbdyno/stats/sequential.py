@@ -45,7 +45,7 @@ class ArmRatio:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedArm:
     """An arm that left the race: after how many blocks, which arm was certainly better, and by how much."""
 
     arm: int
@@ -56,14 +56,14 @@ class Dropped:
 
 @dataclass
 class Race:
-    """State of a race of `arms` arms; call `see` with the values of each block."""
+    """State of a race of `arms` arms; call `add_block` with the values of each block."""
 
     arms: int
     level: float
     threshold: float
     logs: list[list[float]] = field(default_factory=list)
     alive: list[int] = field(default_factory=list)
-    dropped: list[Dropped] = field(default_factory=list)
+    dropped: list[DroppedArm] = field(default_factory=list)
     blocks: int = 0
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class Race:
         """Return the error probability of each pair."""
         return (1 - self.level) / (self.arms * (self.arms - 1) / 2)
 
-    def see(self, values: Mapping[int, float]) -> list[Dropped]:
+    def add_block(self, values: Mapping[int, float]) -> list[DroppedArm]:
         """Record the values of a block and return the arms that are dropped.
 
         `values` maps arms to numbers, larger is better; an arm without a number is missing or NaN.
@@ -84,13 +84,13 @@ class Race:
         for arm in range(self.arms):
             value = values.get(arm, math.nan)
             self.logs[arm].append(math.log(value) if value > 0 and math.isfinite(value) else math.nan)
-        leaving: list[Dropped] = []
+        leaving: list[DroppedArm] = []
         for arm in self.alive:
-            better = [(self.apart(other, arm), other) for other in self.alive if other != arm]
+            better = [(self.compare(other, arm), other) for other in self.alive if other != arm]
             surely = [(one.low, other, one) for one, other in better if one.low > 1]
             if surely:
                 _, by, one = max(surely, key=lambda row: row[0])
-                leaving.append(Dropped(arm, self.blocks, by, one))
+                leaving.append(DroppedArm(arm, self.blocks, by, one))
         gone = {one.arm for one in leaving}
         self.alive = [arm for arm in self.alive if arm not in gone]
         self.dropped += leaving
@@ -100,7 +100,7 @@ class Race:
         """Remove an arm that cannot be judged."""
         self.alive = [other for other in self.alive if other != arm]
 
-    def apart(self, arm: int, base: int) -> ArmRatio:
+    def compare(self, arm: int, base: int) -> ArmRatio:
         """Compare one arm with another over the blocks that both took part in.
 
         With fewer than three such blocks the interval is 0 to infinity; with none the ratio is NaN.
@@ -123,19 +123,19 @@ class Race:
         """Return the arm that is ahead of all others in the race by its means."""
         return max(
             self.alive,
-            key=lambda arm: min((self.apart(arm, other).ratio for other in self.alive if other != arm), default=1.0),
+            key=lambda arm: min((self.compare(arm, other).ratio for other in self.alive if other != arm), default=1.0),
         )
 
     @property
-    def rest_is_equal(self) -> bool:
+    def remaining_are_equal(self) -> bool:
         """Return True if all remaining arms are certainly within the threshold of each other."""
         limit = 1 + self.threshold
         return all(
             max(one.high, 1 / one.low if one.low else math.inf) <= limit
-            for one in itertools.starmap(self.apart, itertools.combinations(self.alive, 2))
+            for one in itertools.starmap(self.compare, itertools.combinations(self.alive, 2))
         )
 
     @property
     def is_over(self) -> bool:
         """Return True if one arm remains, or the remaining arms are equal."""
-        return len(self.alive) == 1 or self.rest_is_equal
+        return len(self.alive) == 1 or self.remaining_are_equal

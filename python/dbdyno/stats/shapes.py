@@ -84,7 +84,7 @@ class Fit:
     height: float
     place: tuple[float, float]
 
-    def at(self, x: Floats) -> Floats:
+    def values_at(self, x: Floats) -> Floats:
         """Return the fitted curve at x."""
         y = self.intercept + self.slope * x
         if self.shape.column is not None:

@@ -27,13 +27,13 @@ from dbdyno.stats.description import (
     QUANTILES,
     QUARTILES,
     BlockValue,
-    Described,
+    Description,
     Group,
-    Longest,
+    LongestValue,
     Quantile,
     Ranks,
 )
-from dbdyno.stats.quantiles import quantile, quantile_interval, supported
+from dbdyno.stats.quantiles import is_supported, quantile, quantile_interval
 from dbdyno.stats.samples import Counts
 
 APPROXIMATE = "quantiles and ranks are from log buckets, within 0.4 % of each value"
@@ -80,7 +80,7 @@ def bounds(bucket: int) -> tuple[float, float]:
     return (low, high) if bucket > _ZERO else (-high, -low)
 
 
-def session() -> Any:
+def spark_session() -> Any:
     """Return the active Spark session, or start one.
 
     Raises:
@@ -119,7 +119,7 @@ def describe_by_spark(
     first: str | None = None,
     level: float = 0.95,
     longest: int = 0,
-) -> tuple[Described, str, str | None]:
+) -> tuple[Description, str, str | None]:
     """Summarise a column of Parquet or CSV files.
 
     Args:
@@ -139,7 +139,7 @@ def describe_by_spark(
     Raises:
         StatsError: Spark is not installed or reports an error, or a column is missing or not a number.
     """
-    spark = session()
+    spark = spark_session()
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as f
 
@@ -177,7 +177,7 @@ def describe_by_spark(
     names = natural_order({row["g"] for row in moments})
     if first in names:
         names = [first, *(name for name in names if name != first)]
-    return finish(names, moments, buckets, top, bool(block), level), column, block
+    return combine_queries(names, moments, buckets, top, bool(block), level), column, block
 
 
 def _tick(name: str) -> str:
@@ -199,14 +199,14 @@ def _check(frame: Any, column: str, by: str | None, block: str | None) -> None:
         raise StatsError(f"column {column!r} is {kind}, not a number", next_step="choose a column of numbers")
 
 
-def finish(
+def combine_queries(
     names: Sequence[str],
     moments: Iterable[Any],
     buckets: Iterable[Any],
     top: Iterable[Any],
     by_block: bool,
     level: float,
-) -> Described:
+) -> Description:
     """Return the summary made from the rows of the three queries."""
     cells: dict[str, list[Any]] = {name: [] for name in names}
     counts: dict[tuple[str, str], dict[int, int]] = {}
@@ -231,9 +231,9 @@ def finish(
             within = _sample(counts[name, row["b"]], row["low"], row["high"])
             values = {q: quantile(within, q) for q in QUANTILES}
             blocks.append(BlockValue(at, row["b"], int(row["n"]), float(row["mean"]), values))
-    longest = tuple(Longest(float(row["v"]), row["g"], None, None) for row in top)
+    longest = tuple(LongestValue(float(row["v"]), row["g"], None, None) for row in top)
     integer = all(float(g.min).is_integer() and float(g.max).is_integer() for g in groups if g.n)
-    return Described(
+    return Description(
         groups=tuple(groups),
         ranks=_ranks(samples),
         blocks=tuple(blocks),
@@ -275,7 +275,7 @@ def _group(name: str, merged: Mapping[str, Any], buckets: dict[int, int], level:
     n, sample = merged["n"], _sample(buckets, merged["low"], merged["high"])
     quantiles = []
     for q in QUANTILES:
-        if n and (q in QUARTILES or supported(n, q)):
+        if n and (q in QUARTILES or is_supported(n, q)):
             around = quantile_interval(sample, q, level)
             quantiles.append(Quantile(q, around.value, around.low, around.high))
         else:

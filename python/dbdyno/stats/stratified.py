@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdyno.stats import least_blocks, power
-from dbdyno.stats.blocks import decide_one, independence
+from dbdyno.stats.blocks import decide_metric, independence
 from dbdyno.stats.comparison import BlockComparison
 from dbdyno.stats.distributions import t_cdf, t_quantile
 
@@ -75,8 +75,8 @@ def compare_totals(
     """Compare two totals, each multiplied by its scale; less is better.
 
     `blocks` of the result is the degrees of freedom plus one, rounded down, because that number of independent blocks
-    would carry as much information. Below `least_blocks.blocks_least` blocks a verdict is provisional. If nothing was
-    repeated on one side, or a total is not above 0, the interval is NaN and the decision is "unclear".
+    would carry as much information. Below `least_blocks.least_paired_blocks` blocks a verdict is provisional. If
+    nothing was repeated on one side, or a total is not above 0, the interval is NaN and the decision is "unclear".
     """
     a, b = _total(base), _total(other)
     known = min(a.value, b.value) > 0 and min(a.df, b.df) > 0
@@ -114,7 +114,7 @@ def compare_totals(
         inflation=max(a.inflation, b.inflation),
         effective_blocks=df + 1,
         least_p=least_blocks.least_p_paired(df + 1) if known else 1.0,
-        blocks_least=least_blocks.blocks_least(level),
+        blocks_least=least_blocks.least_paired_blocks(level),
         smallest_visible=power.smallest_visible(df + 1, error, level=level),
         blocks_needed=power.blocks_needed(spread, threshold, level=level) if known else None,
         tell_low=None,
@@ -122,7 +122,7 @@ def compare_totals(
         decision="unclear",
         words="",
     )
-    return decide_one(comparison, p)
+    return decide_metric(comparison, p)
 
 
 def _df(variances: tuple[float, float], own: tuple[float, float]) -> float:

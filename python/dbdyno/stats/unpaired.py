@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dbdyno.base.errors import StatsError
 from dbdyno.stats import least_blocks, power
-from dbdyno.stats.blocks import decide_one, independence
+from dbdyno.stats.blocks import decide_metric, independence
 from dbdyno.stats.comparison import BlockComparison
 from dbdyno.stats.distributions import t_cdf, t_quantile
 
@@ -95,7 +95,7 @@ def compare_unpaired(
         inflation=inflation,
         effective_blocks=df + 1,
         least_p=least_blocks.least_p_unpaired(_zero_if_nan(a.effective), _zero_if_nan(b.effective)),
-        blocks_least=math.ceil(least_blocks.least_in_each(level) * inflation - 1e-9),
+        blocks_least=math.ceil(least_blocks.least_unpaired_blocks(level) * inflation - 1e-9),
         smallest_visible=power.smallest_visible(df + 1, error, level=level),
         blocks_needed=power.blocks_needed(spread, threshold, level=level, inflation=inflation),
         tell_low=tell.low,
@@ -103,7 +103,7 @@ def compare_unpaired(
         decision="unclear",
         words="",
     )
-    return decide_one(comparison, comparison.p)
+    return decide_metric(comparison, comparison.p)
 
 
 def _refuse(level: float, threshold: float) -> None:

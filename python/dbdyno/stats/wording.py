@@ -118,10 +118,10 @@ def change_of(ratio: float, low: float | None = None, high: float | None = None,
     return f"{words} ({percent(near)} to {percent(far)} %)"
 
 
-def to_tell(c: BlockComparison) -> str:
+def deciding_blocks(c: BlockComparison) -> str:
     """Return the number of blocks that would decide, as an interval in words, or why none can be promised."""
     asked = f"{c.threshold * 100:g} % from none"
-    if not least_blocks.in_reach(c.least_p, c.level):
+    if not least_blocks.is_reachable(c.least_p, c.level):
         return f"a verdict at {c.level * 100:g} % takes at least {c.blocks_least} blocks"
     if c.tell_low is None:
         return f"to tell {asked} needs over {PROMISED_MOST:,} such blocks; less noise would help more"
@@ -135,7 +135,7 @@ def is_within(c: BlockComparison) -> bool:
     return 1.0 / (1.0 + c.threshold) <= c.low and c.high <= 1.0 + c.threshold
 
 
-def one_of_many(c: BlockComparison) -> bool:
+def fails_correction(c: BlockComparison) -> bool:
     """Return True if the interval excludes "no change" but q, corrected for several metrics, is not significant."""
     return c.decision == "unclear" and c.p <= (1.0 - c.level) * (1 + 1e-12) < c.q
 
@@ -145,16 +145,16 @@ def describe(c: BlockComparison) -> str:
     if c.blocks < 2:
         return f"cannot tell: {c.blocks} of {c.blocks + c.blocks_missing} blocks give this metric"
     if c.decision == "provisional":
-        return f"provisional: {change(c)} ({interval(c)}); {to_tell(c)}"
+        return f"provisional: {change(c)} ({interval(c)}); {deciding_blocks(c)}"
     if c.decision == "same":
         return f"no difference larger than {c.threshold * 100:g} % ({change(c)}, {interval(c)})"
-    if one_of_many(c):
+    if fails_correction(c):
         return (
             f"cannot tell: {change(c)} ({interval(c)}), but of several metrics one in "
             f"{round(1 / (1 - c.level))} lies as far off by chance (q {c.q:.2g})"
         )
     if c.decision == "unclear":
-        return f"cannot tell: {change(c)} ({interval(c)}); {to_tell(c)}"
+        return f"cannot tell: {change(c)} ({interval(c)}); {deciding_blocks(c)}"
     nearest = min(abs(math.log(c.low)), abs(math.log(c.high)))
     hedge = ""
     if nearest < math.log1p(c.threshold):

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dbdyno.trace.expression import condition
+from dbdyno.trace.expression import compile_condition
 from dbdyno.trace.source import Traces
 
 
@@ -18,7 +18,7 @@ def to_sql(text: str, table: str) -> str:
     Raises:
         TraceError: the text is not valid; the error marks the place.
     """
-    return condition(text, table).sql
+    return compile_condition(text, table).sql
 
 
 def restrict(

@@ -29,7 +29,7 @@ _OPTIONS = {"think_time_ns": 1_000_000_000, "binds": False, "threads": None, "ti
 _REQUEST = {"by": ["event"], "where": None, "from_ns": None, "to_ns": None, "depth": None, "top": None}
 
 
-GIVEN = "DBDYNO_READING"
+ANSWER_VARIABLE = "DBDYNO_READING"
 """Environment variable with an answer found before Python was started: JSON with `words` and `answer`."""
 
 
@@ -68,7 +68,7 @@ class Reading:
 _begun: dict[tuple[str, str], Reading] = {}
 
 
-def begin(words: Sequence[str]) -> None:
+def begin_reading(words: Sequence[str]) -> None:
     """Start the reading that `dbdyno trace profile` with these arguments will request, if that can be determined."""
     answer = _early_answer(words)
     files = _files(words)
@@ -87,7 +87,7 @@ def take_reading(options: str, request: str) -> Reading | None:
     return _begun.pop((options, request), None)
 
 
-def end() -> None:
+def stop_readings() -> None:
     """Stop all readings that were started but whose answers were not used."""
     while _begun:
         _begun.popitem()[1].end()
@@ -99,7 +99,7 @@ def _early_answer(words: Sequence[str]) -> str:
     The variable is removed, so that no child process finds it.
     """
     try:
-        given = json.loads(os.environ.pop(GIVEN, "{}"))
+        given = json.loads(os.environ.pop(ANSWER_VARIABLE, "{}"))
         return str(given["answer"]) if given["words"] == ["trace", "profile", *words] else ""
     except (ValueError, TypeError, KeyError):
         return ""

@@ -39,7 +39,7 @@ FUNCTIONS = {
 """What each function does, and the kinds of its arguments: `step` and `literal` are constants."""
 
 
-class Typed(NamedTuple):
+class TypedExpression(NamedTuple):
     """An expression: its kind (`number` or `text`), its SQL, and its value in `constant` if it is a constant."""
 
     kind: str
@@ -47,7 +47,7 @@ class Typed(NamedTuple):
     constant: str = ""
 
 
-class Compiled(NamedTuple):
+class CompiledExpression(NamedTuple):
     """A compiled expression: SQL, kind of its value, and whether the core's one-pass profile supports it, too."""
 
     sql: str
@@ -55,7 +55,7 @@ class Compiled(NamedTuple):
     is_core: bool
 
 
-def condition(text: str, table: str, where: str = "--where") -> Compiled:
+def compile_condition(text: str, table: str, where: str = "--where") -> CompiledExpression:
     """Compile a condition on `table` (`calls` or `waits`), whose rows are called `t`.
 
     Raises:
@@ -64,10 +64,10 @@ def condition(text: str, table: str, where: str = "--where") -> Compiled:
     parser = _Parser(text, table, where)
     sql = parser.either()
     parser.end("`and` or `or`")
-    return Compiled(sql, "truth", parser.is_core)
+    return CompiledExpression(sql, "truth", parser.is_core)
 
 
-def value(text: str, table: str, where: str = "--by", *, exclusive: bool = False) -> Compiled:
+def compile_value(text: str, table: str, where: str = "--by", *, exclusive: bool = False) -> CompiledExpression:
     """Compile an expression on `table`; with `exclusive`, figures of calls exclude their recursive calls.
 
     Raises:
@@ -76,10 +76,10 @@ def value(text: str, table: str, where: str = "--by", *, exclusive: bool = False
     parser = _Parser(text, table, where, exclusive)
     found = parser.sum()
     parser.end("an operator or the end")
-    return Compiled(found.sql, found.kind, parser.is_core and text.strip().lower() in CORE)
+    return CompiledExpression(found.sql, found.kind, parser.is_core and text.strip().lower() in CORE)
 
 
-def split(text: str) -> list[str]:
+def split_expressions(text: str) -> list[str]:
     """Split a list of expressions at the commas outside brackets and quotes."""
     parts, depth, quote, start = [], 0, "", 0
     for at, sign in enumerate(text):
@@ -214,13 +214,13 @@ class _Parser:
         missing = "true" if operator == "!=" else "false"
         return f"coalesce({left.sql} {operator} {right.sql}, {missing})"
 
-    def text_value(self) -> Typed:
+    def text_value(self) -> TypedExpression:
         """Return the text to compare with: quoted, unquoted, or returned by a function."""
         self.blanks()
         match = _NAME.match(self.text, self.at)
         if match and match[0].lower() in FUNCTIONS and self.text[match.end() :].lstrip().startswith("("):
             return self.factor()
-        return Typed(TEXT, _quote(self.word()))
+        return TypedExpression(TEXT, _quote(self.word()))
 
     def word(self) -> str:
         """Return a text, with or without quotes."""
@@ -242,26 +242,26 @@ class _Parser:
 
     # Values.
 
-    def sum(self) -> Typed:
+    def sum(self) -> TypedExpression:
         left = self.product()
         while sign := self.takes("+") or self.takes("-"):
             left = self.joined(left, sign, self.product())
         return left
 
-    def product(self) -> Typed:
+    def product(self) -> TypedExpression:
         left = self.factor()
         while sign := self.takes("*") or self.takes("/") or self.takes("%"):
             left = self.joined(left, sign, self.factor())
         return left
 
-    def joined(self, left: Typed, sign: str, right: Typed) -> Typed:
+    def joined(self, left: TypedExpression, sign: str, right: TypedExpression) -> TypedExpression:
         if (left.kind, right.kind) != (NUMBER, NUMBER):
             self.fail(f"{sign} joins numbers")
         self.is_core = False
         by = f"nullif({right.sql}, 0)" if sign in "/%" else right.sql
-        return Typed(NUMBER, f"({left.sql}::double {sign} {by}::double)")
+        return TypedExpression(NUMBER, f"({left.sql}::double {sign} {by}::double)")
 
-    def factor(self) -> Typed:
+    def factor(self) -> TypedExpression:
         self.deeper()
         self.blanks()
         at = self.at
@@ -273,18 +273,18 @@ class _Parser:
             inner = self.factor()
             if inner.kind != NUMBER:
                 self.fail("a number is expected here", at)
-            found = Typed(NUMBER, f"(-{inner.sql})")
+            found = TypedExpression(NUMBER, f"(-{inner.sql})")
         elif number := self.takes(_NUMBER):
-            found = Typed(NUMBER, number, number)
+            found = TypedExpression(NUMBER, number, number)
         elif self.text[at : at + 1] in ("'", '"'):
             literal = self.quoted()
-            found = Typed(TEXT, _quote(literal), literal)
+            found = TypedExpression(TEXT, _quote(literal), literal)
         else:
             found = self.named()
         self.nesting -= 1
         return found
 
-    def named(self) -> Typed:
+    def named(self) -> TypedExpression:
         at = self.at
         name = self.takes(_NAME).lower()
         if not name:
@@ -295,15 +295,15 @@ class _Parser:
             self.is_core = self.is_core and name in CORE
             column = COLUMNS[name]
             sql = column.waits if self.table == "waits" else column.calls
-            return Typed(column.kind, EXCLUSIVE.get(name, sql) if self.exclusive else sql)
+            return TypedExpression(column.kind, EXCLUSIVE.get(name, sql) if self.exclusive else sql)
         if name in PARAMETERS or "#" in name:
             self.is_core = False
-            return Typed(NUMBER, parameter(PARAMETERS.get(name, (name,)), self.table))
+            return TypedExpression(NUMBER, parameter(PARAMETERS.get(name, (name,)), self.table))
         return self.fail(f"{name!r} is not a name that a condition knows", at)
 
-    def function(self, name: str) -> Typed:
+    def function(self, name: str) -> TypedExpression:
         self.is_core = False
-        given: list[Typed] = []
+        given: list[TypedExpression] = []
         meaning, wanted = FUNCTIONS[name]
         for number, kind in enumerate(wanted):
             if number and not self.takes(","):
@@ -324,10 +324,10 @@ def _is_step(name: str, constant: str) -> bool:
     return bool(constant) and float(constant) > (1 if name == "bucket" else 0)
 
 
-def _call(name: str, given: list[Typed], table: str) -> Typed:
+def _call(name: str, given: list[TypedExpression], table: str) -> TypedExpression:
     first = given[0].sql
     if name == "param":
-        return Typed(NUMBER, parameter((given[0].constant,), table))
+        return TypedExpression(NUMBER, parameter((given[0].constant,), table))
     second = given[1].sql if len(given) > 1 else ""
     sql = {
         # The logarithm of an exact power may be slightly below the whole number; adding 1e-12 corrects that.
@@ -341,7 +341,7 @@ def _call(name: str, given: list[Typed], table: str) -> Typed:
         "upper": f"upper({first})",
         "left": f"left({first}, {second}::integer)",
     }[name]
-    return Typed(TEXT if name in ("lower", "upper", "left") else NUMBER, sql)
+    return TypedExpression(TEXT if name in ("lower", "upper", "left") else NUMBER, sql)
 
 
 def _quote(text: str) -> str:

@@ -41,21 +41,21 @@ LISTED_LEAST, LISTED_MOST = 0.15, 3
 """Minimum share of the waited time for an activity to be mentioned, and maximum number of activities mentioned."""
 KNOWN_LEAST = 0.8
 """Minimum share of the waited time with a known holder; below it nothing is reported."""
-WITHIN_NS, WITHIN_SHARE, WITHIN_MOST_NS = 10_000_000, 0.5, 1_000_000_000
+WAKE_NS, WAKE_SHARE, WAKE_MOST_NS = 10_000_000, 0.5, 1_000_000_000
 """A waiter wakes at most this long after its holder's end: the first value, or the share of its wait if that is longer,
 but at most the last value. On an idle machine it takes .02 to .4 ms; on a busy one the waiter waits for a processor.
 The longer the wait, the fewer transactions span its begin."""
 FLUSHES = ("io:walsync", "io:walwrite", "lwlock:walwrite", "ipc:syncrep")
 """Events of a commit's flush in lower case, because PostgreSQL 17 spells them differently."""
 TUPLE, ROW, LOG = "lock:tuple", "lock:transactionid", "lwlock:walwrite"
-TIED = (ROW, "lock:relation", "lock:virtualxid", "lock:object")
+TRANSACTION_LOCKS = (ROW, "lock:relation", "lock:virtualxid", "lock:object")
 """Locks released when the transaction ends; relation extension locks and advisory locks are released earlier."""
 CLIENT = "client:clientread"
 ENDS = r"^\s*(commit|end|rollback|abort|prepare\s+transaction)\b"
 
 
 @dataclass(frozen=True)
-class Held:
+class LockWaits:
     """Waits for one lock and what its holders did meanwhile.
 
     `count` and `time_ns` are the number and total time of the waits; `known_ns` is the time of those whose holder was
@@ -89,7 +89,7 @@ class Held:
         }
 
 
-def holders_words(one: Held) -> str:
+def describe_holders(one: LockWaits) -> str:
     """Return what the holders did in words (`80 % of it while the holder was in IO:WALSync`), or "" if not known."""
     told = [
         f"{100 * share:.0f} % {'of it ' if at == 0 else ''}{_DID.get(name, f'while the holder was in {name}')}"
@@ -99,7 +99,7 @@ def holders_words(one: Held) -> str:
     return ", ".join(told[:LISTED_MOST])
 
 
-def holders(traces: Traces) -> dict[str, Held]:
+def holders(traces: Traces) -> dict[str, LockWaits]:
     """Return the lock waits of a recording by event, those with most time first.
 
     The result is empty for other traces, because their sessions have no common clock.
@@ -146,7 +146,7 @@ class _Waits:
 
         return [np.asarray(column) for column in self.traces.connection.execute(query, values).fetchnumpy().values()]
 
-    def held(self) -> dict[str, Held]:
+    def held(self) -> dict[str, LockWaits]:
         """Return each lock with its causes."""
         import numpy as np
 
@@ -164,7 +164,7 @@ class _Waits:
         ranked = sorted(self.asked, key=lambda lock: -self.asked[lock][1])
         return {self.names[lock]: self._held_lock(lock, shares[lock]) for lock in ranked}
 
-    def _held_lock(self, lock: int, shares: Shares) -> Held:
+    def _held_lock(self, lock: int, shares: Shares) -> LockWaits:
         count, time_ns = self.asked[lock]
         named: dict[str, float] = {}
         for name, share in zip([*self.names, WORK], shares[:-1], strict=True):
@@ -172,7 +172,7 @@ class _Waits:
                 did = THINK if name.lower() == CLIENT else name
                 named[did] = named.get(did, 0.0) + float(share) * time_ns
         ordered = dict(sorted(named.items(), key=lambda one: -one[1]))
-        return Held(self.names[lock], count, time_ns, sum(named.values()), ordered)
+        return LockWaits(self.names[lock], count, time_ns, sum(named.values()), ordered)
 
     def _direct(self, lock: int, states: int, view: str) -> Shares:
         """Return the shares of a lock's time by its holder's activity, including waits for other locks."""
@@ -195,7 +195,7 @@ class _Waits:
                 one = one[np.argsort(self.begun[one], kind="stable")]
                 found[event] = _covered_time(self.begun[one], self.ended[one], begun, ended).sum()
             found[-2] = max(whole - found.sum(), 0.0)
-        elif name in TIED:
+        elif name in TRANSACTION_LOCKS:
             self._by_holder(begun, ended, self.ends.of(session, begun, ended), found)
         found[-1] = whole - found.sum()
         return found / found.sum() if found.sum() > 0 else found
@@ -268,7 +268,7 @@ class _Ends:
         import numpy as np
 
         holder = np.full(session.shape, -1, dtype=np.int64)
-        earliest = ended - np.clip((WITHIN_SHARE * (ended - begun)).astype(np.int64), WITHIN_NS, WITHIN_MOST_NS)
+        earliest = ended - np.clip((WAKE_SHARE * (ended - begun)).astype(np.int64), WAKE_NS, WAKE_MOST_NS)
         place = np.searchsorted(self.freed, ended, side="right") - 1
         is_open = place >= 0
         while is_open.any():
@@ -293,8 +293,8 @@ class _Ends:
         import numpy as np
 
         whose, since, over = self.calls
-        nearest = np.full(session.shape, WITHIN_MOST_NS + 1, dtype=np.int64)
-        place = np.searchsorted(over, ended + WITHIN_NS, side="right") - 1
+        nearest = np.full(session.shape, WAKE_MOST_NS + 1, dtype=np.int64)
+        place = np.searchsorted(over, ended + WAKE_NS, side="right") - 1
         is_open = (holder < 0) & (place >= 0)
         while is_open.any():
             numbers = np.flatnonzero(is_open)

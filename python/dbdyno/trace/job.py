@@ -77,7 +77,7 @@ def delay_signals() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def cleaned_up() -> Iterator[None]:
+def unwind_on_signals() -> Iterator[None]:
     """Let SIGTERM and SIGHUP unwind the block, so that its files are removed, and then end the process by that signal.
 
     A signal with another handler, or one that is ignored (nohup), is left unchanged.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TraceError
 
-CUT_SHORT = "the file ends inside a record"
+TORN_END = "the file ends inside a record"
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
@@ -34,7 +34,7 @@ def imported_run(names: Sequence[str]) -> Run | None:
             next_step="name one imported run, or trace files only",
         )
     from dbdyno.evidence.run import Run
-    from dbdyno.evidence.trace_tables import KIND, require_whole
+    from dbdyno.evidence.trace_tables import KIND, require_complete
 
     run = Run.open(folders[0])
     if run.manifest.kind != KIND:
@@ -43,11 +43,11 @@ def imported_run(names: Sequence[str]) -> Run | None:
             where=str(folders[0]),
             next_step="make one with `dbdyno trace import FILES --out RUN`",
         )
-    require_whole(run)
+    require_complete(run)
     return run
 
 
-def nothing_read(names: Sequence[str], refused: Sequence[dict[str, str]]) -> str:
+def nothing_read_reason(names: Sequence[str], refused: Sequence[dict[str, str]]) -> str:
     """Return the reason why nothing could be read."""
     if not refused:
         return f"no trace file in {', '.join(names)}"
@@ -60,7 +60,7 @@ def torn_records(unread: Mapping[str, int]) -> int:
 
     A file that ends inside a record is usually still being written; it gets a warning and does not count.
     """
-    return sum(count for reason, count in unread.items() if reason != CUT_SHORT)
+    return sum(count for reason, count in unread.items() if reason != TORN_END)
 
 
 def refusal(entry: Mapping[str, str]) -> str:

@@ -77,7 +77,7 @@ def warnings(traces: Traces) -> list[dict[str, str]]:
     has_calls = traces.connection.execute("select 1 from calls limit 1").fetchone()
     if has_calls and not has_waits and not _mentions(found, "WAIT"):
         found.append({"code": "no waits", "text": NO_WAITS, "next": "trace with waits (level 8)"})
-    unread = manifest.unread if manifest.says("unread") else {}
+    unread = manifest.unread if manifest.has("unread") else {}
     total = sum(unread.values()) if isinstance(unread, Mapping) else len(unread)
     if total and not _mentions(found, "could not be read"):
         found.append(unread_warning(total))

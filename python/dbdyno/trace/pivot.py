@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import TableRow
-from dbdyno.trace.expression import value
+from dbdyno.trace.expression import compile_value
 from dbdyno.trace.source import Traces
 
 CPU, WITHIN, BETWEEN, THINK = "CPU", "unaccounted-for within calls", "unaccounted-for between calls", "think time"
@@ -103,10 +103,16 @@ def _items(by: Sequence[str], sums: Sequence[str]) -> str:
         columns = []
         for at, text in enumerate(by):
             name = text.strip().lower()
-            sql = _NAMES[what] if name == "event" else _CLASSES[what] if name == "class" else value(text, table).sql
+            sql = (
+                _NAMES[what]
+                if name == "event"
+                else _CLASSES[what]
+                if name == "class"
+                else compile_value(text, table).sql
+            )
             columns.append(f"{sql} as k{at}")
         for at, text in enumerate(sums):
-            found = value(text, "calls", "--sum", exclusive=True)
+            found = compile_value(text, "calls", "--sum", exclusive=True)
             if found.kind != "number":
                 raise TraceError(
                     f"{text!r} contains text; expected a column of numbers",

@@ -11,7 +11,7 @@ from typing import Literal, TypedDict, cast
 
 from dbdyno.trace.source import Traces
 
-Summed = Literal["rows", "cr", "pr", "pw", "time_us", "starts"]
+SummedFigure = Literal["rows", "cr", "pr", "pw", "time_us", "starts"]
 
 
 class Line(TypedDict):
@@ -34,7 +34,7 @@ class Line(TypedDict):
     starts: int | None
 
 
-class Laid(TypedDict):
+class MergedLine(TypedDict):
     """A line of merged plans of the same shape; figures are means and include the lines below."""
 
     id: int
@@ -51,7 +51,7 @@ class Laid(TypedDict):
     starts: float | None
 
 
-class PlanLine(Laid):
+class PlanLine(MergedLine):
     """A merged line with its level in the tree; `self_time_us` excludes the lines below."""
 
     level: int
@@ -116,7 +116,7 @@ def _instances(rows: list[Line]) -> list[list[Line]]:
 def _merge_plans(seen: list[list[Line]]) -> Plan:
     """Merge plans of the same shape into one, its lines in tree order."""
     first = seen[0]
-    lines: dict[int, Laid] = {}
+    lines: dict[int, MergedLine] = {}
     for at, line in enumerate(first):
         every = [plan[at] for plan in seen]
         rows = [int(each["rows"] or 0) for each in every]
@@ -148,7 +148,7 @@ def _walk(
     at: int,
     level: int,
     children: dict[int, list[int]],
-    lines: dict[int, Laid],
+    lines: dict[int, MergedLine],
     ordered: list[PlanLine],
 ) -> None:
     if at in lines:
@@ -160,6 +160,6 @@ def _walk(
         _walk(child, level + 1, children, lines, ordered)
 
 
-def _mean(lines: list[Line], name: Summed) -> float | None:
+def _mean(lines: list[Line], name: SummedFigure) -> float | None:
     known = [value for line in lines if (value := line[name]) is not None]
     return sum(known) / len(known) if known else None

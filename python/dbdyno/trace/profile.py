@@ -15,7 +15,7 @@ from typing import Any
 from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.trace.job import Options, Progress, run_job
-from dbdyno.trace.names import imported_run, nothing_read, torn_records
+from dbdyno.trace.names import imported_run, nothing_read_reason, torn_records
 from dbdyno.trace.page import NO_WAITS, SCHEMA, files_title, merge_warnings, reader_warnings, title_of, unread_warning
 
 DIMENSIONS = (
@@ -64,11 +64,11 @@ class Request:
         plain = not self.sums and self.buckets == 1 and len(self.by) <= 4
         if all(name in DIMENSIONS for name in self.by) and self.where is None:
             return plain
-        from dbdyno.trace.expression import condition, value
+        from dbdyno.trace.expression import compile_condition, compile_value
 
-        compiled = [value(name, "waits") for name in self.by]
+        compiled = [compile_value(name, "waits") for name in self.by]
         if self.where is not None:
-            compiled.append(condition(self.where, "waits"))
+            compiled.append(compile_condition(self.where, "waits"))
         return plain and all(found.is_core for found in compiled)
 
     def as_json(self) -> str:
@@ -176,7 +176,7 @@ def _by_expressions(names: Sequence[str], request: Request, options: Options, pr
             "statements": {key: text for key, text in texts if text},
             "warnings": manifest.warnings or [],
             "refused": traces.refused,
-            "unread": manifest.unread if manifest.says("unread") else {},
+            "unread": manifest.unread if manifest.has("unread") else {},
         }
         model = page_of(found, request, names, title_of(manifest) if manifest.title else "")
         return model | {"torn": traces.torn}
@@ -190,7 +190,7 @@ def page_of(found: Mapping[str, Any], request: Request, names: Sequence[str], ti
     """
     refused = list(found.get("refused") or [])
     if not found.get("files"):
-        raise TraceError(nothing_read(names, refused), next_step="name 10046 trace files")
+        raise TraceError(nothing_read_reason(names, refused), next_step="name 10046 trace files")
     rows = found.get("rows") or []
     narrowed = (request.where, request.from_ns, request.to_ns, request.depth)
     facts = ("files", "bytes", "lines", "sessions", "elapsed_ns", "from_ns", "to_ns")

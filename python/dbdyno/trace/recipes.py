@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import TraceError
-from dbdyno.base.files import given_toml
+from dbdyno.base.files import user_file_toml
 
-OURS = Path(__file__).with_name("recipes.toml")
+BUILT_IN = Path(__file__).with_name("recipes.toml")
 _KEYS: dict[str, type] = {
     "about": str,
     "by": list,
@@ -30,13 +30,13 @@ _KEYS: dict[str, type] = {
 _NAMES: dict[type, str] = {str: "a text", list: "a list of texts", int: "a whole number"}
 
 
-def recipes(path: Path = OURS) -> dict[str, dict[str, object]]:
+def recipes(path: Path = BUILT_IN) -> dict[str, dict[str, object]]:
     """Return all recipes of a file.
 
     Raises:
         TraceError: the file cannot be read, or a recipe is not valid.
     """
-    found = given_toml(path, TraceError)
+    found = user_file_toml(path, TraceError)
     for name, recipe in found.items():
         _check(path, name, recipe)
     return found

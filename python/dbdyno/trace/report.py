@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
+from dbdyno.base.explanation import CausalExplanation, Cause, largest_causes, unexplained
 from dbdyno.base.json_types import JsonObject
-from dbdyno.base.why import Cause, Why, largest_causes, rest
 from dbdyno.trace import profile, statements, tree
-from dbdyno.trace.holders import Held, holders, holders_words
+from dbdyno.trace.holders import LockWaits, describe_holders, holders
 from dbdyno.trace.page import page
 from dbdyno.trace.pivot import CPU, WITHIN
 from dbdyno.trace.source import Traces
@@ -57,10 +57,10 @@ def report_page(traces: Traces, request: Request | None = None) -> dict[str, obj
 
     by_event = profile.Request()
     found = json.loads(_core.profile_run(traces.run.path, by_event.as_json()))
-    return page_below(profile.page_of(found, by_event, [str(traces.run.path)]), traces, request or Request())
+    return report_of_profile(profile.page_of(found, by_event, [str(traces.run.path)]), traces, request or Request())
 
 
-def page_below(whole: Mapping[str, Any], traces: Traces, asked: Request) -> JsonObject:
+def report_of_profile(whole: Mapping[str, Any], traces: Traces, asked: Request) -> JsonObject:
     """Return the report page for a profile that has been computed."""
     listed = statements.statements_page(traces, statements.Request(asked.top, asked.sort, asked.merge_literals))
     for entry in listed["statements"]:
@@ -86,8 +86,8 @@ def page_below(whole: Mapping[str, Any], traces: Traces, asked: Request) -> Json
 
 
 def _causes_of_time(
-    given: Mapping[str, Any], mostly: dict[str, Mostly], texts: dict[str, str], locks: dict[str, Held]
-) -> Why:
+    given: Mapping[str, Any], mostly: dict[str, MainStatement], texts: dict[str, str], locks: dict[str, LockWaits]
+) -> CausalExplanation:
     """Return where most of the sessions' time went, without think time.
 
     The causes are the largest lines of the profile, each with the statement that has most of it; for lock waits also
@@ -98,7 +98,7 @@ def _causes_of_time(
     whole = float(given.get("elapsed_ns") or 0) - thought
     of = "the sessions' time without the client's thinking"
     if whole <= 0:
-        return Why(of, "ns", None, withheld="no time was recorded")
+        return CausalExplanation(of, "ns", None, withheld="no time was recorded")
     every = [
         Cause(
             "wait" if row["name"] in mostly and row["name"] not in (CPU, WITHIN) else "line",
@@ -111,11 +111,11 @@ def _causes_of_time(
         for row in lines
     ]
     named = largest_causes(every)
-    left, share = rest(whole, named)
-    return Why(of, "ns", whole, after=whole, causes=named, rest=left, rest_share=share)
+    left, share = unexplained(whole, named)
+    return CausalExplanation(of, "ns", whole, after=whole, causes=named, rest=left, rest_share=share)
 
 
-def _with_statement(name: str, most: Mostly | None, texts: dict[str, str]) -> str:
+def _with_statement(name: str, most: MainStatement | None, texts: dict[str, str]) -> str:
     if not most or not most["share"]:
         return name
     key = most["statement"]
@@ -126,12 +126,12 @@ def _with_statement(name: str, most: Mostly | None, texts: dict[str, str]) -> st
     return f"{name}, {100 * most['share']:.0f} % of it in {where}"
 
 
-def _with_holders(one: Held | None) -> str:
-    words = holders_words(one) if one else ""
+def _with_holders(one: LockWaits | None) -> str:
+    words = describe_holders(one) if one else ""
     return f"; {words}" if words else ""
 
 
-def _texts(traces: Traces, mostly: dict[str, Mostly]) -> dict[str, str]:
+def _texts(traces: Traces, mostly: dict[str, MainStatement]) -> dict[str, str]:
     """Return the texts of the statements that have most of an event's time."""
     rows = traces.rows(
         "select key, any_value(text) as text from keys where key in (select unnest($1::varchar[])) group by key",
@@ -155,14 +155,14 @@ def _longest(traces: Traces, most: int, condition: str = "", given: list[Any] | 
     return [cast("Longest", row | {"file": traces.path_of(row["file"])}) for row in rows]
 
 
-class Mostly(TypedDict):
+class MainStatement(TypedDict):
     """The statement with most of an event's time, and its share."""
 
     statement: str
     share: float | None
 
 
-def _main_statements(traces: Traces) -> dict[str, Mostly]:
+def _main_statements(traces: Traces) -> dict[str, MainStatement]:
     """Return the statement with most of the time, and its share, by event and for calls' CPU and unexplained time."""
     rows = traces.rows(
         f"""

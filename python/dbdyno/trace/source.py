@@ -23,8 +23,8 @@ from dbdyno.base.version import VERSION
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
-from dbdyno.trace.job import Options, Progress, cleaned_up, delay_signals, run_job
-from dbdyno.trace.names import imported_run, nothing_read, torn_records
+from dbdyno.trace.job import Options, Progress, delay_signals, run_job, unwind_on_signals
+from dbdyno.trace.names import imported_run, nothing_read_reason, torn_records
 
 if TYPE_CHECKING:
     import duckdb
@@ -89,7 +89,7 @@ def open_traces(
         return
     import tempfile
 
-    with cleaned_up(), contextlib.ExitStack() as stack:
+    with unwind_on_signals(), contextlib.ExitStack() as stack:
         with delay_signals():
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dbdyno-trace-"))
         run, refused = _import_aside(Path(folder), names, options or Options(), progress)
@@ -122,7 +122,7 @@ def import_into(
     found = run_job(names, options, lambda job: str(job.import_(folder)), progress)
     refused = list(found.get("refused", []))
     if not found.get("files"):
-        raise TraceError(nothing_read(names, refused), next_step="name 10046 trace files")
+        raise TraceError(nothing_read_reason(names, refused), next_step="name 10046 trace files")
     return Run(folder, manifest_of(found, options)), refused
 
 
@@ -157,13 +157,13 @@ def import_traces(
     Raises:
         TraceError: none of the files could be read, or the folder cannot be created.
     """
-    from dbdyno.trace.staging import in_place
+    from dbdyno.trace.staging import staged_folder
 
     options = options or Options()
-    with cleaned_up(), in_place(out, replace=replace) as aside:
+    with unwind_on_signals(), staged_folder(out, replace=replace) as aside:
         done, refused = import_into(aside, names, options, progress)
         title = title or _title(done.manifest)
-        whole = Run(aside, done.manifest.changed(title=title, refused=refused))
+        whole = Run(aside, done.manifest.with_values(title=title, refused=refused))
         whole.save(status="complete")
     return Run(out, whole.manifest), refused
 

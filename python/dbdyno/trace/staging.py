@@ -29,7 +29,7 @@ _NOTE_WITHIN_S = 60.0
 
 
 @contextlib.contextmanager
-def in_place(out: Path, *, replace: bool = False) -> Iterator[Path]:
+def staged_folder(out: Path, *, replace: bool = False) -> Iterator[Path]:
     """Yield an empty folder beside `out` that is renamed to `out` at the end.
 
     With `replace`, an existing folder of that name is replaced.

@@ -59,7 +59,7 @@ class Call(Sums):
     line: int
 
 
-Waited = TypedDict("Waited", {"event": str, "class": str, "count": int, "total_ns": int})
+WaitFigures = TypedDict("WaitFigures", {"event": str, "class": str, "count": int, "total_ns": int})
 """An event directly inside calls."""
 
 
@@ -77,10 +77,10 @@ class Node(Sums):
     depth: int
     share: float
     self_share: float
-    waits: list[Waited]
+    waits: list[WaitFigures]
 
 
-class Top(TypedDict):
+class RootCall(TypedDict):
     """The call at the root."""
 
     call: int
@@ -95,12 +95,12 @@ class Top(TypedDict):
 class Tree(TypedDict):
     """A tree with its nodes in reading order."""
 
-    root: Top
+    root: RootCall
     nodes: list[Node]
     share: float
 
 
-Inside = dict[int, list[Call]]
+InnerCalls = dict[int, list[Call]]
 """The calls directly inside each call."""
 
 
@@ -137,7 +137,7 @@ def tree_of(traces: Traces, root: int, *, calls: bool = False, share: float = SH
     rows = _family(traces, root)
     waits = _waits(traces)
     texts = dict(traces.connection.execute("select statement, text from statements").fetchall())
-    by_parent: Inside = {}
+    by_parent: InnerCalls = {}
     for row in rows:
         if row["call"] != root:
             by_parent.setdefault(row["parent"], []).append(row)
@@ -159,7 +159,7 @@ def tree_of(traces: Traces, root: int, *, calls: bool = False, share: float = SH
         if small:
             stack.append((level + 1, small, len(inside) - len(large)))
         stack += [(level + 1, each, 0) for each in reversed(large)]
-    about: Top = {
+    about: RootCall = {
         "call": root,
         "file": traces.path_of(top["file"]),
         "line": top["line"],
@@ -171,7 +171,7 @@ def tree_of(traces: Traces, root: int, *, calls: bool = False, share: float = SH
     return {"root": about, "nodes": nodes, "share": share}
 
 
-def _folded_node(level: int, calls: list[Call], lines: int, by_parent: Inside, whole: int) -> Node:
+def _folded_node(level: int, calls: list[Call], lines: int, by_parent: InnerCalls, whole: int) -> Node:
     """Return small branches as one node that includes everything below them.
 
     Its exclusive figures are sums over the branches, so that the tree still adds up.
@@ -271,9 +271,9 @@ def _family(traces: Traces, root: int) -> list[Call]:
     return cast("list[Call]", found)
 
 
-def _waits(traces: Traces) -> dict[int, list[Waited]]:
+def _waits(traces: Traces) -> dict[int, list[WaitFigures]]:
     """Return the waits directly inside each call of the tree."""
-    found: dict[int, list[Waited]] = {}
+    found: dict[int, list[WaitFigures]] = {}
     for row in traces.rows(
         """
         select call, event, any_value(class) as class, count(*) as count,
@@ -281,7 +281,7 @@ def _waits(traces: Traces) -> dict[int, list[Waited]]:
         from waits semi join family using (call) group by call, event
         """
     ):
-        found.setdefault(row.pop("call"), []).append(cast("Waited", row))
+        found.setdefault(row.pop("call"), []).append(cast("WaitFigures", row))
     return found
 
 
@@ -300,17 +300,17 @@ def _groups(calls: list[Call], single: bool) -> list[list[Call]]:
 def _node(
     level: int,
     calls: list[Call],
-    waits: dict[int, list[Waited]],
+    waits: dict[int, list[WaitFigures]],
     texts: dict[str, str],
     whole: int,
 ) -> Node:
     first = calls[0]
     kinds: dict[str, int] = {}
-    events: dict[str, Waited] = {}
+    events: dict[str, WaitFigures] = {}
     for call in calls:
         kinds[call["kind"]] = kinds.get(call["kind"], 0) + 1
         for wait in waits.get(call["call"], []):
-            start: Waited = {"event": wait["event"], "class": wait["class"], "count": 0, "total_ns": 0}
+            start: WaitFigures = {"event": wait["event"], "class": wait["class"], "count": 0, "total_ns": 0}
             seen = events.setdefault(wait["event"], start)
             seen["count"] += wait["count"]
             seen["total_ns"] += wait["total_ns"]

@@ -244,13 +244,13 @@ def _summary(traces: Traces, values: NDArray[np.int64]) -> Summary:
 
 def _quantiles(values: NDArray[np.int64]) -> list[Quantile]:
     """Return the quantiles with their intervals; a quantile without enough waits has no value."""
-    from dbdyno.stats.quantiles import VALUES_BEYOND_MIN, quantile_interval, supported
+    from dbdyno.stats.quantiles import VALUES_BEYOND_MIN, is_supported, quantile_interval
 
     rows: list[Quantile] = []
     for q in QUANTILES:
         needs = math.ceil(VALUES_BEYOND_MIN / (1 - q) - 1e-6)
         row: Quantile = {"q": q, "value_ns": None, "low_ns": None, "high_ns": None, "needs": needs}
-        if supported(values.size, q):
+        if is_supported(values.size, q):
             found = quantile_interval(values, q)
             row["value_ns"] = found.value
             row["low_ns"], row["high_ns"] = _none_if_nan(found.low), _none_if_nan(found.high)

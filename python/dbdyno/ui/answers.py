@@ -15,10 +15,10 @@ from dbdyno.base.errors import Error
 from dbdyno.base.json_types import JsonObject
 from dbdyno.page import Finding, Head, Page, Section
 from dbdyno.ui import drawing, rendering
-from dbdyno.ui.preparing import NotReadyError
+from dbdyno.ui.preparer import NotReadyError
 from dbdyno.ui.routes import live
 from dbdyno.ui.view import View, shell_words
-from dbdyno.ui.zones import COOKIE, drawn_in, zone_of
+from dbdyno.ui.zones import COOKIE, draw_in_zone, zone_of
 
 DATA = ("csv", "json", "arrow")
 PICTURES = ("svg", "png")
@@ -39,7 +39,7 @@ def endpoint_of(route: Callable[[Request], View]) -> Callable[[Request], Respons
 
     def endpoint(request: Request) -> Response:
         request.state.seen = live.digest(live.state(request.app.state.places))
-        with drawn_in(zone_of(request)):
+        with draw_in_zone(zone_of(request)):
             try:
                 return respond(request, route(request))
             except NotReadyError as error:

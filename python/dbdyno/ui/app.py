@@ -20,7 +20,7 @@ from dbdyno.ui.view import View
 
 THREADS = 2
 """Maximum number of views rendered at the same time: each may hold a day of samples in memory."""
-FOREVER = {"cache-control": "private, max-age=31536000, immutable"}
+IMMUTABLE = {"cache-control": "private, max-age=31536000, immutable"}
 
 
 def application(places: Places, access: Access, *, sql: bool = True) -> App:
@@ -68,5 +68,5 @@ def _asset(request: Request) -> Response:
     if text is None:
         return Response("no such file\n", status_code=404, media_type="text/plain")
     named = request.query_params.get("v") == rendering.version()
-    headers = FOREVER if named else {"cache-control": "no-cache"}
+    headers = IMMUTABLE if named else {"cache-control": "no-cache"}
     return Response(text, headers=headers, media_type=rendering.KINDS[name.rpartition(".")[2]])

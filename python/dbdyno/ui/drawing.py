@@ -24,13 +24,13 @@ from dbdyno.base.processes import python_command, python_environment
 from dbdyno.page import Page
 from dbdyno.report import figures
 from dbdyno.report.figures import clock
-from dbdyno.ui.kept import Kept
+from dbdyno.ui.result_cache import ResultCache
 
 IDLE_S = 10.0
 """The process ends after this time without a request [s]."""
 KEPT = 64
 """Number of figures in the cache, each about ten kilobytes."""
-_FIGURES: Kept[dict[str, str] | None] = Kept(KEPT)
+_FIGURES: ResultCache[dict[str, str] | None] = ResultCache(KEPT)
 
 
 class Drawer:

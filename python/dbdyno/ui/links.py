@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dbdyno.base.errors import EvidenceError
 
-WHOLE = "manifest.json"
+LAST_FILE = "manifest.json"
 """The file written last: a snapshot's folder that has it no longer changes."""
 
 
@@ -86,6 +86,6 @@ def _folder(path: str, changed_ns: int, home: Path) -> _Folder:
                     found.link = found.link or one.path
             elif one.is_dir(follow_symlinks=False):
                 found.folders.append(one.name)
-            elif one.name == WHOLE and Path(path).name.isdigit():
+            elif one.name == LAST_FILE and Path(path).name.isdigit():
                 found.settled = True
     return found

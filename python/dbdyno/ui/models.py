@@ -18,9 +18,9 @@ def model_of(given: Run | Path, *, keep: bool = False) -> Mapping[str, Any]:
         Error: The evidence cannot be read.
     """
     if isinstance(given, Path):
-        from dbdyno.move.ledger.summary import account
+        from dbdyno.move.ledger.summary import job_summary
 
-        return account(given)
+        return job_summary(given)
     from dbdyno.cells.record import KIND
     from dbdyno.evidence.query import is_rehearsal
     from dbdyno.evidence.trace_tables import KIND as TRACE

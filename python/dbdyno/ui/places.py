@@ -19,16 +19,16 @@ from dbdyno.evidence.files import read_json
 from dbdyno.evidence.run import Run
 from dbdyno.move.ledger.folder import INNER
 from dbdyno.pages import BUILDERS
-from dbdyno.snapshot.reading.sums.index import light, targets
+from dbdyno.snapshot.reading.sums.index import snapshots_in_range, targets
 from dbdyno.snapshot.store.folder import Snapshot, Store
-from dbdyno.ui.kept import Kept
 from dbdyno.ui.links import Links
-from dbdyno.ui.preparing import Preparer
+from dbdyno.ui.preparer import Preparer
+from dbdyno.ui.result_cache import ResultCache
 
 SAVED, SAVED_MOST = ".json", 64
 LARGEST = 16 << 20
 """Maximum size of a saved page [bytes]; larger ones are skipped."""
-OWN = frozenset({"packs", "shapes", "sums", "baselines", "plans"})
+STORE_FOLDERS = frozenset({"packs", "shapes", "sums", "baselines", "plans"})
 """Folders within a store that are not stores themselves."""
 
 
@@ -52,7 +52,7 @@ class Server:
 
     def snapshots(self) -> Sequence[Snapshot]:
         """Return the snapshots of the server from the index, by number."""
-        return light(self.store, self.target, 0, 1 << 62)
+        return snapshots_in_range(self.store, self.target, 0, 1 << 62)
 
 
 class Places:
@@ -70,7 +70,7 @@ class Places:
         self.preparer = preparer
         self._opened: dict[Path, tuple[tuple[int, int], Run]] = {}
         self._stores: dict[Path, Store] = {}
-        self._saved: Kept[Mapping[str, Any] | None] = Kept(SAVED_MOST)
+        self._saved: ResultCache[Mapping[str, Any] | None] = ResultCache(SAVED_MOST)
         self._links = Links()
 
     def runs(self) -> list[Run]:
@@ -134,7 +134,9 @@ class Places:
         """Return the stores by name: the folder itself as "", or those inside it."""
         places = {"": self.store_folder} if _has_snapshots(self.store_folder) else {}
         if not places:  # a store has no stores in it, but tens of thousands of snapshots
-            places = {p.name: p for p in _folders(self.store_folder) if p.name not in OWN and _has_snapshots(p)}
+            places = {
+                p.name: p for p in _folders(self.store_folder) if p.name not in STORE_FOLDERS and _has_snapshots(p)
+            }
         return {name: self._stores.setdefault(path, Store(path)) for name, path in places.items()}
 
     def servers(self) -> list[Server]:
@@ -142,7 +144,7 @@ class Places:
         stores = ((name, one) for name, one in self.stores().items() if self._links.is_free(one.folder))
         return [Server(name, store, one, self.preparer) for name, store in stores for one in targets(store)]
 
-    def refused(self) -> list[EvidenceError]:
+    def refusals(self) -> list[EvidenceError]:
         """Return why stores, runs and moves are not shown: the link in each that leads out of it."""
         found = []
         for folder in (*(one.folder for one in self.stores().values()), *_folders(self.runs_folder)):

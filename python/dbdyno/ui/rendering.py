@@ -12,9 +12,9 @@ from typing import Any
 
 from dbdyno.pages import format as fmt
 from dbdyno.report import html
-from dbdyno.report.typography import no_break
+from dbdyno.report.typography import add_no_break_spaces
 from dbdyno.ui.view import View
-from dbdyno.ui.zones import in_zone
+from dbdyno.ui.zones import convert_times
 
 KINDS = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
 
@@ -56,13 +56,13 @@ def render(view: View, frame: Frame) -> str:
         "seen": frame.seen,
         "version": version(),
     }
-    return no_break(in_zone(template.render(**html.view_of(view.page), **given), frame.shown_in))
+    return add_no_break_spaces(convert_times(template.render(**html.view_of(view.page), **given), frame.shown_in))
 
 
 def render_part(view: View, zone: tzinfo) -> str:
     """Return only the content of a view, which a script inserts into an open page."""
     template = environment().get_template("part.html")
-    return no_break(in_zone(template.render(**html.view_of(view.page), view=view), zone))
+    return add_no_break_spaces(convert_times(template.render(**html.view_of(view.page), view=view), zone))
 
 
 @functools.cache

@@ -18,7 +18,7 @@ PORT = 8421
 
 
 @dataclass(frozen=True)
-class Listening:
+class ListeningAddress:
     """Where the server listens, and which address browsers use.
 
     Attributes:
@@ -36,7 +36,7 @@ class Listening:
     proxy: str = ""
 
 
-def check(where: Listening) -> None:
+def require_encryption(where: ListeningAddress) -> None:
     """Raise an error if pages would leave this machine unencrypted.
 
     Raises:
@@ -56,7 +56,7 @@ def check(where: Listening) -> None:
     )
 
 
-def bind(where: Listening) -> socket.socket:
+def bind_socket(where: ListeningAddress) -> socket.socket:
     """Return a socket bound to the listening address.
 
     Raises:
@@ -78,7 +78,7 @@ def bind(where: Listening) -> socket.socket:
     return made
 
 
-def access_of(where: Listening, port: int) -> Access:
+def access_of(where: ListeningAddress, port: int) -> Access:
     """Return the access rules, with a new random token."""
     scheme = "https" if where.certificate else urlsplit(where.proxy).scheme if where.proxy else "http"
     beyond = not _is_loopback(where.host)
@@ -89,7 +89,7 @@ def access_of(where: Listening, port: int) -> Access:
     return Access(secrets.token_urlsafe(24), scheme, hosts, any_address=beyond, cookie=f"dbdyno-{port}")
 
 
-def first_address(where: Listening, access: Access, port: int) -> str:
+def first_address(where: ListeningAddress, access: Access, port: int) -> str:
     """Return the address to open, with the token."""
     if where.proxy:
         return f"{where.proxy.rstrip('/')}/?{TOKEN}={access.token}"
@@ -101,7 +101,7 @@ def first_address(where: Listening, access: Access, port: int) -> str:
     return f"{access.scheme}://{shown}:{port}/?{TOKEN}={access.token}"
 
 
-def serve(app: object, where: Listening, made: socket.socket, ready: Callable[[], None]) -> None:
+def serve(app: object, where: ListeningAddress, made: socket.socket, ready: Callable[[], None]) -> None:
     """Answer requests until the process ends; `ready` is called when the first can be answered."""
     import asyncio
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dbdyno.base.errors import SnapshotError
-from dbdyno.snapshot.reading.lately import within
+from dbdyno.snapshot.reading.recent_activity import snapshots_around
 from dbdyno.snapshot.store.folder import Snapshot
 
 DAY_US = 86_400 * 10**6
-LASTING = {"1h": DAY_US // 24, "6h": DAY_US // 4, "1d": DAY_US, "7d": 7 * DAY_US, "30d": 30 * DAY_US}
+CURRENT_INTERVALS = {"1h": DAY_US // 24, "6h": DAY_US // 4, "1d": DAY_US, "7d": 7 * DAY_US, "30d": 30 * DAY_US}
 """Intervals that end with the last snapshot, by their name in addresses."""
-BACK = {"yesterday": DAY_US, "last week": 7 * DAY_US}
+COMPARISON_DISTANCES = {"yesterday": DAY_US, "last week": 7 * DAY_US}
 """Distance back to the interval of comparison, by its name in addresses."""
 DEFAULT = "1d"
 
@@ -53,9 +53,9 @@ def stretch_of(snapshots: Sequence[Snapshot], text: str) -> Stretch:
             "has fewer than two snapshots, so there is no time between them",
             next_step="take more with `dbdyno snap watch --target DSN --every 60s`",
         )
-    if (text or DEFAULT) in LASTING:
+    if (text or DEFAULT) in CURRENT_INTERVALS:
         high = snapshots[-1].at_ns // 1000
-        return stretch_around(snapshots, high - LASTING[text or DEFAULT], high)
+        return stretch_around(snapshots, high - CURRENT_INTERVALS[text or DEFAULT], high)
     first, dots, last = text.partition("..")
     low, until = moment_us(first), moment_us(last)
     if not dots or low is None or until is None or low >= until:
@@ -71,9 +71,9 @@ def comparison_stretch(snapshots: Sequence[Snapshot], given: Stretch, text: str)
     Raises:
         SnapshotError: The snapshots do not go back that far.
     """
-    if text not in BACK:
+    if text not in COMPARISON_DISTANCES:
         return stretch_of(snapshots, text)
-    low, high = given.low_us - BACK[text], given.high_us - BACK[text]
+    low, high = given.low_us - COMPARISON_DISTANCES[text], given.high_us - COMPARISON_DISTANCES[text]
     if high <= snapshots[0].at_ns // 1000:
         raise SnapshotError(
             f"there are no snapshots of {text} at that time",
@@ -84,7 +84,7 @@ def comparison_stretch(snapshots: Sequence[Snapshot], given: Stretch, text: str)
 
 def stretch_around(snapshots: Sequence[Snapshot], low_us: int, high_us: int) -> Stretch:
     """Return an interval between two instants, limited to what the snapshots cover."""
-    chain = within(snapshots, low_us, high_us)
+    chain = snapshots_around(snapshots, low_us, high_us)
     ends = chain[0].at_ns // 1000, chain[-1].at_ns // 1000
     return Stretch(min(max(low_us, ends[0]), ends[1] - 1), max(min(high_us, ends[1]), ends[0] + 1), chain)
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Server
-from dbdyno.ui.stretch import LASTING, Stretch, iso
+from dbdyno.ui.result_cache import ResultCache
+from dbdyno.ui.stretch import CURRENT_INTERVALS, Stretch, iso
 from dbdyno.ui.view import address
 
 _WHOLE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 _CORNER = re.compile(r"translate\(([\d.]+),([\d.]+)\)")
-_DRAWN: Kept[dict[str, str] | None] = Kept(64)
+_DRAWN: ResultCache[dict[str, str] | None] = ResultCache(64)
 FACTOR = 2
 """Factor by which one zoom step changes the length of the window."""
 
@@ -42,7 +42,7 @@ def timeline(given: Timeline, named: Mapping[str, str], path: str = "/server") -
         "Zoom in": (shown.low_us, shown.high_us) if given.stretch else (low + width // 4, high - width // 4),
         "Zoom out": (low - width // FACTOR, high + width // FACTOR),
     }
-    lasting = [(name, address(path, **named, window=name)) for name in LASTING]
+    lasting = [(name, address(path, **named, window=name)) for name in CURRENT_INTERVALS]
     return {
         "low_us": low,
         "high_us": high,

@@ -52,7 +52,7 @@ def zone_of(request: Request) -> tzinfo:
 
 
 @contextlib.contextmanager
-def drawn_in(zone: tzinfo) -> Iterator[None]:
+def draw_in_zone(zone: tzinfo) -> Iterator[None]:
     """Draw charts in a time zone within the block; charts that need Vega are drawn in another process."""
     zone_before, drawer_before = clock.ZONE.set(zone), figures.ELSEWHERE.set(drawing.draw_figure)
     try:
@@ -62,7 +62,7 @@ def drawn_in(zone: tzinfo) -> Iterator[None]:
         figures.ELSEWHERE.reset(drawer_before)
 
 
-def in_zone(page: str, zone: tzinfo) -> str:
+def convert_times(page: str, zone: tzinfo) -> str:
     """Return a page with the times in its text converted from UTC to a time zone."""
     if zone is UTC:
         return page

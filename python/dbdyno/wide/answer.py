@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.base.errors import EvidenceError, WideError
-from dbdyno.evidence.memory import in_memory
-from dbdyno.evidence.query_limits import READ_ONLY, lock, only_select
+from dbdyno.evidence.memory import memory_connection
+from dbdyno.evidence.query_limits import READ_ONLY, require_select, restrict
 from dbdyno.wide.address import Address, open_session
 from dbdyno.wide.catalog import read_keyspace
 from dbdyno.wide.decode import Decoder, arrow
 from dbdyno.wide.mapping import WideMap, check
-from dbdyno.wide.pushdown import Scan, explain_pushdown, plan
-from dbdyno.wide.question import Question, question
-from dbdyno.wide.scan import Meter, Read, read, units
+from dbdyno.wide.pushdown import Scan, explain_pushdown, plan_scan
+from dbdyno.wide.query_analysis import ScanQuery, analyse_query
+from dbdyno.wide.scan import Meter, ScanProgress, read, statement_parameters
 
 if TYPE_CHECKING:
     import duckdb
@@ -35,7 +35,7 @@ class TableScan:
     """Scan of a table, and what it has read."""
 
     scan: Scan
-    read: Read = field(default_factory=Read)
+    read: ScanProgress = field(default_factory=ScanProgress)
 
 
 class Answer:
@@ -52,12 +52,12 @@ class Answer:
         try:
             self.map = check(found, read_keyspace(self._session, where.keyspace), file)
             self._version = self._session.execute(VERSION).one()[0]
-            self.question = question(text, self.map)
-            self.scans = plans(self.question, self.map, filtering)
+            self.question = analyse_query(text, self.map)
+            self.scans = scan_plans(self.question, self.map, filtering)
             self.elapsed_ns = 0
             self._error: Exception | None = None
             self.rows_out = 0
-            self._duck = in_memory()
+            self._duck = memory_connection()
         except BaseException as error:
             self._session_cm.__exit__(type(error), error, error.__traceback__)
             raise
@@ -81,7 +81,7 @@ class Answer:
 
     def _begin(self) -> None:
         began = time.monotonic_ns()
-        lock(self._duck)
+        restrict(self._duck)
         for name, one in self.scans.items():
             reader = self._reader(one)
             if self.question.once:
@@ -98,7 +98,7 @@ class Answer:
         import duckdb
 
         try:
-            return self._duck.execute(only_select(self._duck, self.question.sql))
+            return self._duck.execute(require_select(self._duck, self.question.sql))
         except EvidenceError as error:
             raise WideError(
                 error.message.removesuffix(f": {READ_ONLY}"),
@@ -129,7 +129,7 @@ class Answer:
         self._duck.unregister(coming)
 
     def _reader(self, one: TableScan) -> Any:
-        asked = units(self._session, self._where.keyspace, one.scan)
+        asked = statement_parameters(self._session, self._where.keyspace, one.scan)
         schema = Decoder(one.scan).schema
         return arrow().RecordBatchReader.from_batches(schema, self._batches(one, asked))
 
@@ -166,19 +166,19 @@ class Answer:
     def _check_unchanged(self) -> None:
         check_unchanged(self._session, self._where, self._version, [one.scan for one in self.scans.values()])
 
-    def explained(self, *, asked: bool = True) -> Iterator[str]:
+    def explain(self, *, asked: bool = True) -> Iterator[str]:
         """Yield lines that say what was pushed down, read, and filtered here; without figures if `asked` is False."""
         for one in self.scans.values():
             yield from explain_pushdown(one.scan)
             if asked:
                 was = one.read
-                statements = with_noun(was.statements, "statement")
-                yield f"  read:          {with_noun(was.rows, 'row')} in {statements}, {was.bytes:,} bytes"
+                statements = count_with_noun(was.statements, "statement")
+                yield f"  read:          {count_with_noun(was.rows, 'row')} in {statements}, {was.bytes:,} bytes"
         if asked:
-            yield f"answer: {with_noun(self.rows_out, 'row')} in {self.elapsed_ns / 1e9:.3g} s"
+            yield f"answer: {count_with_noun(self.rows_out, 'row')} in {self.elapsed_ns / 1e9:.3g} s"
 
 
-def with_noun(number: int, word: str) -> str:
+def count_with_noun(number: int, word: str) -> str:
     """Return the number with its noun, in the plural unless it is 1."""
     return f"{number:,} {word}{'s' * (number != 1)}"
 
@@ -207,9 +207,9 @@ def check_unchanged(session: Any, where: Address, version: Any, scans: Sequence[
             )
 
 
-def plans(asked: Question, found: WideMap, filtering: bool) -> dict[str, TableScan]:
+def scan_plans(asked: ScanQuery, found: WideMap, filtering: bool) -> dict[str, TableScan]:
     """Return the plan of each scan of a query by its name; `filtering` permits ALLOW FILTERING."""
     return {
-        name: TableScan(plan(relation, found.tables[relation.of], wanted, filtering=filtering))
+        name: TableScan(plan_scan(relation, found.tables[relation.of], wanted, filtering=filtering))
         for name, (relation, wanted) in asked.scans.items()
     }

@@ -40,7 +40,7 @@ class WideTable:
     columns: tuple[WideColumn, ...]
     indexed: frozenset[str] = field(default_factory=frozenset)
 
-    def of(self, *roles: str) -> tuple[WideColumn, ...]:
+    def columns_with_roles(self, *roles: str) -> tuple[WideColumn, ...]:
         """Return the columns with these roles, in order."""
         return tuple(one for role in roles for one in self.columns if one.role == role)
 
@@ -51,7 +51,7 @@ class WideTable:
     @property
     def key(self) -> tuple[WideColumn, ...]:
         """Return the columns of the primary key: partition key, then clustering columns."""
-        return self.of(PARTITION, CLUSTERING)
+        return self.columns_with_roles(PARTITION, CLUSTERING)
 
 
 def read_keyspace(session: Any, keyspace: str) -> dict[str, WideTable]:

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import memory_connection
 from dbdyno.wide.address import Address, open_session
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, REGULAR, STATIC, WideColumn, WideTable, read_keyspace
 from dbdyno.wide.decode import Decoder, arrow
 from dbdyno.wide.keys import quote
-from dbdyno.wide.scan import Read, read, units
-from dbdyno.wide.unload import whole_scan
+from dbdyno.wide.scan import ScanProgress, read, statement_parameters
+from dbdyno.wide.unload import full_scan
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """Number of rows (and partitions' static parts) that are only in the files, and only in the table."""
 
     rows: int
@@ -36,7 +36,7 @@ class Compared:
         return said
 
 
-def compare(where: Address, name: str, files: Sequence[Path]) -> Compared:
+def compare(where: Address, name: str, files: Sequence[Path]) -> Comparison:
     """Read the table back and compare it with the files.
 
     Raises:
@@ -44,10 +44,10 @@ def compare(where: Address, name: str, files: Sequence[Path]) -> Compared:
     """
     with open_session(where) as session:
         table = read_keyspace(session, where.keyspace)[name]
-        scan, count = whole_scan(table), Read()
-        asked = units(session, where.keyspace, scan)
+        scan, count = full_scan(table), ScanProgress()
+        asked = statement_parameters(session, where.keyspace, scan)
         batches = read(session, where.safe, asked, scan, count)
-        duck = in_memory()
+        duck = memory_connection()
         try:
             duck.register("coming", arrow().RecordBatchReader.from_batches(Decoder(scan).schema, batches))
             duck.execute("create table got as select * from coming")
@@ -57,18 +57,18 @@ def compare(where: Address, name: str, files: Sequence[Path]) -> Compared:
             duck.close()
 
 
-def _comparison(duck: Any, table: WideTable, rows: int) -> Compared:
+def _comparison(duck: Any, table: WideTable, rows: int) -> Comparison:
     names = {row[0]: row[1] for row in duck.execute("describe wanted").fetchall()}
-    key, cluster = table.of(PARTITION), table.of(CLUSTERING)
-    child = [*key, *cluster, *(one for one in table.of(REGULAR) if one.name in names)]
+    key, cluster = table.columns_with_roles(PARTITION), table.columns_with_roles(CLUSTERING)
+    child = [*key, *cluster, *(one for one in table.columns_with_roles(REGULAR) if one.name in names)]
     there = f"where {quote(cluster[0].name)} is not null" if cluster else ""
     texts = {name for name, kind in names.items() if kind == "VARCHAR"}
     lost, others = _differ(duck, child, texts, there)
-    static = [one for one in table.of(STATIC) if one.name in names]
+    static = [one for one in table.columns_with_roles(STATIC) if one.name in names]
     if static:
         more = _differ(duck, [*key, *static], texts, "", distinct=True)
         lost, others = lost + more[0], others + more[1]
-    return Compared(rows, lost, others)
+    return Comparison(rows, lost, others)
 
 
 def _differ(

@@ -27,14 +27,14 @@ def conditions(select: Any) -> Iterator[tuple[str, str, Condition]]:
         return
     joins = select.args.get("joins") or []
     always, right = _parts(select, joins)
-    constants = [pair for part in always for pair in simple(part)]
+    constants = [pair for part in always for pair in simple_comparisons(part)]
     equal = _classes([part for part in always if _is_link(part)])
     for place, condition in constants:
         for alias, name in equal.get(place, {place}):
             yield alias, name, condition
     known = {place: condition for place, condition in constants if condition.op in ("=", "in")}
     for joined, part in right:
-        for (alias, name), condition in simple(part):
+        for (alias, name), condition in simple_comparisons(part):
             if alias == joined:
                 yield alias, name, condition
         yield from _carry_over(joined, part, equal, known)
@@ -43,15 +43,15 @@ def conditions(select: Any) -> Iterator[tuple[str, str, Condition]]:
 def _parts(select: Any, joins: list[Any]) -> tuple[list[Any], list[tuple[str, Any]]]:
     """Return the conditions that hold in every row, and those of each LEFT JOIN with the alias of the joined table."""
     where = select.args.get("where")
-    always = list(flat(where.this)) if where is not None else []
+    always = list(and_operands(where.this)) if where is not None else []
     outer = any(join.side in ("RIGHT", "FULL") for join in joins)
     right: list[tuple[str, Any]] = []
     for join in joins:
         on = join.args.get("on")
         if on is not None and join.side == "" and join.kind in ("", "INNER", "CROSS") and not outer:
-            always += flat(on)
+            always += and_operands(on)
         elif on is not None and join.side == "LEFT" and join.kind in ("", "OUTER"):
-            right += [(join.this.alias_or_name, part) for part in flat(on)]
+            right += [(join.this.alias_or_name, part) for part in and_operands(on)]
     return ([_first_of(part) for part in always] if not outer else always), right
 
 
@@ -103,19 +103,19 @@ def _place(column: Any) -> Place:
     return column.table, column.name
 
 
-def flat(node: Any) -> Iterator[Any]:
+def and_operands(node: Any) -> Iterator[Any]:
     """Yield the operands of nested ANDs."""
     from sqlglot import exp
 
     node = node.unnest()
     if isinstance(node, exp.And):
-        yield from flat(node.this)
-        yield from flat(node.expression)
+        yield from and_operands(node.this)
+        yield from and_operands(node.expression)
     else:
         yield node
 
 
-def simple(part: Any) -> Iterator[tuple[Place, Condition]]:
+def simple_comparisons(part: Any) -> Iterator[tuple[Place, Condition]]:
     """Yield the comparisons of a column with constants that the expression consists of, if any."""
     from sqlglot import exp
 
@@ -123,21 +123,21 @@ def simple(part: Any) -> Iterator[tuple[Place, Condition]]:
     op = ops.get(type(part))
     if op is not None:
         for column, other, way in ((part.this, part.expression, op), (part.expression, part.this, _FLIPPED[op])):
-            value = constant(other)
+            value = constant_value(other)
             if isinstance(column, exp.Column) and value is not None:
                 yield _place(column), Condition(column.name, way, (value,))
     elif isinstance(part, exp.Between) and isinstance(part.this, exp.Column) and not part.args.get("symmetric"):
-        low, high = constant(part.args["low"]), constant(part.args["high"])
+        low, high = constant_value(part.args["low"]), constant_value(part.args["high"])
         if low is not None and high is not None:
             yield _place(part.this), Condition(part.this.name, ">=", (low,))
             yield _place(part.this), Condition(part.this.name, "<=", (high,))
     elif isinstance(part, exp.In) and isinstance(part.this, exp.Column) and part.expressions:
-        values = tuple(constant(one) for one in part.expressions)
+        values = tuple(constant_value(one) for one in part.expressions)
         if all(one is not None for one in values) and not part.args.get("query"):
             yield _place(part.this), Condition(part.this.name, "in", values)
 
 
-def constant(node: Any) -> Any:
+def constant_value(node: Any) -> Any:
     """Return the Python value of a constant expression, or None if it is not a constant."""
     from sqlglot import exp
 
@@ -145,7 +145,7 @@ def constant(node: Any) -> Any:
     if isinstance(node, exp.Boolean):
         return bool(node.this)
     if isinstance(node, exp.Neg):
-        inner = constant(node.this)
+        inner = constant_value(node.this)
         return -inner if isinstance(inner, int | Decimal | float) and not isinstance(inner, bool) else None
     if isinstance(node, exp.Literal):
         return str(node.this) if node.is_string else _number(str(node.this))

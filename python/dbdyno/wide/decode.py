@@ -9,7 +9,7 @@ from typing import Any
 
 from dbdyno.base.errors import WideError
 from dbdyno.wide.catalog import CLUSTERING
-from dbdyno.wide.mapping import CHILD, ELEMENT, Mapped, element_columns
+from dbdyno.wide.mapping import CHILD, ELEMENT, MappedColumn, element_columns
 from dbdyno.wide.pushdown import Scan
 from dbdyno.wide.types import DECIMAL, Kind
 
@@ -66,7 +66,7 @@ class Decoder:
         self.scan = scan
         self.schema = pa.schema([pa.field(one.name, arrow_type(one.sql)) for one in scan.columns])
         self._at = {one.name: place for place, one in enumerate(scan.selected)}
-        first = scan.table.of(CLUSTERING)[:1]
+        first = scan.table.columns_with_roles(CLUSTERING)[:1]
         # A partition with static columns only is returned as a row without clustering columns.
         self._must = self._at.get(first[0].name) if first and scan.relation.rows in (CHILD, ELEMENT) else None
         self._makers = [self._maker(one) for one in scan.columns]
@@ -96,7 +96,7 @@ class Decoder:
                 ) from None
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema) if arrays else _empty(pa, len(pairs))
 
-    def _maker(self, column: Mapped) -> Callable[[Any], Any]:
+    def _maker(self, column: MappedColumn) -> Callable[[Any], Any]:
         if not column.of.startswith("@"):
             place, kind = self._at[column.of], self._kind(column.of)
             convert = converter(kind, column.sql)

@@ -9,8 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import WideError
-from dbdyno.base.files import given_text, parsed_toml
-from dbdyno.wide.mapping import CHILD, ELEMENT, PARENT, VERSION, Key, Mapped, Relation, WideMap, as_dict, default_type
+from dbdyno.base.files import parse_toml, user_file_text
+from dbdyno.wide.mapping import (
+    CHILD,
+    ELEMENT,
+    PARENT,
+    VERSION,
+    Key,
+    MappedColumn,
+    Relation,
+    WideMap,
+    as_dict,
+    default_type,
+)
 from dbdyno.wide.types import DECIMAL, SQL_TYPES
 
 HEAD = """\
@@ -23,7 +34,7 @@ _KEYS = {"of", "rows", "element", "primary_key", "foreign_key", "columns"}
 _TYPES = frozenset(SQL_TYPES.values())
 
 
-def write(found: WideMap) -> str:
+def to_toml(found: WideMap) -> str:
     """Return the map as TOML."""
     lines = [HEAD.format(keyspace=found.keyspace), f"version = {VERSION}", f"keyspace = {_text(found.keyspace)}"]
     for relation in found.relations:
@@ -69,8 +80,8 @@ def read(path: Path) -> WideMap:
     Raises:
         WideError: The file cannot be read or is not a valid map.
     """
-    text = given_text(path, WideError, next_step="write one with `dbdyno wide map`")
-    given = parsed_toml(text, path, WideError, next_step="correct the file at this place")
+    text = user_file_text(path, WideError, next_step="write one with `dbdyno wide map`")
+    given = parse_toml(text, path, WideError, next_step="correct the file at this place")
     where = str(path)
     if given.get("version") != VERSION:
         raise WideError(f"has no version = {VERSION}", where=where, next_step="write one with `dbdyno wide map`")
@@ -119,9 +130,9 @@ def _relation(name: str, value: Any, where: str) -> Relation:
     return Relation(name, of, rows, mapped, primary, foreign, element)
 
 
-def _mapped_column(name: str, value: Any, where: str) -> Mapped:
+def _mapped_column(name: str, value: Any, where: str) -> MappedColumn:
     if isinstance(value, str):
-        return Mapped(name, value, "")
+        return MappedColumn(name, value, "")
     given = as_dict(value, where)
     kind = str(given.get("type", "")).lower()
     found = DECIMAL.fullmatch(kind)
@@ -134,7 +145,7 @@ def _mapped_column(name: str, value: Any, where: str) -> Mapped:
         raise WideError(
             f"expected a decimal type, found {kind}", where=where, next_step="write a type such as decimal(38,10)"
         )
-    return Mapped(name, _string(given.get("of"), f"{where}.of"), kind)
+    return MappedColumn(name, _string(given.get("of"), f"{where}.of"), kind)
 
 
 def _read_key(value: Any, where: str) -> Key:

@@ -11,7 +11,7 @@ from dbdyno.wide.mapping import Key, Relation, WideMap
 
 
 @dataclass(frozen=True)
-class Held:
+class KeyCheck:
     """Result of checking one key: the number of rows, and of rows that violate it by kind."""
 
     relation: str
@@ -44,7 +44,7 @@ class Held:
         return f"{place} does NOT hold: of {self.rows:,} rows {', '.join(said)}."
 
 
-def check_keys(where: Address, found: WideMap, file: str) -> Iterator[Held]:
+def check_keys(where: Address, found: WideMap, file: str) -> Iterator[KeyCheck]:
     """Yield the result for each key of the map."""
     for relation in found.relations:
         yield _primary(where, found, file, relation)
@@ -52,7 +52,7 @@ def check_keys(where: Address, found: WideMap, file: str) -> Iterator[Held]:
             yield _foreign(where, found, file, relation, relation.foreign_key)
 
 
-def _primary(where: Address, found: WideMap, file: str, relation: Relation) -> Held:
+def _primary(where: Address, found: WideMap, file: str, relation: Relation) -> KeyCheck:
     names = ", ".join(map(quote, relation.primary_key.columns))
     empty = " or ".join(f"{quote(one)} is null" for one in relation.primary_key.columns)
     text = (
@@ -61,10 +61,10 @@ def _primary(where: Address, found: WideMap, file: str, relation: Relation) -> H
         f" from (select {names}, count(*) as n from {quote(relation.name)} group by all)"
     )
     rows, doubled, nulls = _single_row(where, found, file, text)
-    return Held(relation.name, relation.primary_key, rows, doubled, nulls, 0)
+    return KeyCheck(relation.name, relation.primary_key, rows, doubled, nulls, 0)
 
 
-def _foreign(where: Address, found: WideMap, file: str, relation: Relation, key: Key) -> Held:
+def _foreign(where: Address, found: WideMap, file: str, relation: Relation, key: Key) -> KeyCheck:
     above = found.relation(key.references)
     assert above is not None
     pairs = zip(key.columns, above.primary_key.columns, strict=True)
@@ -75,7 +75,7 @@ def _foreign(where: Address, found: WideMap, file: str, relation: Relation, key:
         f" from {quote(relation.name)} c left join {quote(above.name)} p on {on}"
     )
     rows, lost = _single_row(where, found, file, text)
-    return Held(relation.name, key, rows, 0, 0, lost)
+    return KeyCheck(relation.name, key, rows, 0, 0, lost)
 
 
 def _single_row(where: Address, found: WideMap, file: str, text: str) -> tuple[int, ...]:

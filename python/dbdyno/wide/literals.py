@@ -17,7 +17,7 @@ from dbdyno.wide.types import Kind
 BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 UNORDERED = {"uuid", "timeuuid", "inet", "duration", "time"}
 """Types whose order in Cassandra differs from the order of their text."""
-NEVER = {"inet", "duration", "time", "counter"}
+NOT_COMPARABLE = {"inet", "duration", "time", "counter"}
 EPOCH = dt.datetime(1970, 1, 1)
 
 
@@ -28,7 +28,7 @@ def is_ordered(kind: Kind) -> bool:
 
 def as_cql(kind: Kind, value: Any) -> Any:
     """Return the value in the form that the driver accepts, or None if it cannot be pushed down."""
-    if value is None or kind.name in NEVER:
+    if value is None or kind.name in NOT_COMPARABLE:
         return None
     for names, convert in _CONVERT:
         if kind.name in names:

@@ -23,19 +23,19 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import WideError
-from dbdyno.base.files import write_whole
+from dbdyno.base.files import write_atomically
 from dbdyno.base.json_types import TableRow
 from dbdyno.base.live_servers import refuse_live
 from dbdyno.evidence.files import read_json
-from dbdyno.evidence.seal import is_own, seal
+from dbdyno.evidence.seal import is_own_plan, seal
 from dbdyno.wide.address import Address, failure, open_session
 from dbdyno.wide.catalog import PARTITION, WideTable, read_keyspace
 from dbdyno.wide.decode import arrow
-from dbdyno.wide.load_result import Loaded
-from dbdyno.wide.nodes import Marks, Starts, starts, unsure_s, was_restarted
-from dbdyno.wide.prepared_statements import Bound
+from dbdyno.wide.load_result import LoadResult
+from dbdyno.wide.nodes import Marks, Starts, loss_window_s, node_generations, was_restarted
+from dbdyno.wide.prepared_statements import PreparedInserts
 from dbdyno.wide.static_columns import new_table
-from dbdyno.wide.target import Shape, check_rows, create_cql, fits, plain_numbers
+from dbdyno.wide.target import Shape, check_rows, check_table, create_cql, plain_numbers
 
 STATE = "load.json"
 ROWS = "rows"
@@ -55,7 +55,7 @@ RETRIED = {
 }
 
 
-class State:
+class LoadState:
     """Content of `load.json`: the sealed plan of the load, and up to which row it is done."""
 
     def __init__(
@@ -65,7 +65,7 @@ class State:
         self.sure, self.starts = sure, starts
 
     @classmethod
-    def open(cls, folder: Path) -> State:
+    def open(cls, folder: Path) -> LoadState:
         """Open the load of a folder.
 
         Raises:
@@ -75,7 +75,7 @@ class State:
         found = read_json(place)
         if not isinstance(found, dict) or found.get("version") != VERSION or not isinstance(found.get("done"), int):
             raise WideError("is not the state file of a load", where=str(place), next_step="start a new load")
-        if not is_own(found.get("plan"), found.get("seal")):
+        if not is_own_plan(found.get("plan"), found.get("seal")):
             raise WideError(
                 "this load was not started by this user on this machine, so it is not executed",
                 where=str(place),
@@ -100,7 +100,7 @@ class State:
             "sure": self.sure,
             "starts": self.starts,
         }
-        write_whole(self.folder / STATE, json.dumps(value, indent=1).encode() + b"\n", durable=True)
+        write_atomically(self.folder / STATE, json.dumps(value, indent=1).encode() + b"\n", durable=True)
 
     @property
     def shape(self) -> Shape:
@@ -109,7 +109,7 @@ class State:
         return Shape(given["table"], tuple(given["key"]), tuple(given["cluster"]), tuple(given["static"]))
 
 
-def begin(folder: Path, where: Address, shape: Shape, *, create: bool, direct: bool = False) -> State:
+def begin_load(folder: Path, where: Address, shape: Shape, *, create: bool, direct: bool = False) -> LoadState:
     """Create the state of a new load and write it to disk."""
     plan = {
         "target": where.safe,
@@ -118,7 +118,7 @@ def begin(folder: Path, where: Address, shape: Shape, *, create: bool, direct: b
         "direct": direct,
         "timestamp_us": time.time_ns() // 1000,
     }
-    state = State(folder, plan)
+    state = LoadState(folder, plan)
     state.save()
     return state
 
@@ -128,7 +128,9 @@ def files_of(folder: Path) -> list[Path]:
     return sorted((folder / ROWS).glob("part-*.parquet"))
 
 
-def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str], None] = lambda _: None) -> Loaded:
+def load(
+    state: LoadState, where: Address, *, at_once: int = 32, say: Callable[[str], None] = lambda _: None
+) -> LoadResult:
     """Write all rows that are not yet acknowledged; a load that fails can be resumed.
 
     Args:
@@ -155,9 +157,9 @@ def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str]
         numbers = plain_numbers(files, schema, state.shape)
         table = _table(session, where, state, schema, numbers, say)
         rows = check_rows(files, table, schema)
-        loaded = Loaded(rows=rows, resumed=state.done)
+        loaded = LoadResult(rows=rows, resumed=state.done)
         began = time.monotonic_ns()
-        bound = Bound(session, table, schema.names, state.plan["timestamp_us"])
+        bound = PreparedInserts(session, table, schema.names, state.plan["timestamp_us"])
         if state.plan.get("direct") and (state.done < rows or not rows):
             from dbdyno.wide.sstable_load import write_files
 
@@ -176,29 +178,29 @@ def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str]
 
 
 def _write_rows(
-    session: Any, state: State, files: Sequence[Path], table: WideTable, writer: Writer, loaded: Loaded
+    session: Any, state: LoadState, files: Sequence[Path], table: WideTable, writer: Writer, loaded: LoadResult
 ) -> bool:
     """Write to the end; return False if a node was restarted meanwhile, because it may have lost acknowledged rows."""
-    now = starts(session)
+    now = node_generations(session)
     if state.done and was_restarted(state.starts, now) is not False:
         loaded.repeated += state.done - state.sure
         state.done = state.sure
     state.starts = now
-    marks = Marks(unsure_s(session), state.sure)
+    marks = Marks(loss_window_s(session), state.sure)
     last = state.done
     for batch, at in _groups(files, table, state.done):
-        writer.put(batch)
+        writer.send(batch)
         last = at
         if last - state.done < CHECKPOINT_ROWS:
             continue
         writer.drain()
-        if was_restarted(state.starts, starts(session)):
+        if was_restarted(state.starts, node_generations(session)):
             return False
         marks.add(time.monotonic(), last)
         state.done, state.sure = last, marks.sure
         state.save()
     writer.drain()
-    if was_restarted(state.starts, starts(session)):
+    if was_restarted(state.starts, node_generations(session)):
         return False
     state.done = last
     return True
@@ -215,7 +217,7 @@ def _schema(files: Sequence[Path]) -> Any:
 
 
 def _table(
-    session: Any, where: Address, state: State, schema: Any, numbers: AbstractSet[str], say: Callable[[str], None]
+    session: Any, where: Address, state: LoadState, schema: Any, numbers: AbstractSet[str], say: Callable[[str], None]
 ) -> WideTable:
     """Return the target table, created first if asked for; raise `WideError` if it is missing or does not fit."""
     shape = state.shape
@@ -224,7 +226,7 @@ def _table(
     except WideError:
         found = None
     if found is not None:
-        fits(found, shape, schema, numbers)
+        check_table(found, shape, schema, numbers)
         return found
     made, advice = new_table(files_of(state.folder), shape, schema, numbers)
     if not state.plan["create"]:
@@ -238,7 +240,7 @@ def _table(
 
 def _groups(files: Sequence[Path], table: WideTable, skip: int) -> Iterator[tuple[list[TableRow], int]]:
     """Yield batches of rows of one partition, each with the number of its last row."""
-    key = [one.name for one in table.of(PARTITION)]
+    key = [one.name for one in table.columns_with_roles(PARTITION)]
     group: list[TableRow] = []
     at = size = 0
     last: Any = None
@@ -269,14 +271,14 @@ def _rows(files: Sequence[Path]) -> Iterator[TableRow]:
 class Writer:
     """Writer of batches with a limited number in flight."""
 
-    def __init__(self, session: Any, where: Address, bound: Bound, at_once: int, loaded: Loaded) -> None:
+    def __init__(self, session: Any, where: Address, bound: PreparedInserts, at_once: int, loaded: LoadResult) -> None:
         self._session, self._where, self._loaded, self._most = session, where, loaded, at_once
         self._free = threading.Semaphore(at_once)
         self._failed: Exception | None = None
         self._bound = bound
         self._last: Any = None
 
-    def put(self, group: Sequence[Mapping[str, Any]]) -> None:
+    def send(self, group: Sequence[Mapping[str, Any]]) -> None:
         """Send a batch, waiting if too many are in flight.
 
         Raises:
@@ -288,7 +290,7 @@ class Writer:
         if key != self._last:
             self._last = key
             self._loaded.partitions += 1
-        bound = [one for _, one in self._bound.of(group)]
+        bound = [one for _, one in self._bound.bound_statements(group)]
         self._loaded.written += len(group)
         self._loaded.batches += 1
         statement: Any = bound[0] if bound else None

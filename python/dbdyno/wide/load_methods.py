@@ -24,8 +24,8 @@ from dbdyno.bench.flows.worker import own_cpu_ns, serve
 from dbdyno.wide.address import address, open_session
 from dbdyno.wide.catalog import read_keyspace
 from dbdyno.wide.load import BATCH_ROWS, Writer
-from dbdyno.wide.load_result import Loaded
-from dbdyno.wide.prepared_statements import Bound
+from dbdyno.wide.load_result import LoadResult
+from dbdyno.wide.prepared_statements import PreparedInserts
 
 TARGET = "DBDYNO_CASSANDRA"
 TABLE = "dbdyno_wide_loader"
@@ -74,7 +74,7 @@ class LoadMethods:
         del optimizer
         self.rows = self.sets[name]
         self.session.execute(f"truncate {TABLE}")
-        self.bound = Bound(self.session, self.table, NAMES, time.time_ns() // 1000)
+        self.bound = PreparedInserts(self.session, self.table, NAMES, time.time_ns() // 1000)
 
     def run(self, text: str) -> list[Any]:
         """Load the rows; the result is empty, because `answer` counts them."""
@@ -99,21 +99,21 @@ class LoadMethods:
     def row(self) -> None:
         """Write row by row, waiting for each."""
         for group in self.groups():
-            for _, one in self.bound.of(group):
+            for _, one in self.bound.bound_statements(group):
                 self.session.execute(one)
 
     def concurrent(self) -> None:
         """Write through the driver's function for concurrent statements."""
         from cassandra.concurrent import execute_concurrent
 
-        statements = ((one, None) for group in self.groups() for _, one in self.bound.of(group))
+        statements = ((one, None) for group in self.groups() for _, one in self.bound.bound_statements(group))
         execute_concurrent(self.session, statements, concurrency=AT_ONCE, raise_on_first_error=True)
 
     def batch(self) -> None:
         """Write in batches, as `dbdyno move` does."""
-        writer = Writer(self.session, self.where, self.bound, AT_ONCE, Loaded())
+        writer = Writer(self.session, self.where, self.bound, AT_ONCE, LoadResult())
         for group in self.groups():
-            writer.put(group)
+            writer.send(group)
         writer.drain()
 
     def direct(self) -> None:
@@ -121,7 +121,7 @@ class LoadMethods:
         from dbdyno.wide.sstable_load import write_files
 
         counted = ((group, at) for at, group in enumerate(self.groups(), 1))
-        write_files(self.session, self.where, self.table, self.bound, counted, Loaded(), lambda _: None)
+        write_files(self.session, self.where, self.table, self.bound, counted, LoadResult(), lambda _: None)
 
     def groups(self) -> Iterator[list[TableRow]]:
         """Yield rows of one partition, at most as many as fit in a batch."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Loaded:
+class LoadResult:
     """Result of a load.
 
     `resumed` counts rows written by an earlier process, `repeated` those written again because a restarted node may

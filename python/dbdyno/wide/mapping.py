@@ -28,7 +28,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Mapped:
+class MappedColumn:
     """SQL column: its name, its source (`of`), and its SQL type."""
 
     name: str
@@ -52,16 +52,16 @@ class Relation:
     name: str
     of: str
     rows: str
-    columns: tuple[Mapped, ...]
+    columns: tuple[MappedColumn, ...]
     primary_key: Key
     foreign_key: Key | None = None
     element: str = ""
 
-    def column(self, name: str) -> Mapped | None:
+    def column(self, name: str) -> MappedColumn | None:
         """Return the column with this SQL name, or None."""
         return next((one for one in self.columns if one.name == name), None)
 
-    def named(self, of: str) -> Mapped | None:
+    def column_of_source(self, of: str) -> MappedColumn | None:
         """Return the SQL column whose source is this Cassandra column, or None."""
         return next((one for one in self.columns if one.of == of), None)
 
@@ -111,15 +111,15 @@ def map_of(keyspace: str, tables: Mapping[str, WideTable], names: Mapping[str, S
 def _relations(table: WideTable, names: Sequence[str]) -> Iterator[Relation]:
     child = names[0] if names else table.name
     parent = names[1] if len(names) > 1 else f"{table.name}_parent"
-    partition, key = table.of(PARTITION), table.key
+    partition, key = table.columns_with_roles(PARTITION), table.key
     above = Key(f"{parent}_pk", tuple(one.name for one in partition))
     whole = Key(f"{child}_pk", tuple(one.name for one in key))
-    regular = table.of(REGULAR)
+    regular = table.columns_with_roles(REGULAR)
     if len(key) == len(partition):
         yield Relation(child, table.name, PARENT, _map_columns((*key, *regular)), whole)
         yield from _elements(table, child, regular, whole)
         return
-    static = table.of(STATIC)
+    static = table.columns_with_roles(STATIC)
     yield Relation(parent, table.name, PARENT, _map_columns((*partition, *static)), above)
     yield from _elements(table, parent, static, above)
     up = Key(f"{child}_{parent}_fk", above.columns, parent)
@@ -127,19 +127,19 @@ def _relations(table: WideTable, names: Sequence[str]) -> Iterator[Relation]:
     yield from _elements(table, child, regular, whole)
 
 
-def _map_columns(columns: Sequence[WideColumn]) -> tuple[Mapped, ...]:
-    return tuple(Mapped(one.name, one.name, one.kind.sql) for one in columns if not is_apart(one))
+def _map_columns(columns: Sequence[WideColumn]) -> tuple[MappedColumn, ...]:
+    return tuple(MappedColumn(one.name, one.name, one.kind.sql) for one in columns if not is_separate_table(one))
 
 
-def is_apart(column: WideColumn) -> bool:
+def is_separate_table(column: WideColumn) -> bool:
     """Return True if the column becomes a separate SQL table; key columns always stay in their row."""
     return column.role in (STATIC, REGULAR) and (column.kind.is_collection or column.kind.name == "udt")
 
 
 def _elements(table: WideTable, owner: str, columns: Sequence[WideColumn], key: Key) -> Iterator[Relation]:
-    keys = tuple(Mapped(one.name, one.name, one.kind.sql) for one in table.key if one.name in key.columns)
+    keys = tuple(MappedColumn(one.name, one.name, one.kind.sql) for one in table.key if one.name in key.columns)
     for column in columns:
-        if not is_apart(column):
+        if not is_separate_table(column):
             continue
         name = f"{owner}_{column.name}"
         parts = element_columns(column.kind)
@@ -153,19 +153,19 @@ def _elements(table: WideTable, owner: str, columns: Sequence[WideColumn], key: 
         yield Relation(name, table.name, ELEMENT, (*keys, *free), primary, up, column.name)
 
 
-def element_columns(kind: Kind) -> tuple[Mapped, ...]:
+def element_columns(kind: Kind) -> tuple[MappedColumn, ...]:
     """Return the SQL columns that describe an element of a collection, or the fields of a UDT."""
     if kind.name == "udt":
         return tuple(
-            Mapped(name, f"@value.{name}", part.sql) for name, part in zip(kind.fields, kind.parts, strict=True)
+            MappedColumn(name, f"@value.{name}", part.sql) for name, part in zip(kind.fields, kind.parts, strict=True)
         )
     value = kind.parts[-1]
     first = {
-        "list": (Mapped("position", "@position", "integer"),),
-        "map": (Mapped("key", "@key", kind.parts[0].sql),),
+        "list": (MappedColumn("position", "@position", "integer"),),
+        "map": (MappedColumn("key", "@key", kind.parts[0].sql),),
     }.get(kind.name, ())
     if value.name != "udt":
-        return (*first, Mapped("value", "@value", value.sql))
+        return (*first, MappedColumn("value", "@value", value.sql))
     return (*first, *element_columns(value))
 
 
@@ -224,19 +224,20 @@ def allowed_columns(relation: Relation, table: WideTable, place: str) -> tuple[s
     Raises:
         WideError: Its element is not a collection or UDT.
     """
-    partition = tuple(one.name for one in table.of(PARTITION))
+    partition = tuple(one.name for one in table.columns_with_roles(PARTITION))
     key = tuple(one.name for one in table.key)
     if relation.rows == PARENT:
         role = STATIC if len(key) > len(partition) else REGULAR
-        return (*partition, *(one.name for one in table.of(role)))
+        return (*partition, *(one.name for one in table.columns_with_roles(role)))
     if relation.rows == CHILD:
-        return (*key, *(one.name for one in table.of(REGULAR, STATIC)))
+        return (*key, *(one.name for one in table.columns_with_roles(REGULAR, STATIC)))
     column = table.column(relation.element)
-    if column is None or not is_apart(column):
+    if column is None or not is_separate_table(column):
         raise WideError(
             f"{relation.element!r} is neither a collection of {table.name} nor a user-defined type",
             where=f"{place}.element",
-            next_step=f"name one of: {', '.join(one.name for one in table.columns if is_apart(one)) or 'none'}",
+            next_step="name one of: "
+            + (", ".join(one.name for one in table.columns if is_separate_table(one)) or "none"),
         )
     return (*(partition if column.role == STATIC else key), *(one.of for one in element_columns(column.kind)))
 

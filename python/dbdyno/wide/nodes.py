@@ -23,7 +23,7 @@ Starts = dict[str, int]
 """Generation of each node by its address; it changes with each start."""
 
 
-def starts(session: Any) -> Starts | None:
+def node_generations(session: Any) -> Starts | None:
     """Return each node's generation, or None if nodes do not report it (before Cassandra 4.1, or other products)."""
     rows = _query(session, _STARTS)
     return {f"{address}:{port}": generation for address, port, generation in rows} if rows else None
@@ -36,7 +36,7 @@ def was_restarted(before: Starts | None, now: Starts | None) -> bool | None:
     return any(now.get(node, generation) != generation for node, generation in before.items())
 
 
-def unsure_s(session: Any) -> float:
+def loss_window_s(session: Any) -> float:
     """Return for how many seconds an acknowledged write can still be lost if its node's process dies."""
     mode, period = _query(session, _MODE), _query(session, _PERIOD)
     if mode and mode[0][0] != "periodic":

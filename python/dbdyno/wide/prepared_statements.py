@@ -7,21 +7,21 @@ from typing import Any
 
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, REGULAR, STATIC, WideTable
 from dbdyno.wide.pushdown import quote_cql
-from dbdyno.wide.write import as_bound
+from dbdyno.wide.write import bound_value
 
 PARENT, CHILD = 0, 1
 
 
-class Bound:
+class PreparedInserts:
     """Prepared statements of a load; all carry the job's timestamp, and NULL values are left unset."""
 
     def __init__(self, session: Any, table: WideTable, names: Sequence[str], timestamp_us: int) -> None:
         self._timestamp = timestamp_us
         given = set(names)
-        self._key = [one for one in table.of(PARTITION) if one.name in given]
-        static = [one for one in table.of(STATIC) if one.name in given]
-        row = [one for one in table.of(CLUSTERING, REGULAR) if one.name in given]
-        self._cluster = [one.name for one in table.of(CLUSTERING)]
+        self._key = [one for one in table.columns_with_roles(PARTITION) if one.name in given]
+        static = [one for one in table.columns_with_roles(STATIC) if one.name in given]
+        row = [one for one in table.columns_with_roles(CLUSTERING, REGULAR) if one.name in given]
+        self._cluster = [one.name for one in table.columns_with_roles(CLUSTERING)]
         self._columns = {CHILD: [*self._key, *row]}
         if static:
             self._columns[PARENT] = [*self._key, *static]
@@ -39,7 +39,7 @@ class Bound:
         """Return the partition key of a row."""
         return tuple(row[one.name] for one in self._key)
 
-    def of(self, group: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Any]]:
+    def bound_statements(self, group: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Any]]:
         """Yield the bound statements for rows of one partition, each with PARENT or CHILD."""
         if PARENT in self._prepared:
             yield PARENT, self._bind(PARENT, group[0])
@@ -50,5 +50,5 @@ class Bound:
     def _bind(self, which: int, row: Mapping[str, Any]) -> Any:
         from cassandra.query import UNSET_VALUE
 
-        values = [as_bound(one.kind, row[one.name]) for one in self._columns[which]]
+        values = [bound_value(one.kind, row[one.name]) for one in self._columns[which]]
         return self._prepared[which].bind([*(UNSET_VALUE if one is None else one for one in values), self._timestamp])

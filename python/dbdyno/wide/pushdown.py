@@ -22,7 +22,7 @@ from typing import Any
 
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, STATIC, WideColumn, WideTable
 from dbdyno.wide.literals import as_cql, is_ordered
-from dbdyno.wide.mapping import ELEMENT, PARENT, Mapped, Relation
+from dbdyno.wide.mapping import ELEMENT, PARENT, MappedColumn, Relation
 
 PARTITIONS_MOST = 1000
 """Largest number of partitions that are read one by one; more are read by token ranges."""
@@ -53,7 +53,7 @@ def _sql_constant(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class PushedDown:
+class TableNeeds:
     """Columns, conditions and limit that a query needs from one SQL table.
 
     `whole` is True if there are no other conditions on the table.
@@ -85,7 +85,7 @@ class Scan:
     relation: Relation
     table: WideTable
     selected: tuple[WideColumn, ...]
-    columns: tuple[Mapped, ...]
+    columns: tuple[MappedColumn, ...]
     statement: Statement
     pushed: tuple[Condition, ...] = ()
     kept: tuple[Condition, ...] = ()
@@ -101,7 +101,7 @@ class _Bound:
     ranges: list[tuple[Condition, Any]] = field(default_factory=list)
 
 
-def plan(relation: Relation, table: WideTable, wanted: PushedDown, *, filtering: bool = False) -> Scan:
+def plan_scan(relation: Relation, table: WideTable, wanted: TableNeeds, *, filtering: bool = False) -> Scan:
     """Return the plan for reading an SQL table for a query; `filtering` permits ALLOW FILTERING."""
     # Counting rows needs at least one column.
     columns = tuple(one for one in relation.columns if one.name in wanted.columns) or relation.columns[:1]
@@ -131,12 +131,12 @@ def plan(relation: Relation, table: WideTable, wanted: PushedDown, *, filtering:
 
 def _is_row_for_row(relation: Relation, table: WideTable) -> bool:
     """Return True if each returned row is exactly one row of the SQL table."""
-    return relation.rows == PARENT or (relation.rows != ELEMENT and not table.of(STATIC))
+    return relation.rows == PARENT or (relation.rows != ELEMENT and not table.columns_with_roles(STATIC))
 
 
 def is_distinct(relation: Relation, table: WideTable) -> bool:
     """Return True if its rows are partitions of a table that has several rows per partition."""
-    if not table.of(CLUSTERING):
+    if not table.columns_with_roles(CLUSTERING):
         return False
     column = table.column(relation.element) if relation.element else None
     return relation.rows == PARENT or (column is not None and column.role == STATIC)
@@ -161,7 +161,7 @@ def _bounds(relation: Relation, table: WideTable, conditions: Sequence[Condition
     return found
 
 
-def _is_plain(mapped: Mapped, column: WideColumn) -> bool:
+def _is_plain(mapped: MappedColumn, column: WideColumn) -> bool:
     """Return True if SQL compares the column as Cassandra does, because the map keeps its type."""
     return mapped.sql == column.kind.sql or (column.kind.name == "decimal" and mapped.sql.startswith("decimal"))
 
@@ -172,7 +172,7 @@ def _partitions(
     """Return the keys of the partitions that can hold an answer, or None for all partitions."""
     choices: list[tuple[Any, ...]] = []
     used: list[Condition] = []
-    for column in table.of(PARTITION):
+    for column in table.columns_with_roles(PARTITION):
         bound = bounds.get(column.name)
         # 1.0 and 1.00 are different partitions but equal numbers.
         if bound is None or not bound.equal or column.kind.name == "decimal":
@@ -202,7 +202,7 @@ def _push_clustering(
     table: WideTable, bounds: Mapping[str, _Bound], pushed: list[Condition], parts: list[str], values: list[Any]
 ) -> None:
     """Add equality conditions from the first clustering column on, then one range."""
-    for column in table.of(CLUSTERING):
+    for column in table.columns_with_roles(CLUSTERING):
         bound = bounds.get(column.name)
         if bound is None:
             return
@@ -268,19 +268,19 @@ def _push_filtered(
             _ranges(column, bound, pushed, parts, values)
 
 
-def _select_columns(relation: Relation, table: WideTable, columns: Sequence[Mapped]) -> tuple[WideColumn, ...]:
+def _select_columns(relation: Relation, table: WideTable, columns: Sequence[MappedColumn]) -> tuple[WideColumn, ...]:
     """Return the Cassandra columns to read: those used, and one that shows whether a row exists."""
     names = {one.of for one in columns if not one.of.startswith("@")}
     if relation.rows == ELEMENT:
         names.add(relation.element)
-    if relation.rows != PARENT or not table.of(CLUSTERING):
-        first = table.of(CLUSTERING)[:1] or table.of(PARTITION)[:1]
+    if relation.rows != PARENT or not table.columns_with_roles(CLUSTERING):
+        first = table.columns_with_roles(CLUSTERING)[:1] or table.columns_with_roles(PARTITION)[:1]
         names |= {one.name for one in first if not is_distinct(relation, table)}
     if is_distinct(relation, table):
         # SELECT DISTINCT requires the whole partition key.
-        names |= {one.name for one in table.of(PARTITION)}
+        names |= {one.name for one in table.columns_with_roles(PARTITION)}
     chosen = tuple(one for one in table.columns if one.name in names)
-    return chosen or table.of(PARTITION)
+    return chosen or table.columns_with_roles(PARTITION)
 
 
 def _statement(
@@ -293,7 +293,7 @@ def _statement(
     distinct: bool,
     limit: int | None,
 ) -> Statement:
-    key = [quote_cql(one.name) for one in table.of(PARTITION)]
+    key = [quote_cql(one.name) for one in table.columns_with_roles(PARTITION)]
     if partitions is None:
         token = f"token({', '.join(key)})"
         where = [f"{token} > ? and {token} <= ?", *parts]

@@ -22,7 +22,7 @@ from dbdyno.wide.pushdown import Scan
 
 PAGE_ROWS = 5000
 WORKERS = 3
-WAITING = 6
+WAITING_PAGES = 6
 """Largest number of pages waiting to be taken."""
 RANGE_BYTES = 32 << 20
 RANGES_MOST = 4096
@@ -32,7 +32,7 @@ _LOOK_S = 0.1
 
 
 @dataclass
-class Read:
+class ScanProgress:
     """What a scan has read so far: rows, bytes on the wire (of everything queried meanwhile), and statements."""
 
     rows: int = 0
@@ -57,7 +57,7 @@ class Meter:
         return type("Counting", (ProtocolHandler,), {"decode_message": classmethod(decode_message)})
 
 
-def ranges(session: Any, keyspace: str, table: str) -> list[tuple[int, int]]:
+def token_ranges(session: Any, keyspace: str, table: str) -> list[tuple[int, int]]:
     """Return token ranges (from, to] that cover all tokens, each with about `RANGE_BYTES` of data.
 
     Raises:
@@ -78,10 +78,10 @@ def ranges(session: Any, keyspace: str, table: str) -> list[tuple[int, int]]:
     )
     size = sum(mean * count for mean, count in rows)
     pieces = max(2 * WORKERS, min(RANGES_MOST, size // RANGE_BYTES))
-    return split(edges, int(pieces))
+    return split_ranges(edges, int(pieces))
 
 
-def split(edges: Sequence[int], pieces: int) -> list[tuple[int, int]]:
+def split_ranges(edges: Sequence[int], pieces: int) -> list[tuple[int, int]]:
     """Cut the ranges between adjacent edges into at least `pieces` ranges of about equal width."""
     width = max(1, (edges[-1] - edges[0]) // pieces)
     found = []
@@ -92,14 +92,14 @@ def split(edges: Sequence[int], pieces: int) -> list[tuple[int, int]]:
     return found
 
 
-def units(session: Any, keyspace: str, scan: Scan) -> list[tuple[Any, ...]]:
+def statement_parameters(session: Any, keyspace: str, scan: Scan) -> list[tuple[Any, ...]]:
     """Return the parameter values of each statement of a scan."""
     partitions = scan.statement.partitions
-    firsts = ranges(session, keyspace, scan.table.name) if partitions is None else partitions
+    firsts = token_ranges(session, keyspace, scan.table.name) if partitions is None else partitions
     return [(*first, *scan.statement.values) for first in firsts]
 
 
-def read(session: Any, where: str, asked: Sequence[tuple[Any, ...]], scan: Scan, count: Read) -> Iterator[Any]:
+def read(session: Any, where: str, asked: Sequence[tuple[Any, ...]], scan: Scan, count: ScanProgress) -> Iterator[Any]:
     """Yield the Arrow batches of a scan as they arrive, updating `count`.
 
     Raises:
@@ -127,7 +127,7 @@ class Pages:
         self._session, self._prepared = session, prepared
         self._left = iter(asked)
         self._lock = threading.Lock()
-        self._ready: queue.Queue[Any] = queue.Queue(WAITING)
+        self._ready: queue.Queue[Any] = queue.Queue(WAITING_PAGES)
         self._stop = threading.Event()
         self.statements = 0
         count = min(WORKERS, len(asked))

@@ -20,15 +20,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dbdyno.base.closing import Closing
+from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import WideError
 from dbdyno.base.processes import find_program
 from dbdyno.wide.address import CONNECT_S, REQUEST_S, Address, open_session
-from dbdyno.wide.answer import VERSION, check_unchanged, plans, with_noun
+from dbdyno.wide.answer import VERSION, check_unchanged, count_with_noun, scan_plans
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, read_keyspace
 from dbdyno.wide.mapping import WideMap, check
 from dbdyno.wide.pushdown import Scan, explain_pushdown
-from dbdyno.wide.question import DIALECT, question
+from dbdyno.wide.query_analysis import DIALECT, analyse_query
 from dbdyno.wide.spark_views import INET, MARK, view
 
 LOCAL = "local[*]"
@@ -36,7 +36,7 @@ JARS = "DBDYNO_SPARK_CONNECTOR"
 CONNECTOR = "com.datastax.spark:spark-cassandra-connector_2.12:3.5.1"
 WHERE = "--engine spark"
 FORMAT = "org.apache.spark.sql.cassandra"
-PUSHED = "Cassandra Filters:"
+PUSHED_FILTERS = "Cassandra Filters:"
 KEEP_MS = 60_000
 _questions = itertools.count()
 _RUNS_CODE = {"reflect", "java_method", "try_reflect"}
@@ -59,7 +59,7 @@ def jars() -> list[Path]:
     return found
 
 
-def fits(connector: Sequence[Path], spark: Path) -> None:
+def check_scala_version(connector: Sequence[Path], spark: Path) -> None:
     """Check that the connector is built for Spark's Scala version, because neither would report that clearly.
 
     Raises:
@@ -76,7 +76,7 @@ def fits(connector: Sequence[Path], spark: Path) -> None:
         )
 
 
-def session(master: str = LOCAL) -> Any:
+def open_spark_session(master: str = LOCAL) -> Any:
     """Open a Spark session with the connector.
 
     Raises:
@@ -91,7 +91,7 @@ def session(master: str = LOCAL) -> Any:
     if find_program("java") is None:
         raise WideError("Java is not installed", where=WHERE, next_step="install Java 17")
     found = jars()
-    fits(found, Path(pyspark.__file__).parent / "jars")
+    check_scala_version(found, Path(pyspark.__file__).parent / "jars")
     settings = {
         "spark.jars": ",".join(map(str, found)),
         "spark.ui.enabled": "false",
@@ -119,7 +119,7 @@ def session(master: str = LOCAL) -> Any:
         ) from None
 
 
-def reach(spark: Any, where: Address) -> None:
+def configure_connection(spark: Any, where: Address) -> None:
     """Set the nodes' addresses, the user and the timeouts in a Spark session for the connector."""
     settings = {
         "connection.host": ",".join(where.hosts),
@@ -136,7 +136,7 @@ def reach(spark: Any, where: Address) -> None:
         spark.conf.set(f"spark.cassandra.{name}", value)
 
 
-class SparkAnswer(Closing):
+class SparkAnswer(Closeable):
     """Answer of a query by Spark, with the interface of `answer.Answer`.
 
     A session given as `spark` stays open afterwards.
@@ -162,15 +162,15 @@ class SparkAnswer(Closing):
             self._node = self._ending.enter_context(open_session(where))
             self.map = check(found, read_keyspace(self._node, where.keyspace), file)
             self._version = self._node.execute(VERSION).one()[0]
-            self.question = question(text, self.map)
-            self.scans = plans(self.question, self.map, filtering)
+            self.question = analyse_query(text, self.map)
+            self.scans = scan_plans(self.question, self.map, filtering)
             self._sql = transpile(self.question.sql)
             made = {name: _view(one.scan, name) for name, one in self.scans.items()}
             self._spark = spark
             if spark is None:
-                self._spark = session(master)
+                self._spark = open_spark_session(master)
                 self._ending.callback(self._spark.stop)
-            reach(self._spark, where)
+            configure_connection(self._spark, where)
             self._views(made)
             self._frame = self._frame_with_functions()
         except BaseException:
@@ -229,7 +229,7 @@ class SparkAnswer(Closing):
         check_unchanged(self._node, self._where, self._version, [one.scan for one in self.scans.values()])
         self.elapsed_ns = time.monotonic_ns() - began
 
-    def explained(self, *, asked: bool = True) -> Iterator[str]:
+    def explain(self, *, asked: bool = True) -> Iterator[str]:
         """Yield lines that say what the connector was asked and has read; without figures if `asked` is False."""
         for scan in (one.scan for one in self.scans.values()):
             yield (
@@ -239,14 +239,16 @@ class SparkAnswer(Closing):
             )
         for node in _scans(self._frame._jdf.queryExecution().executedPlan()):
             words = str(node.simpleString(100))
-            pushed = next((line.partition(PUSHED)[2] for line in words.splitlines() if PUSHED in line), "").strip()
+            pushed = next(
+                (line.partition(PUSHED_FILTERS)[2] for line in words.splitlines() if PUSHED_FILTERS in line), ""
+            ).strip()
             place = words.splitlines()[0].partition("Cassandra Scan: ")[2]
             yield f"  {place}: pushed {pushed[1:-1] or 'nothing'}"
             count = node.metrics().get("numOutputRows")
             if asked and count.isDefined():
-                yield f"    read:        {with_noun(int(count.get().value()), 'row')}"
+                yield f"    read:        {count_with_noun(int(count.get().value()), 'row')}"
         if asked:
-            yield f"answer: {with_noun(self.rows_out, 'row')} in {self.elapsed_ns / 1e9:.3g} s"
+            yield f"answer: {count_with_noun(self.rows_out, 'row')} in {self.elapsed_ns / 1e9:.3g} s"
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -283,13 +285,15 @@ def is_pushed(scan: Scan, filtering: bool) -> bool:
     The connector needs a whole partition key with one condition per column, of which only the last may be IN. It leaves
     out key conditions that it cannot use, but still asks for the clustering columns; the same holds for an index.
     """
-    columns = scan.table.of(PARTITION)
+    columns = scan.table.columns_with_roles(PARTITION)
     if filtering:
         return True
     if scan.statement.partitions is None:
         found = {_column(scan, one.column) for one in scan.pushed}
         also = {_column(scan, one.column) for one in scan.kept}
-        return bool(found & scan.table.indexed) and not also & {one.name for one in scan.table.of(CLUSTERING)}
+        return bool(found & scan.table.indexed) and not also & {
+            one.name for one in scan.table.columns_with_roles(CLUSTERING)
+        }
     asked = [_column(scan, one.column) for one in scan.pushed]
     firsts = ({key[at] for key in scan.statement.partitions} for at in range(len(columns) - 1))
     return all(asked.count(one.name) == 1 for one in columns) and all(len(values) <= 1 for values in firsts)

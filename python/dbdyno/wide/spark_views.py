@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from dbdyno.base.errors import WideError
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, STATIC, WideColumn, WideTable
-from dbdyno.wide.mapping import ELEMENT, Mapped, Relation, element_columns
+from dbdyno.wide.mapping import ELEMENT, MappedColumn, Relation, element_columns
 from dbdyno.wide.pushdown import is_distinct
 from dbdyno.wide.types import Kind
 
@@ -46,14 +46,14 @@ class _Value:
     guard: str = ""
 
 
-def view(relation: Relation, table: WideTable, columns: Sequence[Mapped], source: str) -> View:
+def view(relation: Relation, table: WideTable, columns: Sequence[MappedColumn], source: str) -> View:
     """Return the SELECT of an SQL table with only these columns.
 
     Raises:
         WideError: A type cannot be read through Spark.
     """
     made = [(one, _value(relation, table, one)) for one in columns]
-    chosen = ", ".join(f"{value.sql} as {tick(one.name)}" for one, value in made)
+    chosen = ", ".join(f"{value.sql} as {quote_spark(one.name)}" for one, value in made)
     guards = [value.guard for _, value in made if value.guard]
     place, more = _place(relation, table, columns, source)
     where = " and ".join([*more, *guards])
@@ -61,18 +61,18 @@ def view(relation: Relation, table: WideTable, columns: Sequence[Mapped], source
     return View(sql, f"{INET}(" in sql)
 
 
-def _place(relation: Relation, table: WideTable, columns: Sequence[Mapped], source: str) -> tuple[str, list[str]]:
+def _place(relation: Relation, table: WideTable, columns: Sequence[MappedColumn], source: str) -> tuple[str, list[str]]:
     """Return the FROM clause and the conditions that yield the SQL table's rows."""
     place = source
     if is_distinct(relation, table):
         place = f"({_group_query(relation, table, columns, source)})"
     more = []
-    first = table.of(CLUSTERING)[:1]
+    first = table.columns_with_roles(CLUSTERING)[:1]
     if first and not is_distinct(relation, table):
         # The connector assumes that `key is not null` holds; it cannot see through a cast.
-        more.append(f"cast({tick(first[0].name)} as string) is not null")
+        more.append(f"cast({quote_spark(first[0].name)} as string) is not null")
     if relation.rows == ELEMENT:
-        kind, name = _element(relation, table).kind, tick(relation.element)
+        kind, name = _element(relation, table).kind, quote_spark(relation.element)
         if kind.name == "udt":
             more.append(f"{name} is not null")
         elif kind.name == "list":
@@ -85,14 +85,14 @@ def _place(relation: Relation, table: WideTable, columns: Sequence[Mapped], sour
     return place, more
 
 
-def _group_query(relation: Relation, table: WideTable, columns: Sequence[Mapped], source: str) -> str:
+def _group_query(relation: Relation, table: WideTable, columns: Sequence[MappedColumn], source: str) -> str:
     """Return a query with one row per partition; `max` prevents two rows if a static value is written meanwhile."""
-    keys = [tick(one.name) for one in table.of(PARTITION)]
+    keys = [quote_spark(one.name) for one in table.columns_with_roles(PARTITION)]
     names = dict.fromkeys([*([relation.element] if relation.element else []), *(one.of for one in columns)])
-    statics = [one for one in table.of(STATIC) if one.name in names]
+    statics = [one for one in table.columns_with_roles(STATIC) if one.name in names]
     chosen = [*keys]
     for one in statics:
-        name = tick(one.name)
+        name = quote_spark(one.name)
         value = f"map_entries({name})" if one.kind.name == "map" else name
         chosen.append(f"max({value}) as {name}")
     return f"select {', '.join(chosen)} from {source} group by {', '.join(keys)}"  # noqa: S608 (quoted names)
@@ -104,15 +104,15 @@ def _element(relation: Relation, table: WideTable) -> WideColumn:
     return column
 
 
-def _value(relation: Relation, table: WideTable, column: Mapped) -> _Value:
+def _value(relation: Relation, table: WideTable, column: MappedColumn) -> _Value:
     if not column.of.startswith("@"):
         found = table.column(column.of)
         assert found is not None
-        return _value_of(relation, column, found.kind, tick(column.of))
+        return _value_of(relation, column, found.kind, quote_spark(column.of))
     held = _element(relation, table)
     if column.of == "@position":
         return _Value(_AT)
-    value = {"udt": tick(held.name), "map": f"{_ENTRY}.value"}.get(held.kind.name, _VALUE)
+    value = {"udt": quote_spark(held.name), "map": f"{_ENTRY}.value"}.get(held.kind.name, _VALUE)
     if column.of == "@key":
         return _value_of(relation, column, held.kind.parts[0], f"{_ENTRY}.key")
     inner = held.kind if held.kind.name == "udt" else held.kind.parts[-1]
@@ -120,10 +120,10 @@ def _value(relation: Relation, table: WideTable, column: Mapped) -> _Value:
         return _value_of(relation, column, inner, value)
     name = column.of.removeprefix("@value.")
     kind = inner.parts[[one.of for one in element_columns(inner)].index(column.of)]
-    return _value_of(relation, column, kind, f"{value}.{tick(name)}")
+    return _value_of(relation, column, kind, f"{value}.{quote_spark(name)}")
 
 
-def _value_of(relation: Relation, column: Mapped, kind: Kind, name: str) -> _Value:
+def _value_of(relation: Relation, column: MappedColumn, kind: Kind, name: str) -> _Value:
     """Return the expression and guard of a value in the type that the map names."""
     sql, place = column.sql, f"{relation.of}, column {column.name}"
     if kind.name == "decimal" and sql.startswith("decimal"):
@@ -184,6 +184,6 @@ _AS_TEXT: Mapping[str, Callable[[str], str]] = {
 }
 
 
-def tick(name: str) -> str:
+def quote_spark(name: str) -> str:
     """Return the name in backquotes for Spark."""
     return "`" + name.replace("`", "``") + "`"

@@ -23,19 +23,19 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.errors import WideError
 from dbdyno.base.json_types import TableRow
 from dbdyno.base.processes import child_environment, find_program
-from dbdyno.bench.cassandra.java import jars, modules
+from dbdyno.bench.cassandra.java import jar_folder, module_options
 from dbdyno.wide.catalog import PARTITION, WideTable
-from dbdyno.wide.prepared_statements import CHILD, PARENT, Bound
+from dbdyno.wide.prepared_statements import CHILD, PARENT, PreparedInserts
 from dbdyno.wide.pushdown import quote_cql
 
 if TYPE_CHECKING:
     from dbdyno.wide.address import Address
-    from dbdyno.wide.load_result import Loaded
+    from dbdyno.wide.load_result import LoadResult
 
 HERE = Path(__file__).resolve().parent
-ASKED = 64
+SAMPLE_PARTITIONS = 64
 """Number of partitions, from all parts of the load, that are queried afterwards."""
-SAY_ROWS = 200_000
+PROGRESS_ROWS = 200_000
 LOADER_S = 24 * 3600
 _NULL, _UNSET = struct.pack(">i", -1), struct.pack(">i", -2)
 _LENGTH = struct.Struct(">i")
@@ -64,9 +64,9 @@ def write_files(
     session: Any,
     where: Address,
     table: WideTable,
-    bound: Bound,
+    bound: PreparedInserts,
     groups: Iterable[tuple[list[TableRow], int]],
-    loaded: Loaded,
+    loaded: LoadResult,
     say: Callable[[str], None],
 ) -> None:
     """Write the rows as SSTables and stream them to the nodes; a failed load can simply be run again.
@@ -108,9 +108,9 @@ def write_files(
 
 def _write(
     program: _Program,
-    bound: Bound,
+    bound: PreparedInserts,
     groups: Iterable[tuple[list[TableRow], int]],
-    loaded: Loaded,
+    loaded: LoadResult,
     say: Callable[[str], None],
 ) -> list[tuple[Any, ...]]:
     """Send the rows to the program, and return the keys of partitions from all parts of the load."""
@@ -123,11 +123,11 @@ def _write(
             last = key
             if loaded.partitions % every == 0:
                 kept.append(key)
-                if len(kept) > ASKED:  # keep every second one, and from here on add half as many
+                if len(kept) > SAMPLE_PARTITIONS:  # keep every second one, and from here on add half as many
                     kept, every = kept[::2], 2 * every
             loaded.partitions += 1
-        program.feed(b"".join(_frame(which, one.values) for which, one in bound.of(group)))
-        if at // SAY_ROWS != loaded.written // SAY_ROWS:
+        program.feed(b"".join(_frame(which, one.values) for which, one in bound.bound_statements(group)))
+        if at // PROGRESS_ROWS != loaded.written // PROGRESS_ROWS:
             say(f"{at:,} rows written as SSTables")
         loaded.written = at
     return kept
@@ -149,7 +149,7 @@ def _frame(which: int, values: Sequence[Any]) -> bytes:
 class _Program:
     """The Java program that writes SSTables."""
 
-    def __init__(self, session: Any, where: Address, table: WideTable, bound: Bound, folder: Path) -> None:
+    def __init__(self, session: Any, where: Address, table: WideTable, bound: PreparedInserts, folder: Path) -> None:
         self.where, self.folder = where, folder
         self.place = folder / "out" / where.keyspace / table.name
         self.place.mkdir(parents=True)
@@ -185,7 +185,7 @@ class _Program:
         options = ["-Xmx512M", "-XX:+UseSerialGC", f"-Dcassandra.config=file:{conf}/cassandra.yaml"]
         options += [f"-Dcassandra.storagedir={self.folder}/data", f"-Djava.io.tmpdir={self.folder}"]
         options += [f"-Dlogback.configurationFile={conf}/logback.xml", f"-Djna.tmpdir={self.folder}"]
-        return [str(find_program("java")), *modules(), *options, "-cp", f"{conf}:{jars()}/*"]
+        return [str(find_program("java")), *module_options(), *options, "-cp", f"{conf}:{jar_folder()}/*"]
 
     def feed(self, data: bytes) -> None:
         """Send encoded rows to the program.
@@ -270,8 +270,8 @@ def _stream(session: Any, where: Address, program: _Program) -> None:
 
 def _count_samples(session: Any, where: Address, table: WideTable, sample: Sequence[tuple[Any, ...]]) -> int:
     """Query sample partitions and return their number; raise `WideError` if one is missing."""
-    names = " and ".join(f"{quote_cql(one.name)} = ?" for one in table.of(PARTITION))
-    first = quote_cql(table.of(PARTITION)[0].name)
+    names = " and ".join(f"{quote_cql(one.name)} = ?" for one in table.columns_with_roles(PARTITION))
+    first = quote_cql(table.columns_with_roles(PARTITION)[0].name)
     asked = session.prepare(f"select {first} from {quote_cql(table.name)} where {names} limit 1")  # noqa: S608
     for key in sample:
         if session.execute(asked.bind(list(key))).one() is None:

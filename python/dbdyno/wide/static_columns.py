@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dbdyno.evidence.memory import for_files
+from dbdyno.evidence.memory import file_connection
 from dbdyno.wide.catalog import WideTable
 from dbdyno.wide.pushdown import quote_cql
-from dbdyno.wide.target import Shape, made_of
+from dbdyno.wide.target import Shape, table_for_rows
 
 AUTO = "auto"
 
@@ -43,7 +43,7 @@ def new_table(files: Sequence[Path], shape: Shape, schema: Any, numbers: Abstrac
         WideError: A column is missing, has two roles, or has a type that Cassandra does not have.
     """
     auto = shape.static == (AUTO,) and AUTO not in schema.names
-    made = made_of(replace(shape, static=()) if auto else shape, schema, numbers)
+    made = table_for_rows(replace(shape, static=()) if auto else shape, schema, numbers)
     if shape.static and not auto:
         return made, ""
     static = find_static_columns(files, shape, schema)
@@ -54,7 +54,7 @@ def new_table(files: Sequence[Path], shape: Shape, schema: Any, numbers: Abstrac
     fact = f"{names} {verb} one value in every partition ({rows})"
     if not auto:
         return made, f"{fact}; --static {','.join(static.names)} in a new table stores it once per partition"
-    return made_of(replace(shape, static=static.names), schema, numbers), f"{fact}: static"
+    return table_for_rows(replace(shape, static=static.names), schema, numbers), f"{fact}: static"
 
 
 def find_static_columns(files: Sequence[Path], shape: Shape, schema: Any) -> StaticColumns:
@@ -72,7 +72,7 @@ def find_static_columns(files: Sequence[Path], shape: Shape, schema: Any) -> Sta
     values = ", ".join(f"min({quote_cql(name)}) as v{at}" for at, name in enumerate(names))
     groups = f"select count(*) as n, {tests}, {values} from read_parquet(?) group by {keys}"  # noqa: S608
     all_of = ", ".join(f"bool_and(s{at}) and min(v{at}) < max(v{at})" for at in range(len(names)))
-    with for_files() as duck:
+    with file_connection() as duck:
         query = f"select count(*), count(*) filter (n > 1), {all_of} from ({groups})"  # noqa: S608
         row = duck.execute(query, [[str(one) for one in files]]).fetchone()
     if row is None or not row[1]:

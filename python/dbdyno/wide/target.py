@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import WideError
-from dbdyno.evidence.memory import for_files
+from dbdyno.evidence.memory import file_connection
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, REGULAR, STATIC, WideColumn, WideTable
 from dbdyno.wide.pushdown import quote_cql
 from dbdyno.wide.types import parse
@@ -69,7 +69,7 @@ def plain_numbers(files: Sequence[Path], schema: Any, shape: Shape) -> frozenset
     if not found:
         return frozenset()
     odd = ", ".join(f"count(*) filter (not regexp_full_match({quote_cql(one)}, '{_PLAIN}'))" for one in found)
-    with for_files() as duck:
+    with file_connection() as duck:
         counts = duck.execute(f"select {odd} from read_parquet(?)", [[str(one) for one in files]]).fetchone()  # noqa: S608
     return frozenset(one for one, count in zip(found, counts or (), strict=True) if not count)
 
@@ -78,7 +78,7 @@ def _wanted_type(field: Any, numbers: AbstractSet[str]) -> str:
     return "decimal" if field.name in numbers else cql_type(str(field.type))
 
 
-def made_of(shape: Shape, schema: Any, numbers: AbstractSet[str] = frozenset()) -> WideTable:
+def table_for_rows(shape: Shape, schema: Any, numbers: AbstractSet[str] = frozenset()) -> WideTable:
     """Return the table that rows of this schema need.
 
     Args:
@@ -134,12 +134,12 @@ def create_cql(table: WideTable) -> str:
     columns = [
         f"{quote_cql(one.name)} {one.kind.name}{' static' if one.role == STATIC else ''}" for one in table.columns
     ]
-    key = ", ".join(quote_cql(one.name) for one in table.of(PARTITION))
-    rest = "".join(f", {quote_cql(one.name)}" for one in table.of(CLUSTERING))
+    key = ", ".join(quote_cql(one.name) for one in table.columns_with_roles(PARTITION))
+    rest = "".join(f", {quote_cql(one.name)}" for one in table.columns_with_roles(CLUSTERING))
     return f"create table {quote_cql(table.name)} ({', '.join(columns)}, primary key (({key}){rest}))"
 
 
-def fits(table: WideTable, shape: Shape, schema: Any, numbers: AbstractSet[str] = frozenset()) -> None:
+def check_table(table: WideTable, shape: Shape, schema: Any, numbers: AbstractSet[str] = frozenset()) -> None:
     """Check that an existing table can take these rows.
 
     Args:
@@ -152,7 +152,7 @@ def fits(table: WideTable, shape: Shape, schema: Any, numbers: AbstractSet[str] 
         WideError: The keys, columns or types differ.
     """
     for word, given, role in (("--key", shape.key, PARTITION), ("--cluster", shape.cluster, CLUSTERING)):
-        has = tuple(one.name for one in table.of(role))
+        has = tuple(one.name for one in table.columns_with_roles(role))
         if given and given != has:
             raise WideError(
                 f"the table has {', '.join(has) or 'none'}, not {', '.join(given)}",
@@ -203,7 +203,7 @@ def check_rows(files: Sequence[Path], table: WideTable, schema: Any) -> int:
     Raises:
         WideError: Cassandra would keep fewer rows, or other values.
     """
-    with for_files() as duck:
+    with file_connection() as duck:
         source = "read_parquet(?)"
         given = [[str(one) for one in files]]
 
@@ -211,12 +211,12 @@ def check_rows(files: Sequence[Path], table: WideTable, schema: Any) -> int:
             row = duck.execute(f"select {what} from {source} {rest}", given).fetchone()  # noqa: S608
             return int(row[0] or 0) if row else 0
 
-        keys = [quote_cql(one.name) for one in table.of(PARTITION)]
-        cluster = [quote_cql(one.name) for one in table.of(CLUSTERING)]
+        keys = [quote_cql(one.name) for one in table.columns_with_roles(PARTITION)]
+        cluster = [quote_cql(one.name) for one in table.columns_with_roles(CLUSTERING)]
         empty = count("count(*)", "where " + " or ".join(f"{one} is null" for one in keys))
         _refuse(empty, "have no value in the partition key", "leave them out in the query")
         if cluster:
-            others = [quote_cql(one.name) for one in table.of(REGULAR) if one.name in schema.names]
+            others = [quote_cql(one.name) for one in table.columns_with_roles(REGULAR) if one.name in schema.names]
             lone = " and ".join(f"{one} is null" for one in (*cluster, *others))
             half = " or ".join(f"{one} is null" for one in cluster)
             _refuse(
@@ -232,7 +232,7 @@ def check_rows(files: Sequence[Path], table: WideTable, schema: Any) -> int:
             "name more columns by --cluster",
             what="",
         )
-        for column in table.of(STATIC):
+        for column in table.columns_with_roles(STATIC):
             if column.name in schema.names:
                 name = quote_cql(column.name)
                 several = f"select 1 from {source} group by {', '.join(keys)} having count(distinct {name}) > 1"  # noqa: S608

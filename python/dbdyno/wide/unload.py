@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from dbdyno.base.errors import WideError
-from dbdyno.base.files import make_folder, make_inner_folder, write_whole
+from dbdyno.base.files import make_folder, make_inner_folder, write_atomically
 from dbdyno.evidence.files import read_json
 from dbdyno.wide.address import Address, open_session
 from dbdyno.wide.catalog import WideTable, read_keyspace
 from dbdyno.wide.decode import Decoder
-from dbdyno.wide.mapping import Key, Mapped, Relation
-from dbdyno.wide.pushdown import PushedDown, Scan, plan
-from dbdyno.wide.scan import Read, ranges, read
+from dbdyno.wide.mapping import Key, MappedColumn, Relation
+from dbdyno.wide.pushdown import Scan, TableNeeds, plan_scan
+from dbdyno.wide.scan import ScanProgress, read, token_ranges
 
 INNER, STATE = "_dbdyno", "unload.json"
 VERSION = 1
@@ -51,7 +51,7 @@ class UnloadState(TypedDict):
 
 
 @dataclass(frozen=True)
-class Unloaded:
+class UnloadResult:
     """Result of an export."""
 
     rows: int
@@ -69,17 +69,17 @@ class Unloaded:
         yield "NOT one instant: Cassandra has no snapshot. A row that was written meanwhile is there or not."
 
 
-def whole_scan(table: WideTable) -> Scan:
+def full_scan(table: WideTable) -> Scan:
     """Return the plan that reads all rows with all columns.
 
     A partition with only static columns is returned as a row without clustering columns.
     """
-    columns = tuple(Mapped(one.name, one.name, one.kind.sql) for one in table.columns)
+    columns = tuple(MappedColumn(one.name, one.name, one.kind.sql) for one in table.columns)
     relation = Relation(table.name, table.name, WHOLE, columns, Key("pk", tuple(one.name for one in table.key)))
-    return plan(relation, table, PushedDown(tuple(one.name for one in columns)))
+    return plan_scan(relation, table, TableNeeds(tuple(one.name for one in columns)))
 
 
-def unload(where: Address, name: str, folder: Path) -> Unloaded:
+def unload(where: Address, name: str, folder: Path) -> UnloadResult:
     """Export a table to a folder, or resume an interrupted export.
 
     Raises:
@@ -91,7 +91,7 @@ def unload(where: Address, name: str, folder: Path) -> Unloaded:
             raise WideError(
                 f"there is no table {name}", where=where.safe, next_step=f"name one of: {', '.join(tables)}"
             )
-        scan = whole_scan(tables[name])
+        scan = full_scan(tables[name])
         state = _state(folder, where, name, scan, session)
         before = sum(one is not None for one in state["done"])
         for at, limits in enumerate(state["ranges"]):
@@ -99,7 +99,7 @@ def unload(where: Address, name: str, folder: Path) -> Unloaded:
                 state["done"][at] = _range(session, where, scan, tuple(limits), folder / f"part-{at:05}.parquet")
                 _save(folder, state)
     done = [one for one in state["done"] if one is not None]
-    return Unloaded(sum(one["rows"] for one in done), len(done), before, done[0]["at"], done[-1]["at"])
+    return UnloadResult(sum(one["rows"] for one in done), len(done), before, done[0]["at"], done[-1]["at"])
 
 
 def _state(folder: Path, where: Address, name: str, scan: Scan, session: Any) -> UnloadState:
@@ -123,7 +123,7 @@ def _state(folder: Path, where: Address, name: str, scan: Scan, session: Any) ->
     if not folder.exists():
         make_folder(folder)
     make_inner_folder(folder / INNER)
-    limits = [list(one) for one in ranges(session, where.keyspace, name)]
+    limits = [list(one) for one in token_ranges(session, where.keyspace, name)]
     state: UnloadState = {
         "version": VERSION,
         "keyspace": where.keyspace,
@@ -144,7 +144,7 @@ def _is_whole(found: Mapping[str, Any]) -> bool:
 
 
 def _save(folder: Path, state: UnloadState) -> None:
-    write_whole(folder / INNER / STATE, json.dumps(state).encode() + b"\n", durable=True)
+    write_atomically(folder / INNER / STATE, json.dumps(state).encode() + b"\n", durable=True)
 
 
 def _range(session: Any, where: Address, scan: Scan, limits: tuple[int, ...], path: Path) -> RangeRecord:
@@ -152,7 +152,7 @@ def _range(session: Any, where: Address, scan: Scan, limits: tuple[int, ...], pa
     from pyarrow import parquet
 
     began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    count, rows = Read(), 0
+    count, rows = ScanProgress(), 0
     aside = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
     try:
         with parquet.ParquetWriter(aside, Decoder(scan).schema, compression="zstd") as file:

@@ -19,15 +19,15 @@ from dbdyno.wide.answer import Answer
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, WideTable
 from dbdyno.wide.mapping import ELEMENT, PARENT, Relation, WideMap
 from dbdyno.wide.pushdown import quote_cql
-from dbdyno.wide.question import DIALECT, parse_statement
+from dbdyno.wide.query_analysis import DIALECT, parse_statement
 from dbdyno.wide.types import Kind
 
 AT_ONCE = 64
-LAST = "the last one to write a cell stays"
-PROMISES = {
+LAST_WRITE_WINS = "the last one to write a cell stays"
+LIMITS = {
     "insert": "a row that was there already is changed, not refused (Cassandra checks no key unless each row is written"
     " by a lightweight transaction), and no foreign key is checked",
-    "update": f"rows were read, then written one by one: no transaction, and {LAST}",
+    "update": f"rows were read, then written one by one: no transaction, and {LAST_WRITE_WINS}",
     "delete": "deleted rows stay as tombstones until compaction; a replica that was down and is not repaired within"
     " gc_grace_seconds brings them back",
     "element": "collections are read whole before they are shown: long ones belong into clustering columns",
@@ -53,7 +53,7 @@ def is_change(text: str) -> bool:
     return isinstance(parse_statement(text), exp.Insert | exp.Update | exp.Delete)
 
 
-def change(text: str, found: WideMap, *, cascade: bool = False) -> Change:
+def translate_change(text: str, found: WideMap, *, cascade: bool = False) -> Change:
     """Translate a statement into a change; `cascade` permits deleting a parent with all its rows.
 
     Raises:
@@ -92,10 +92,12 @@ def _relation(tree: Any, found: WideMap) -> Relation:
 
 def _key(relation: Relation, table: WideTable) -> list[str]:
     """Return the Cassandra columns that identify a row of the SQL table."""
-    roles = (PARTITION,) if relation.rows == PARENT and table.of(CLUSTERING) else (PARTITION, CLUSTERING)
+    roles = (
+        (PARTITION,) if relation.rows == PARENT and table.columns_with_roles(CLUSTERING) else (PARTITION, CLUSTERING)
+    )
     if relation.rows == ELEMENT:
         roles = (PARTITION,) if table.column(relation.element).role == "static" else roles  # type: ignore[union-attr]
-    return [one.name for one in table.of(*roles)]
+    return [one.name for one in table.columns_with_roles(*roles)]
 
 
 def _insert(tree: Any, relation: Relation, table: WideTable) -> Change:
@@ -119,7 +121,7 @@ def _insert(tree: Any, relation: Relation, table: WideTable) -> Change:
         return _insert_element(relation, table, of, select)
     marks = ", ".join("?" for _ in of)
     cql = f"insert into {quote_cql(table.name)} ({', '.join(map(quote_cql, of))}) values ({marks})"  # noqa: S608
-    return Change("insert", relation, select, cql, _kinds(table, of), (PROMISES["insert"],))
+    return Change("insert", relation, select, cql, _kinds(table, of), (LIMITS["insert"],))
 
 
 def _insert_element(relation: Relation, table: WideTable, of: Sequence[str], select: str) -> Change:
@@ -143,9 +145,7 @@ def _insert_element(relation: Relation, table: WideTable, of: Sequence[str], sel
     inner = [f"c{at}" for at in range(len(of))]
     order = [*inner[len(key) :], *inner[: len(key)]]
     turned = moved.format(", ".join(order), select, ", ".join(inner))
-    return Change(
-        "insert", relation, turned, cql, (*kinds, *_kinds(table, key)), (PROMISES["insert"], PROMISES["element"])
-    )
+    return Change("insert", relation, turned, cql, (*kinds, *_kinds(table, key)), (LIMITS["insert"], LIMITS["element"]))
 
 
 def _update(tree: Any, relation: Relation, table: WideTable) -> Change:
@@ -171,12 +171,12 @@ def _update(tree: Any, relation: Relation, table: WideTable) -> Change:
     select += f" {where.sql(DIALECT)}" if where is not None else ""
     cql = f"update {quote_cql(table.name)} set {', '.join(f'{quote_cql(one)} = ?' for one in sets)}"  # noqa: S608
     cql += " where " + " and ".join(f"{quote_cql(one)} = ?" for one in key)
-    return Change("update", relation, select, cql, _kinds(table, [*sets, *key]), (PROMISES["update"],))
+    return Change("update", relation, select, cql, _kinds(table, [*sets, *key]), (LIMITS["update"],))
 
 
 def _delete(tree: Any, relation: Relation, table: WideTable, *, cascade: bool) -> Change:
     key = _key(relation, table)
-    whole = relation.rows == PARENT and bool(table.of(CLUSTERING))
+    whole = relation.rows == PARENT and bool(table.columns_with_roles(CLUSTERING))
     if whole and not cascade:
         raise WideError(
             f"deleting a row of {relation.name} also deletes all rows of {table.name} in its partition",
@@ -188,11 +188,11 @@ def _delete(tree: Any, relation: Relation, table: WideTable, *, cascade: bool) -
     names = ", ".join(_in_sql(relation, one) for one in key)
     select = f"select {names} from {_name(relation.name)}{' ' + where.sql(DIALECT) if where is not None else ''}"  # noqa: S608
     cql = f"delete from {quote_cql(table.name)} where {' and '.join(f'{quote_cql(one)} = ?' for one in key)}"  # noqa: S608
-    return Change("delete", relation, select, cql, _kinds(table, key), (PROMISES["update"], PROMISES["delete"]))
+    return Change("delete", relation, select, cql, _kinds(table, key), (LIMITS["update"], LIMITS["delete"]))
 
 
 def _in_sql(relation: Relation, of: str) -> str:
-    column = relation.named(of)
+    column = relation.column_of_source(of)
     if column is None:
         raise WideError(
             f"the map of {relation.name} leaves out {of}, which is part of the key",
@@ -209,7 +209,7 @@ def _kinds(table: WideTable, of: Sequence[str]) -> tuple[Kind, ...]:
     return tuple(column.kind for name in of if (column := table.column(name)) is not None)
 
 
-def carry_out(where: Address, found: WideMap, asked: Change, file: str) -> int:
+def execute_change(where: Address, found: WideMap, asked: Change, file: str) -> int:
     """Write the rows and return their number.
 
     Raises:
@@ -224,7 +224,7 @@ def carry_out(where: Address, found: WideMap, asked: Change, file: str) -> int:
             where=asked.relation.name,
             next_step=f"give {len(asked.kinds)} values in each row",
         )
-    values = [tuple(as_bound(kind, value) for kind, value in zip(asked.kinds, row, strict=True)) for row in rows]
+    values = [tuple(bound_value(kind, value) for kind, value in zip(asked.kinds, row, strict=True)) for row in rows]
     from cassandra.concurrent import execute_concurrent_with_args
 
     with open_session(where) as session:
@@ -245,7 +245,7 @@ def carry_out(where: Address, found: WideMap, asked: Change, file: str) -> int:
     return len(rows)
 
 
-def as_bound(kind: Kind, value: Any) -> Any:
+def bound_value(kind: Kind, value: Any) -> Any:
     """Return DuckDB's value in the form that the driver accepts for this type."""
     if value is None:
         return None
@@ -256,6 +256,6 @@ def as_bound(kind: Kind, value: Any) -> Any:
     if kind.name in ("text", "ascii", "varchar", "decimal") and type(value) in (int, float, str, Decimal):
         return (Decimal if kind.name == "decimal" else str)(str(value))  # as SQL casts it
     if kind.name in ("set", "list"):
-        inner = as_bound(kind.parts[0], value)
+        inner = bound_value(kind.parts[0], value)
         return {inner} if kind.name == "set" else [inner]
     return value

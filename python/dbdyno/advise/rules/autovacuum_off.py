@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import count
 from dbdyno.advise.kinds import Setting, Table
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import count
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding if autovacuum or track_counts is off while rows change."""
-    tables = facts.all(Table)
+    tables = facts.rows_of(Table)
     changed = sum(one.updated + one.deleted for one in tables)
     for name in ("autovacuum", "track_counts"):
         switch = facts.setting(name)
-        if switch is None or switch.on or (name == "autovacuum" and not changed):
+        if switch is None or switch.is_on or (name == "autovacuum" and not changed):
             continue
         yield Advice(
             f"{name} is off: nothing is vacuumed or analysed by itself, and {count(changed)} rows were updated or"

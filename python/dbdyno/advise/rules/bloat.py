@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import block_bytes, count, share, size
 from dbdyno.advise.kinds import Database, Setting, Table, Width
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import block_bytes, count, share, size
 
 LEAST_PAGES, LEAST_SPARE, LEAST_SCANS, MOST = 1000, 0.4, 10, 10
 PAGE_HEAD, ROW_HEAD, POINTER, ALIGNED = 24, 24, 4, 8
@@ -15,10 +15,10 @@ PAGE_HEAD, ROW_HEAD, POINTER, ALIGNED = 24, 24, 4, 8
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield tables that are scanned completely, most spare pages first; look-ups do not read more because of bloat."""
-    widths = {one.table: one for one in facts.all(Width)}
+    widths = {one.table: one for one in facts.rows_of(Width)}
     block = block_bytes(facts)
     found = []
-    for one in facts.all(Table):
+    for one in facts.rows_of(Table):
         width = widths.get(one.name)
         rows = one.estimated_rows
         if width is None or not one.pages or one.pages < LEAST_PAGES or rows is None or rows < 0 or not width.known:
@@ -44,7 +44,9 @@ def pages(rows: float, row_bytes: float, block: int, fillfactor: float) -> int:
 
 def _advice(facts: Facts, one: Table, width: Width, spare: int, needed: int) -> Advice:
     block = block_bytes(facts)
-    timed = [each for each in facts.all(Database) if each.is_current and each.read_ms and each.reads and each.active_ms]
+    timed = [
+        each for each in facts.rows_of(Database) if each.is_current and each.read_ms and each.reads and each.active_ms
+    ]
     gain = None
     words = "reads are not timed, or nothing was read from outside of shared_buffers: no time is known"
     if timed and one.heap_reads:

@@ -8,19 +8,19 @@ from dbdyno.advise.engines.mariadb.parts import Digest, FileIo, Status
 from dbdyno.advise.engines.mariadb.queries import DATA_FILES
 from dbdyno.advise.engines.mariadb.window import file_reads, statement_ms
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import count, duration, setting_size, share
 from dbdyno.advise.kinds import Setting
-from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
-from dbdyno.advise.words import count, setting_size, share, span
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 LEAST_SHARE = 0.10
 PAGE_CACHE_S = 0.0001
 """A read below 0.1 ms is served by the page cache, not by a device."""
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if pages were read again: more pages were read than the pool holds."""
     pool, page = facts.setting("innodb_buffer_pool_size"), facts.setting("innodb_page_size")
-    status = facts.one(Status)
+    status = facts.row_of(Status)
     reads = status.get("innodb_buffer_pool_reads")
     if pool is None or page is None or reads is None:
         return
@@ -30,10 +30,10 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
         return
     total, files = statement_ms(facts), file_reads(facts)
     for one in (total, files):
-        if isinstance(one, Unjudged):
+        if isinstance(one, InsufficientEvidence):
             yield one
             return
-    assert isinstance(files, FileIo) and not isinstance(total, Unjudged)
+    assert isinstance(files, FileIo) and not isinstance(total, InsufficientEvidence)
     each_s = files.read_ms / files.reads / 1e3
     gain = min(reads * each_s * 1e3 / total, 1.0)
     if gain >= LEAST_SHARE:
@@ -59,7 +59,7 @@ def _advice(pool: Setting, reads: int, again: int, each_s: float, total: float, 
             Evidence("time of statements", total * 1e6, "ns", "events_statements_summary_by_digest, SUM_TIMER_WAIT"),
         ),
         f"if everything fitted, these {share(gain)} of the time of statements, and what comes with each read and is not"
-        f" timed (a page to be freed, a checksum); a read takes {span(each_s)}: {reason}",
+        f" timed (a page to be freed, a checksum); a read takes {duration(each_s)}: {reason}",
         (
             f"set global innodb_buffer_pool_size = {_bytes(wanted)}  -- {wanted}; takes effect at once, in steps",
             f"-- and in the server's configuration: innodb_buffer_pool_size = {wanted.removesuffix('B')}",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import count, duration, share
 from dbdyno.advise.recordings import CellCache, CellLog, CellState, CellWork, SlowDisk, SmartScans
-from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
-from dbdyno.advise.words import count, share, span
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 ROUNDS_LEAST = 4
 LEAST_SHARE = 0.1
@@ -18,15 +18,15 @@ _HARD, _FLASH, _SMALL = "hard disks", "flash disks", "R_SM"
 _MANUAL = "Oracle Exadata System Software User's Guide, Monitoring and Metrics (2025)"
 
 
-def _misses(facts: Facts) -> Iterator[Advice | Unjudged]:
+def _misses(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding about small reads of hard disks that a larger or better used flash cache would serve."""
-    works = {(one.part, one.kind): one for one in facts.all(CellWork)}
+    works = {(one.part, one.kind): one for one in facts.rows_of(CellWork)}
     hard, flash = works.get((_SMALL, _HARD)), works.get((_SMALL, _FLASH))
-    if hard is None or not facts.all(CellCache):
+    if hard is None or not facts.rows_of(CellCache):
         return
-    cache, total = facts.one(CellCache), sum(one.busy_ns for one in facts.all(CellWork))
+    cache, total = facts.row_of(CellCache), sum(one.busy_ns for one in facts.rows_of(CellWork))
     if hard.rounds < ROUNDS_LEAST:
-        yield Unjudged(f"{hard.rounds} intervals are too few", "dbdyno cells record --for 15min")
+        yield InsufficientEvidence(f"{hard.rounds} intervals are too few", "dbdyno cells record --for 15min")
         return
     flash_ns = flash.each_ns if flash is not None else 0.0
     misses = min(cache.misses_per_s, hard.per_s)
@@ -56,9 +56,9 @@ def _misses(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 
 def _slow(facts: Facts) -> Iterator[Advice]:
-    total = sum(one.busy_ns for one in facts.all(CellWork))
+    total = sum(one.busy_ns for one in facts.rows_of(CellWork))
     by_disk: dict[tuple[str, str], list[SlowDisk]] = {}
-    for one in facts.all(SlowDisk):
+    for one in facts.rows_of(SlowDisk):
         by_disk.setdefault((one.cell, one.disk), []).append(one)
     for (cell, disk), parts in by_disk.items():
         gain = sum(one.excess_ns for one in parts) / total if total else 0.0
@@ -66,8 +66,8 @@ def _slow(facts: Facts) -> Iterator[Advice]:
             continue
         worst = max(parts, key=lambda one: one.excess_ns)
         yield Advice(
-            f"{disk} of {cell} takes {worst.ratio:.3g} times as long as its siblings: {span(worst.each_ns / 1e9)}"
-            f" against {span(worst.usual_ns / 1e9)} a request",
+            f"{disk} of {cell} takes {worst.ratio:.3g} times as long as its siblings: {duration(worst.each_ns / 1e9)}"
+            f" against {duration(worst.usual_ns / 1e9)} a request",
             tuple(
                 Evidence(
                     f"times the median, {one.part}", one.ratio, "number", f"{one.low:.3g} to {one.high:.3g} (95 %)"
@@ -86,7 +86,7 @@ def _slow(facts: Facts) -> Iterator[Advice]:
 
 
 def _bypass(facts: Facts) -> Iterator[Advice]:
-    for one in facts.all(CellLog):
+    for one in facts.rows_of(CellLog):
         total = sum(number for _, _, number in one.passed_by)
         if not one.requests or total < BYPASS_SHARE * one.requests:
             continue
@@ -109,7 +109,7 @@ def _bypass(facts: Facts) -> Iterator[Advice]:
 
 
 def _outliers(facts: Facts) -> Iterator[Advice]:
-    for one in facts.all(CellLog):
+    for one in facts.rows_of(CellLog):
         if one.outliers:
             yield Advice(
                 f"{count(one.outliers)} redo writes were outliers on disk and on flash at once",
@@ -128,7 +128,7 @@ def _outliers(facts: Facts) -> Iterator[Advice]:
 
 
 def _find_passthrough(facts: Facts) -> Iterator[Advice]:
-    for one in facts.all(SmartScans):
+    for one in facts.rows_of(SmartScans):
         if one.eligible < SCANNED_MB:
             continue
         figures = _scan_figures(one)
@@ -150,7 +150,7 @@ def _find_passthrough(facts: Facts) -> Iterator[Advice]:
 
 
 def _find_large_returns(facts: Facts) -> Iterator[Advice]:
-    for one in facts.all(SmartScans):
+    for one in facts.rows_of(SmartScans):
         work = one.eligible - one.saved
         if one.eligible >= SCANNED_MB and work > 0 and one.returned >= RETURNED_SHARE * work:
             yield Advice(
@@ -176,7 +176,7 @@ def _scan_figures(one: SmartScans) -> tuple[Evidence, ...]:
 
 
 def _dead(facts: Facts) -> Iterator[Advice]:
-    for one in facts.all(CellState):
+    for one in facts.rows_of(CellState):
         if one.silent_from is None:
             continue
         when = "in any round" if one.silent_from == 0 else f"from round {one.silent_from + 1} of {one.rounds} on"
@@ -191,7 +191,7 @@ def _dead(facts: Facts) -> Iterator[Advice]:
 
 
 def _began_anew(facts: Facts) -> Iterator[Advice]:
-    for one in facts.all(CellState):
+    for one in facts.rows_of(CellState):
         if one.restarts:
             yield Advice(
                 f"the service of {one.name} was restarted {one.restarts} times during the recording",
@@ -203,7 +203,7 @@ def _began_anew(facts: Facts) -> Iterator[Advice]:
 
 
 def _clock(facts: Facts) -> Iterator[Advice]:
-    for one in facts.all(CellState):
+    for one in facts.rows_of(CellState):
         if one.clock:
             yield Advice(
                 f"the clock of {one.name} {one.clock}",
@@ -215,7 +215,7 @@ def _clock(facts: Facts) -> Iterator[Advice]:
             )
 
 
-Judge = Callable[[Facts], Iterator[Advice | Unjudged]]
+Judge = Callable[[Facts], Iterator[Advice | InsufficientEvidence]]
 
 
 def _rule(

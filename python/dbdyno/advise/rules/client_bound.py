@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from dbdyno.advise.benchmarks import benchmark
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Measured
+from dbdyno.advise.formatting import share as share_of
+from dbdyno.advise.kinds import Measurements
 from dbdyno.advise.rule import Advice, Evidence
-from dbdyno.advise.words import share as share_of
 
 LEAST_SHARE = 0.5
 LEAST_BUSY = 0.8
@@ -16,7 +16,7 @@ LEAST_BUSY = 0.8
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding if sessions wait for their client, or the client's threads are fully busy."""
-    one = facts.one(Measured)
+    one = facts.row_of(Measurements)
     waiting = sum(share for _, event, share in one.waits if event == "ClientRead")
     busy = one.client_cores / one.client_threads if one.client_cores and one.client_threads else None
     if waiting < LEAST_SHARE and (busy is None or busy < LEAST_BUSY):
@@ -43,6 +43,6 @@ RULE = benchmark(
     "sessions wait for their client half of a transaction's time or more, or the load generator's threads use a "
     "processor 80 % of the time",
     "a second client beside this one adds nothing to the rate",
-    (Measured,),
+    (Measurements,),
     judge,
 )

@@ -15,7 +15,7 @@ _TAIL = re.compile(r"p9\d*(\.\d+)?|max")
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Report a closed loop whose tail is judged: it leaves out the time that waiting clients would have seen."""
-    one = facts.one(Benchmark)
+    one = facts.row_of(Benchmark)
     if not one.is_closed or not _TAIL.fullmatch(one.metric):
         return
     yield Advice(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import count, share
 from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.traces import Traced, TracedEvent
-from dbdyno.advise.words import count, share
 
 LEAST_COMMITS, MOST_ROWS, LEAST_SHARE = 20, 2.0, 0.05
 SYNC = "log file sync"
@@ -15,8 +15,8 @@ SYNC = "log file sync"
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding about many small transactions whose commits wait for the log."""
-    one = facts.one(Traced)
-    waited = sum(event.ns for event in facts.all(TracedEvent) if event.name == SYNC)
+    one = facts.row_of(Traced)
+    waited = sum(event.ns for event in facts.rows_of(TracedEvent) if event.name == SYNC)
     if one.commits < LEAST_COMMITS or one.changed_rows > MOST_ROWS * one.commits or not one.response_ns:
         return
     gain = waited / one.response_ns

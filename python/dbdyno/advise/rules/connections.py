@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from dbdyno.advise.dialect import BOTH, is_mariadb, place, source
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import count, setting_number, share
 from dbdyno.advise.kinds import Database, Load, Setting
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import count, share, value
 
 NEAR = 0.8
 LEAST_SESSIONS, LEAST_PER_S, LEAST_RATIO = 1000, 1.0, 0.2
@@ -16,10 +16,10 @@ _POOL = "-- a pooler between application and server, in transaction mode, as man
 
 
 def _find_near_limit(facts: Facts) -> Iterator[Advice]:
-    load, limit = facts.one(Load), facts.setting("max_connections")
+    load, limit = facts.row_of(Load), facts.setting("max_connections")
     if limit is None:
         return
-    free = limit.number - (0 if is_mariadb(facts) else value(facts, "superuser_reserved_connections", 3))
+    free = limit.number - (0 if is_mariadb(facts) else setting_number(facts, "superuser_reserved_connections", 3))
     if load.clients < NEAR * free:
         return
     where = f"{place(facts, 'sessions')}, one look"
@@ -40,7 +40,7 @@ def _find_near_limit(facts: Facts) -> Iterator[Advice]:
 
 
 def _rate(facts: Facts) -> Iterator[Advice]:
-    for one in facts.all(Database):
+    for one in facts.rows_of(Database):
         if one.sessions is None or not one.span_s or one.sessions < LEAST_SESSIONS or not one.commits:
             continue
         per_s, ratio = one.sessions / one.span_s, one.sessions / one.commits

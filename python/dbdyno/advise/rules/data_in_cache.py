@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from dbdyno.advise.benchmarks import benchmark
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import size
 from dbdyno.advise.kinds import Benchmark, Setting
-from dbdyno.advise.rule import Advice, Evidence, Unjudged
-from dbdyno.advise.words import size
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Report a benchmark whose data fit in shared_buffers."""
-    one, buffers = facts.one(Benchmark), facts.setting("shared_buffers")
+    one, buffers = facts.row_of(Benchmark), facts.setting("shared_buffers")
     if one.data_bytes is None or buffers is None:
-        yield Unjudged("size of the data or shared_buffers are not in the manifest")
+        yield InsufficientEvidence("size of the data or shared_buffers are not in the manifest")
         return
     if one.data_bytes > buffers.bytes:
         return

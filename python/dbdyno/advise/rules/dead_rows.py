@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Prepared, Session, Setting, Slot, Table
+from dbdyno.advise.formatting import count, setting_number, share
+from dbdyno.advise.kinds import PreparedTransaction, Session, Setting, Slot, Table
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import count, share, value
 
 LEAST_ROWS, LEAST_SHARE, TIMES = 10_000, 0.2, 2
 HELD_AGE = 100_000
@@ -18,7 +18,7 @@ MOST = 10
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding per table, most dead rows first."""
     found = []
-    for one in facts.all(Table):
+    for one in facts.rows_of(Table):
         limit = threshold(facts, one)
         bloated = one.dead >= LEAST_ROWS and one.dead >= LEAST_SHARE * (one.dead + one.rows)
         if bloated and one.dead >= TIMES * limit and one.seq_scans + (one.idx_scans or 0) > 0:
@@ -29,9 +29,13 @@ def judge(facts: Facts) -> Iterator[Advice]:
 
 def threshold(facts: Facts, table: Table) -> float:
     """Return the number of dead rows at which autovacuum processes a table, by the table's or server's settings."""
-    base = float(table.option("autovacuum_vacuum_threshold") or value(facts, "autovacuum_vacuum_threshold", 50))
-    scale = float(table.option("autovacuum_vacuum_scale_factor") or value(facts, "autovacuum_vacuum_scale_factor", 0.2))
-    most = value(facts, "autovacuum_vacuum_max_threshold", -1)
+    base = float(
+        table.option("autovacuum_vacuum_threshold") or setting_number(facts, "autovacuum_vacuum_threshold", 50)
+    )
+    scale = float(
+        table.option("autovacuum_vacuum_scale_factor") or setting_number(facts, "autovacuum_vacuum_scale_factor", 0.2)
+    )
+    most = setting_number(facts, "autovacuum_vacuum_max_threshold", -1)
     rows = max(table.estimated_rows if table.estimated_rows is not None else table.rows, 0)
     limit = base + scale * rows
     return min(limit, most) if most >= 0 else limit
@@ -65,7 +69,7 @@ def _reason(facts: Facts, one: Table) -> tuple[str, tuple[str, ...]]:
             f"vacuum (verbose) {one.name}",
         )
     switch = facts.setting("autovacuum")
-    if switch is not None and not switch.on:
+    if switch is not None and not switch.is_on:
         return "autovacuum is off", ("alter system set autovacuum = on", "select pg_reload_conf()")
     return "autovacuum does not keep up", (
         f"vacuum (verbose) {one.name}",
@@ -79,7 +83,7 @@ def _holder(facts: Facts) -> tuple[str, str] | None:
     for session in facts.rows.get(Session, ()):
         step = f"-- end it in its application, or: select pg_terminate_backend({session.pid})"
         ages.append((session.xmin_age or 0, f"the transaction of process {session.pid}", step))
-    for prepared in facts.rows.get(Prepared, ()):
+    for prepared in facts.rows.get(PreparedTransaction, ()):
         step = "-- commit prepared or rollback prepared it, once its coordinator has said which"
         ages.append((prepared.xmin_age, f"the prepared transaction {prepared.name}", step))
     for slot in facts.rows.get(Slot, ()):

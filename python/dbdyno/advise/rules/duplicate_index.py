@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 from dbdyno.advise.dialect import BOTH, drop_index, index_name, place, source
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import size
 from dbdyno.advise.kinds import Index
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import size
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield indexes whose key equals another index's key, or is the beginning of another one."""
     groups: defaultdict[tuple[str, str], list[Index]] = defaultdict(list)
-    for one in facts.all(Index):
+    for one in facts.rows_of(Index):
         if one.is_valid:
             groups[one.table, one.rest].append(one)
     for group in groups.values():

@@ -17,7 +17,7 @@ _SWITCHES = (
 def _judge(name: str, loss: str) -> Callable[[Facts], Iterator[Advice]]:
     def judge(facts: Facts) -> Iterator[Advice]:
         found = facts.setting(name)
-        if found is None or found.on:
+        if found is None or found.is_on:
             return
         yield Advice(
             f"{name} is off: {loss}",

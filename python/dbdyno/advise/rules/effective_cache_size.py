@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import setting_size, size
 from dbdyno.advise.kinds import Setting
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import setting_size, size
 
 
 def judge(facts: Facts) -> Iterator[Advice]:

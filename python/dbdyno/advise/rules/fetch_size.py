@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import beginning, count, share
 from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.traces import Traced, TracedStatement
-from dbdyno.advise.words import beginning, count, share
 
 LEAST_FETCHES, MOST_ROWS, LEAST_ROWS, WANTED, LEAST_SHARE = 20, 20.0, 2.0, 100, 0.01
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding per statement that fetches many rows, few at a time."""
-    whole = facts.one(Traced).response_ns
-    for one in facts.all(TracedStatement):
+    whole = facts.row_of(Traced).response_ns
+    for one in facts.rows_of(TracedStatement):
         if one.fetches < LEAST_FETCHES or not one.executions or not whole:
             continue
         a_fetch, an_execution = one.rows / one.fetches, one.rows / one.executions

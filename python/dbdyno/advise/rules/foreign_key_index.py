@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import count
 from dbdyno.advise.kinds import ForeignKey
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import count
 
 LEAST_PAGES = 10_000
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding per foreign key, most pages first."""
-    found = [one for one in facts.all(ForeignKey) if not one.is_indexed and _pages(one) >= LEAST_PAGES]
+    found = [one for one in facts.rows_of(ForeignKey) if not one.is_indexed and _pages(one) >= LEAST_PAGES]
     for one in sorted(found, key=lambda key: -_pages(key)):
         columns = ", ".join(one.columns)
         yield Advice(

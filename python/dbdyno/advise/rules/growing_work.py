@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 from dbdyno.advise.benchmarks import benchmark
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Measured
-from dbdyno.advise.rule import Advice, Evidence, Unjudged
-from dbdyno.advise.words import count
+from dbdyno.advise.formatting import count
+from dbdyno.advise.kinds import Measurements
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence
 
 GROWN = 1.3
 LEAST_BLOCKS = 6
 LEAST_ROWS = 10.0
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if a transaction reads more rows at the end than at the beginning while the tables grow."""
-    one = facts.one(Measured)
+    one = facts.row_of(Measurements)
     if one.rows_read is None or one.rows_there is None or one.blocks < LEAST_BLOCKS:
-        yield Unjudged(
+        yield InsufficientEvidence(
             "rows were not counted by block, or there are fewer than six blocks", "counters = true, 6 blocks"
         )
         return
@@ -48,6 +48,6 @@ RULE = benchmark(
     "a transaction reads 1.3 times as many rows in the last third of the blocks as in the first, and the tables grew "
     "by 5 %",
     "the last block alone is as fast as the first",
-    (Measured,),
+    (Measurements,),
     judge,
 )

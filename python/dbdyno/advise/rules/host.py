@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import GIB, count, duration, size
 from dbdyno.advise.host.parts import Device, Kernel, Mount
-from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
-from dbdyno.advise.words import GIB, count, size, span
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 FULL = 0.8
 FLUSH_S = 10.0
@@ -16,9 +16,9 @@ LEAST_DIRTY = 64 * 1024**2
 _VM = "/proc/sys/vm/"
 
 
-def _queue(facts: Facts) -> Iterator[Advice | Unjudged]:
+def _queue(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield devices whose outstanding requests while busy reach the smaller of nr_requests and queue_depth."""
-    for one in facts.all(Device):
+    for one in facts.rows_of(Device):
         limit, under_way = one.limit, one.under_way
         if limit is None or under_way is None or under_way < FULL * limit or one.reads + one.writes < 10_000:
             continue
@@ -33,7 +33,8 @@ def _queue(facts: Facts) -> Iterator[Advice | Unjudged]:
                 Evidence("limit", limit, "count", f"/sys/block/{one.name}/{narrow}"),
                 Evidence("time of a request", mean_s * 1e9, "ns", f"/sys/block/{one.name}/stat: field 11 / requests"),
             ),
-            f"a limit of {limit} and {span(mean_s)} a request are at most {count(limit / mean_s)} a second (Little's"
+            f"a limit of {limit} and {duration(mean_s)} a request are at most {count(limit / mean_s)} a second"
+            " (Little's"
             " law); more go through only if the device is not busy with what it has",
             (f"echo {2 * limit} > /sys/block/{one.name}/{narrow}",),
             level="hint",
@@ -41,20 +42,20 @@ def _queue(facts: Facts) -> Iterator[Advice | Unjudged]:
         )
 
 
-def _dirty(facts: Facts) -> Iterator[Advice | Unjudged]:
+def _dirty(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if writing the allowed dirty pages takes long at the rate of the busiest device."""
-    kernel = facts.one(Kernel)
-    written = [one for one in facts.all(Device) if one.written_bytes >= GIB and one.busy_ms]
+    kernel = facts.row_of(Kernel)
+    written = [one for one in facts.rows_of(Device) if one.written_bytes >= GIB and one.busy_ms]
     limit = kernel.values.get(_VM + "dirty_bytes", 0)
     ratio, free = kernel.values.get(_VM + "dirty_ratio"), kernel.values.get("/proc/meminfo:MemAvailable")
     place = _VM + "dirty_bytes"
     if not limit:
         if ratio is None or free is None:
-            yield Unjudged("the limit of dirty pages cannot be read")
+            yield InsufficientEvidence("the limit of dirty pages cannot be read")
             return
         limit, place = free * ratio // 100, f"{_VM}dirty_ratio ({ratio}) of MemAvailable"
     if not written:
-        yield Unjudged("less than 1 GB was written since the boot", "ask again under load")
+        yield InsufficientEvidence("less than 1 GB was written since the boot", "ask again under load")
         return
     one = max(written, key=lambda each: each.written_bytes)
     rate = one.written_bytes / (one.busy_ms / 1e3)
@@ -62,12 +63,13 @@ def _dirty(facts: Facts) -> Iterator[Advice | Unjudged]:
         return
     yield Advice(
         f"{size(limit)} may lie dirty in memory; at the {size(rate)}/s that {one.name} wrote while busy that takes"
-        f" {span(limit / rate)} to write",
+        f" {duration(limit / rate)} to write",
         (
             Evidence("dirty pages at most", limit, "bytes", place),
             Evidence("written while busy", rate, "bytes_per_s", f"/sys/block/{one.name}/stat: field 7 / field 10"),
         ),
-        f"a sync of a file may wait up to {span(limit / rate)} behind pages of others; the rate is that since the boot"
+        f"a sync of a file may wait up to {duration(limit / rate)} behind pages of others;"
+        " the rate is that since the boot"
         " and a lower bound of what the device can do; PostgreSQL flushes its own pages early (checkpoint_flush_after)",
         (
             f"sysctl vm.dirty_bytes={max(int(rate * 2), LEAST_DIRTY)}",
@@ -78,12 +80,12 @@ def _dirty(facts: Facts) -> Iterator[Advice | Unjudged]:
     )
 
 
-def _find_swapping(facts: Facts) -> Iterator[Advice | Unjudged]:
+def _find_swapping(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if pages were swapped in at a rate of one per second or more since boot."""
-    kernel = facts.one(Kernel)
+    kernel = facts.row_of(Kernel)
     pages = kernel.values.get("/proc/vmstat:pswpin")
     if pages is None or not kernel.uptime_s:
-        yield Unjudged("pages swapped in cannot be read")
+        yield InsufficientEvidence("pages swapped in cannot be read")
         return
     if pages / kernel.uptime_s < 1:
         return
@@ -99,12 +101,12 @@ def _find_swapping(facts: Facts) -> Iterator[Advice | Unjudged]:
     )
 
 
-def _compaction(facts: Facts) -> Iterator[Advice | Unjudged]:
+def _compaction(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding about stalls of processes that had to compact memory for huge pages."""
-    kernel = facts.one(Kernel)
+    kernel = facts.row_of(Kernel)
     stalls, word = kernel.values.get("/proc/vmstat:compact_stall"), next(iter(kernel.words.values()))
     if stalls is None or not kernel.uptime_s or not word:
-        yield Unjudged("transparent huge pages or their stalls cannot be read")
+        yield InsufficientEvidence("transparent huge pages or their stalls cannot be read")
         return
     if word != "always" or stalls / kernel.uptime_s < 1:
         return
@@ -121,9 +123,9 @@ def _compaction(facts: Facts) -> Iterator[Advice | Unjudged]:
     )
 
 
-def _zone_reclaim(facts: Facts) -> Iterator[Advice | Unjudged]:
+def _zone_reclaim(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if memory of the local NUMA node is reclaimed although another node may have free memory."""
-    kernel = facts.one(Kernel)
+    kernel = facts.row_of(Kernel)
     done = sum(kernel.values.get(f"/proc/vmstat:zone_reclaim_{one}", 0) for one in ("success", "failed"))
     if kernel.nodes < 2 or not kernel.values.get(_VM + "zone_reclaim_mode") or not done:
         return
@@ -140,10 +142,10 @@ def _zone_reclaim(facts: Facts) -> Iterator[Advice | Unjudged]:
     )
 
 
-def _barriers(facts: Facts) -> Iterator[Advice | Unjudged]:
+def _barriers(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield file systems mounted without barriers on a device with a volatile write cache."""
-    caches = {one.name: one.write_cache for one in facts.all(Device)}
-    for one in facts.all(Mount):
+    caches = {one.name: one.write_cache for one in facts.rows_of(Device)}
+    for one in facts.rows_of(Mount):
         off = next((each for each in one.options if each in ("nobarrier", "barrier=0")), None)
         if off is None or caches.get(one.device) != "write back":
             continue
@@ -161,7 +163,7 @@ def _barriers(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 
 def _rule(
-    name: str, reads: tuple[type, ...], judge: Callable[[Facts], Iterator[Advice | Unjudged]], *words: str
+    name: str, reads: tuple[type, ...], judge: Callable[[Facts], Iterator[Advice | InsufficientEvidence]], *words: str
 ) -> Rule:
     title, condition, expects, risk, refuted = words
     source = "kernel documentation: queue-sysfs, block stat, sysctl vm, transhuge (2025)"

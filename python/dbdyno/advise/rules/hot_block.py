@@ -6,19 +6,19 @@ from collections.abc import Iterator
 
 from dbdyno.advise.benchmarks import benchmark
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Measured
-from dbdyno.advise.rule import Advice, Evidence, Unjudged
-from dbdyno.advise.words import share as share_of
+from dbdyno.advise.formatting import share as share_of
+from dbdyno.advise.kinds import Measurements
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence
 
 LEAST_SHARE = 0.3
 KINDS = ("lock", "latch")
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if sessions spend most of their time waiting for one another."""
-    one = facts.one(Measured)
+    one = facts.row_of(Measurements)
     if not one.waits:
-        yield Unjudged("no waits were sampled", "activity_hz = 10 under [watch]")
+        yield InsufficientEvidence("no waits were sampled", "activity_hz = 10 under [watch]")
         return
     seen = max(sum(share for _, _, share in one.waits), 1e-9)
     waits = [(share / seen, event) for kind, event, share in one.waits if kind in KINDS]
@@ -44,6 +44,6 @@ RULE = benchmark(
     "One hot row or block, or a latch, bounds the rate",
     "there are two sessions or more, and locks and latches are 30 % or more of the base arm's samples",
     "the rate is the same with ten times the keys",
-    (Measured,),
+    (Measurements,),
     judge,
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import MIB, size
 from dbdyno.advise.kinds import Load, Setting
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import MIB, size
 
 LEAST_BYTES = 256 * MIB
 SMALL_PAGE, ENTRY = 4096, 8
@@ -15,7 +15,7 @@ SMALL_PAGE, ENTRY = 4096, 8
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding if the page tables are large: each session that touches all buffers has 8 bytes per 4 kB page."""
-    buffers, load = facts.setting("shared_buffers"), facts.one(Load)
+    buffers, load = facts.setting("shared_buffers"), facts.row_of(Load)
     status = facts.setting("huge_pages_status") or facts.setting("huge_pages")
     if buffers is None or status is None or status.value != "off":
         return

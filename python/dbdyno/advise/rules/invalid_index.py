@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import size
 from dbdyno.advise.kinds import Index
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import size
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield invalid indexes that a failed CREATE or REINDEX CONCURRENTLY left behind."""
-    for one in facts.all(Index):
+    for one in facts.rows_of(Index):
         if one.is_valid or one.is_building:
             continue
         yield Advice(

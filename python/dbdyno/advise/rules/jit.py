@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import beginning, count, duration, share
 from dbdyno.advise.kinds import Setting, Statement
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import beginning, count, share, span
 
 LEAST_OF_STATEMENT, LEAST_OF_ALL, LEAST_MS, MOST = 0.2, 0.01, 100.0, 5
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding per statement, most compilation time first."""
-    statements = facts.all(Statement)
+    statements = facts.rows_of(Statement)
     total = sum(one.ms for one in statements)
     found = [(one.jit_ms, one) for one in statements if one.jit_ms is not None and one.jit_ms >= LEAST_MS]
     for jit_ms, one in sorted(found, key=lambda pair: -pair[0])[:MOST]:
@@ -23,7 +23,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
         place = f"pg_stat_statements, queryid {one.identifier}"
         yield Advice(
             f"compiling takes {share(min(jit_ms / one.ms, 1))} of the time of “{beginning(one.text)}”"
-            f" ({span(jit_ms / one.calls / 1000)} of {span(one.ms / one.calls / 1000)} a call)",
+            f" ({duration(jit_ms / one.calls / 1000)} of {duration(one.ms / one.calls / 1000)} a call)",
             (
                 Evidence("compiling", jit_ms * 1e6, "ns", f"{place}, jit_*_time"),
                 Evidence("execution", one.ms * 1e6, "ns", f"{place}, total_exec_time"),

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from dbdyno.advise.dialect import BOTH, is_mariadb, place, source
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import count, share
 from dbdyno.advise.kinds import Key
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import count, share
 
 LEAST, MOST = 0.75, 0.9
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield sequences near the lower of the sequence's maximum and the column's maximum."""
-    for one in facts.all(Key):
+    for one in facts.rows_of(Key):
         end = min(one.sequence_most, one.column_most)
         if one.last is None or one.cycles or one.last < LEAST * end:
             continue

@@ -5,28 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from dbdyno.advise.facts import Facts, Lack
-from dbdyno.advise.faults import AS_OF, Fault, Release, affects, faults, fixed_in, holds, numbers, releases
+from dbdyno.advise.facts import Facts, MissingEvidence
+from dbdyno.advise.faults import (
+    AS_OF,
+    Fault,
+    Release,
+    affects,
+    faults,
+    fixed_in,
+    matching_figures,
+    releases,
+    version_numbers,
+)
 from dbdyno.advise.kinds import Server
-from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 _ENGINES = ("postgres", "mariadb")
 
 
-def _by_setting(facts: Facts) -> Iterator[Advice | Unjudged]:
+def _by_setting(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding per fault whose version and conditions match."""
-    server = facts.one(Server)
-    unknown: dict[Lack, list[str]] = {}
+    server = facts.row_of(Server)
+    unknown: dict[MissingEvidence, list[str]] = {}
     for fault in faults():
         if not fault.condition or not affects(fault, server):
             continue
-        answer = holds(fault, facts)
-        if isinstance(answer, Lack):
+        answer = matching_figures(fault, facts)
+        if isinstance(answer, MissingEvidence):
             unknown.setdefault(answer, []).append(fault.name)
         elif answer is not None:
             yield _advice(fault, server, answer)
     for lack, names in unknown.items():
-        yield Unjudged(f"{lack.why} (known faults {', '.join(names)})", lack.next)
+        yield InsufficientEvidence(f"{lack.why} (known faults {', '.join(names)})", lack.next)
 
 
 def _advice(fault: Fault, server: Server, evidence: tuple[Evidence, ...]) -> Advice:
@@ -45,13 +55,13 @@ def _advice(fault: Fault, server: Server, evidence: tuple[Evidence, ...]) -> Adv
 
 def _by_version(facts: Facts) -> Iterator[Advice]:
     """Yield one finding with all faults that the version alone determines."""
-    server = facts.one(Server)
+    server = facts.row_of(Server)
     met = [one for one in faults() if not one.condition and affects(one, server) and fixed_in(one, server)]
     if not met:
         return
-    last = max((fixed_in(one, server) for one in met), key=numbers)
+    last = max((fixed_in(one, server) for one in met), key=version_numbers)
     yield Advice(
-        f"{server.engine} {'.'.join(map(str, numbers(server.version)))} has {len(met)} known fault"
+        f"{server.engine} {'.'.join(map(str, version_numbers(server.version)))} has {len(met)} known fault"
         f"{'' if len(met) == 1 else 's'} of performance that {last} has not: {', '.join(one.name for one in met)}",
         tuple(Evidence(one.name, one.fault, "text", f"fixed in {fixed_in(one, server)}; {one.source}") for one in met),
         "for each: " + "; ".join(f"{one.name}: {one.cost}" for one in met),
@@ -61,19 +71,21 @@ def _by_version(facts: Facts) -> Iterator[Advice]:
 
 
 def _release(server: Server) -> Release | None:
-    major = numbers(server.version)[:1]
+    major = version_numbers(server.version)[:1]
     return next((one for one in releases() if one.engine == server.engine and (one.major,) == major), None)
 
 
-def _minor(facts: Facts) -> Iterator[Advice | Unjudged]:
-    server = facts.one(Server)
-    known, version = _release(server), numbers(server.version)
-    if known is None or version > numbers(known.latest):
-        yield Unjudged(f"the table of releases is of {AS_OF} and does not know {server.version}", "update dbdyno")
+def _minor(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
+    server = facts.row_of(Server)
+    known, version = _release(server), version_numbers(server.version)
+    if known is None or version > version_numbers(known.latest):
+        yield InsufficientEvidence(
+            f"the table of releases is of {AS_OF} and does not know {server.version}", "update dbdyno"
+        )
         return
-    if version >= numbers(known.latest):
+    if version >= version_numbers(known.latest):
         return
-    behind = numbers(known.latest)[-1] - version[-1]
+    behind = version_numbers(known.latest)[-1] - version[-1]
     yield Advice(
         f"{behind} minor release{'' if behind == 1 else 's'} of PostgreSQL {known.major} missed: {known.latest} is out"
         f" (as of {AS_OF})",
@@ -88,11 +100,13 @@ def _minor(facts: Facts) -> Iterator[Advice | Unjudged]:
     )
 
 
-def _end(facts: Facts) -> Iterator[Advice | Unjudged]:
-    server = facts.one(Server)
+def _end(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
+    server = facts.row_of(Server)
     known = _release(server)
     if known is None or server.at_us is None:
-        yield Unjudged(f"the table of releases is of {AS_OF} and does not know {server.version}", "update dbdyno")
+        yield InsufficientEvidence(
+            f"the table of releases is of {AS_OF} and does not know {server.version}", "update dbdyno"
+        )
         return
     today = datetime.fromtimestamp(server.at_us / 1e6, UTC).date().isoformat()
     if today <= known.end_of_life:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from dbdyno.advise.benchmarks import benchmark
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Measured
-from dbdyno.advise.rule import Advice, Evidence, Unjudged
-from dbdyno.advise.words import share as share_of
+from dbdyno.advise.formatting import share as share_of
+from dbdyno.advise.kinds import Measurements
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence
 
 TIMES = 4.0
 LEAST_NEAR = 0.3
@@ -17,11 +17,11 @@ NEAR = 0.02
 LEAST = 200
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if far more transactions start just after another session's than with independent sessions."""
-    one = facts.one(Measured)
+    one = facts.row_of(Measurements)
     if one.near is None or one.transactions < LEAST:
-        yield Unjudged("one session, or fewer than 200 transactions", "two sessions or more")
+        yield InsufficientEvidence("one session, or fewer than 200 transactions", "two sessions or more")
         return
     alone = 1 - math.exp(-NEAR * (one.sessions - 1))
     if one.near < max(LEAST_NEAR, TIMES * alone):
@@ -46,7 +46,7 @@ RULE = benchmark(
     "30 % or more of the transactions begin shortly after one of another session (within 2 % of the mean transaction "
     "time), and four times as many as with independent sessions",
     "an open loop at the same rate has the same latencies",
-    (Measured,),
+    (Measurements,),
     judge,
     source="Schroeder, Wierman, Harchol-Balter, Open Versus Closed (NSDI 2006; read 2025)",
 )

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import beginning, count, share
 from dbdyno.advise.kinds import Estimate, Statement, Table
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import beginning, count, share
 
 FACTOR, LEAST, OFTEN, LEAST_SHARE, MOST = 10, 5, 0.8, 0.01, 10
 """Error factor; minimum number and minimum share of executions with it; minimum share of time; maximum number of
@@ -23,7 +23,7 @@ _TABLES = re.compile(r"(?:Parallel )?(?:Seq|Index|Index Only|Bitmap Heap|Sample)
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding per statement and node, most plan time first."""
-    every = facts.all(Estimate)
+    every = facts.rows_of(Estimate)
     logged = sum({(one.statement, one.plan): one.spent_ms for one in every}.values())
     total = sum(one.ms for one in facts.rows.get(Statement, ()))
     times = {one.identifier: one.ms for one in facts.rows.get(Statement, ())}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import block_bytes, count, duration, setting_number, setting_size, share, size
 from dbdyno.advise.kinds import Checkpoints, Setting, Wal
-from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
-from dbdyno.advise.words import block_bytes, count, setting_size, share, size, span, value
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 LEAST_REQUESTED = 3
 LEAST_IMAGES = 0.2
@@ -16,16 +16,18 @@ LEAST_DISTANCE = 0.4
 """Minimum distance of checkpoints relative to that of max_wal_size; below it, backups or commands requested them."""
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if requested checkpoints are as frequent as max_wal_size forces them to be."""
-    points, wal = facts.one(Checkpoints), facts.one(Wal)
+    points, wal = facts.row_of(Checkpoints), facts.row_of(Wal)
     limit = facts.setting("max_wal_size")
     if limit is None or points.requested < LEAST_REQUESTED or points.requested <= points.timed:
         return
     if not wal.span_s or not points.span_s or abs(wal.span_s - points.span_s) > 0.1 * wal.span_s:
-        yield Unjudged("WAL and checkpoints are counted since different times", "take two snapshots and ask of those")
+        yield InsufficientEvidence(
+            "WAL and checkpoints are counted since different times", "take two snapshots and ask of those"
+        )
         return
-    target = value(facts, "checkpoint_completion_target", 0.9)
+    target = setting_number(facts, "checkpoint_completion_target", 0.9)
     trigger = limit.bytes / (1 + target)
     distance = wal.bytes / (points.requested + points.timed)
     images = min(wal.full_pages * block_bytes(facts) / wal.bytes, 1.0) if wal.bytes else 0.0
@@ -44,7 +46,7 @@ def _advice(
     fewer = max(span_s / (points.requested + points.timed), 0.001)
     return Advice(
         f"{points.requested} of {points.requested + points.timed} checkpoints were asked for by the WAL, one every"
-        f" {span(fewer)}; {share(images)} of the WAL are full-page images",
+        f" {duration(fewer)}; {share(images)} of the WAL are full-page images",
         (
             Evidence("checkpoints requested", points.requested, "count", "checkpoint counters"),
             Evidence("checkpoints by time", points.timed, "count", "checkpoint counters"),
@@ -53,7 +55,7 @@ def _advice(
             Evidence("max_wal_size", limit.bytes, "bytes", "pg_settings"),
             Evidence("distance at which it asks", trigger, "bytes", "max_wal_size / (1 + completion target)"),
         ),
-        f"a page is logged whole once per checkpoint: at one checkpoint in {span(timeout_s)} up to"
+        f"a page is logged whole once per checkpoint: at one checkpoint in {duration(timeout_s)} up to"
         f" {count(max(timeout_s / fewer, 1.0))} times fewer images, at most {size(images * wal.bytes / span_s)} of WAL"
         " a second; less where every update meets another page",
         (f"alter system set max_wal_size = '{setting_size(wanted)}'", "select pg_reload_conf()"),

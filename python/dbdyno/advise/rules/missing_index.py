@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Column, Hypothetical, Index, Statement, Table
+from dbdyno.advise.formatting import beginning, count, share
+from dbdyno.advise.kinds import Column, HypotheticalIndex, Index, Statement, Table
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import beginning, count, share
-from dbdyno.snapshot.engines.postgres.lookup_columns import aggregates, is_selective, sought
+from dbdyno.snapshot.engines.postgres.lookup_columns import has_aggregate, is_selective, lookup_columns
 
 LEAST_PAGES, LEAST_CALLS, MOST_ROWS, LEAST_OF_TABLE, LEAST_SHARE, MOST = 1000, 10, 100, 0.5, 0.01, 10
 SMALL_PAGES, SMALL_SHARE = 100, 0.1
@@ -31,9 +31,9 @@ def candidates(facts: Facts) -> tuple[tuple[str, str], ...]:
 
 
 def _findings(facts: Facts) -> Iterator[tuple[Advice, Column | None]]:
-    large = [one for one in facts.all(Table) if (one.pages or 0) >= SMALL_PAGES and one.seq_scans >= LEAST_CALLS]
-    total = sum(one.ms for one in facts.all(Statement))
-    for one in facts.all(Statement)[:200]:
+    large = [one for one in facts.rows_of(Table) if (one.pages or 0) >= SMALL_PAGES and one.seq_scans >= LEAST_CALLS]
+    total = sum(one.ms for one in facts.rows_of(Statement))
+    for one in facts.rows_of(Statement)[:200]:
         if one.calls < LEAST_CALLS or " where " not in " ".join(one.text.lower().split()):
             continue
         if one.rows > MOST_ROWS * one.calls:
@@ -43,7 +43,7 @@ def _findings(facts: Facts) -> Iterator[tuple[Advice, Column | None]]:
             continue
         table = max(named, key=lambda table: table.pages or 0)
         column = _selective(facts, one, table)
-        if column is not None or not aggregates(one.text):
+        if column is not None or not has_aggregate(one.text):
             for advice in _read_whole(facts, one, table, total, column):
                 yield advice, column
 
@@ -54,7 +54,7 @@ def _selective(facts: Facts, one: Statement, table: Table) -> Column | None:
     The planner's statistics show how many rows the statement needed; the number of rows that an aggregate returns does
     not.
     """
-    compared = sought(one.text)
+    compared = lookup_columns(one.text)
     indexed = {each.columns[0].strip('"') for each in facts.rows.get(Index, ()) if each.table == table.name}
     known = [
         each
@@ -108,18 +108,18 @@ def _of_column(table: Table, column: Column | None) -> Iterator[Evidence]:
         yield Evidence(f"rows of one value of {column.name}", rows, "number", f"pg_stats, {table.name}, {column.name}")
 
 
-def _hypothetical(facts: Facts, column: Column | None) -> Hypothetical | None:
+def _hypothetical(facts: Facts, column: Column | None) -> HypotheticalIndex | None:
     return next(
         (
             one
-            for one in facts.rows.get(Hypothetical, ())
+            for one in facts.rows.get(HypotheticalIndex, ())
             if column is not None and (one.table, one.column) == (column.table, column.name)
         ),
         None,
     )
 
 
-def _estimate_rows(found: Hypothetical | None) -> Iterator[Evidence]:
+def _estimate_rows(found: HypotheticalIndex | None) -> Iterator[Evidence]:
     """Yield the planner's estimates, labelled as estimates."""
     if found is not None:
         place = "HypoPG, explain of a look-up by the column"

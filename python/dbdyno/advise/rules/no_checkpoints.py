@@ -6,26 +6,26 @@ from collections.abc import Iterator
 
 from dbdyno.advise.benchmarks import benchmark
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Benchmark, Measured, Setting
-from dbdyno.advise.rule import Advice, Evidence, Unjudged
-from dbdyno.advise.words import count, span
+from dbdyno.advise.formatting import count, duration
+from dbdyno.advise.kinds import Benchmark, Measurements, Setting
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence
 
 CYCLES = 3
 LEAST_WRITTEN = 0.1
 """Minimum rows written per transaction for the load to count as writing."""
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if there were fewer than three checkpoints while rows were written."""
-    one, run, timeout = facts.one(Measured), facts.one(Benchmark), facts.setting("checkpoint_timeout")
+    one, run, timeout = facts.row_of(Measurements), facts.row_of(Benchmark), facts.setting("checkpoint_timeout")
     if one.checkpoints is None or one.written is None:
-        yield Unjudged("nobody counted checkpoints in this run", "counters = true under [watch]")
+        yield InsufficientEvidence("nobody counted checkpoints in this run", "counters = true under [watch]")
         return
     if one.written < LEAST_WRITTEN or one.checkpoints >= CYCLES:
         return
-    cycle = f" (checkpoint_timeout {span(timeout.ms / 1000)})" if timeout else ""
+    cycle = f" (checkpoint_timeout {duration(timeout.ms / 1000)})" if timeout else ""
     yield Advice(
-        f"the run wrote for {span(run.wall_s)} and saw {one.checkpoints} checkpoint"
+        f"the run wrote for {duration(run.wall_s)} and saw {one.checkpoints} checkpoint"
         f"{'' if one.checkpoints == 1 else 's'}{cycle}",
         (
             Evidence("checkpoints", one.checkpoints, "count", "metrics, checkpoint counters, blocks that count"),
@@ -45,6 +45,6 @@ RULE = benchmark(
     "Checkpoints outside of the measured time",
     "transactions write a tenth of a row or more, and the blocks that count saw fewer than three checkpoints",
     "a run with three checkpoints has the same figures",
-    (Measured, Benchmark, Setting),
+    (Measurements, Benchmark, Setting),
     judge,
 )

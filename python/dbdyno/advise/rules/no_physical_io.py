@@ -6,18 +6,20 @@ from collections.abc import Iterator
 
 from dbdyno.advise.benchmarks import benchmark
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Measured
-from dbdyno.advise.rule import Advice, Evidence, Unjudged
-from dbdyno.advise.words import share as share_of
+from dbdyno.advise.formatting import share as share_of
+from dbdyno.advise.kinds import Measurements
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence
 
 LEAST_READS = 0.01
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if there is less than one file read per hundred transactions, and no wait for reads."""
-    one = facts.one(Measured)
+    one = facts.row_of(Measurements)
     if one.reads is None:
-        yield Unjudged("the server's processes were not seen: it is on another host", "run dbdyno on the server's host")
+        yield InsufficientEvidence(
+            "the server's processes were not seen: it is on another host", "run dbdyno on the server's host"
+        )
         return
     waited = sum(share for kind, _, share in one.waits if kind == "data read")
     if one.reads >= LEAST_READS or waited >= LEAST_READS:
@@ -42,6 +44,6 @@ RULE = benchmark(
     "the sessions' processes read from files less than once in 100 transactions, and waits for reads are under 1 % of "
     "the time",
     "the same run with cold caches has the same figures",
-    (Measured,),
+    (Measurements,),
     judge,
 )

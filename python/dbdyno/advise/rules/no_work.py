@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 from dbdyno.advise.benchmarks import benchmark
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Measured
-from dbdyno.advise.rule import Advice, Evidence, Unjudged
-from dbdyno.advise.words import count
+from dbdyno.advise.formatting import count
+from dbdyno.advise.kinds import Measurements
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence
 
 LEAST_ROWS = 0.01
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if transactions read and write no table rows, so that their rate is not a throughput."""
-    one = facts.one(Measured)
+    one = facts.row_of(Measurements)
     if one.rows_read is None or one.written is None:
-        yield Unjudged("rows were not counted", "counters = true under [watch]")
+        yield InsufficientEvidence("rows were not counted", "counters = true under [watch]")
         return
     rows = sum(one.rows_read) / max(len(one.rows_read), 1)
     if rows >= LEAST_ROWS or one.written >= LEAST_ROWS or not one.transactions:
@@ -41,6 +41,6 @@ RULE = benchmark(
     "A rate of transactions that do no work",
     "a transaction reads and writes less than a hundredth of a row of any table",
     "the claim is about round trips or connections",
-    (Measured,),
+    (Measurements,),
     judge,
 )

@@ -5,32 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import count, duration, setting_number, share
 from dbdyno.advise.kinds import Server, Setting, Table
-from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
-from dbdyno.advise.words import count, share, span, value
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 LEAST_ROWS, TIMES, MOST = 1000, 2, 10
 CHANCE_S = 600.0
 """Time in which autovacuum should have analysed a table, in seconds (or ten of its rounds, if longer)."""
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding per table, most changed first."""
-    server = facts.one(Server)
+    server = facts.row_of(Server)
     if server.at_us is None:
-        yield Unjudged("the server's time is not known")
+        yield InsufficientEvidence("the server's time is not known")
         return
-    chance_s = max(CHANCE_S, 10 * value(facts, "autovacuum_naptime", 60))
-    found = [one for one in facts.all(Table) if _is_old(facts, server, one, chance_s)]
+    chance_s = max(CHANCE_S, 10 * setting_number(facts, "autovacuum_naptime", 60))
+    found = [one for one in facts.rows_of(Table) if _is_old(facts, server, one, chance_s)]
     for one in sorted(found, key=lambda table: -table.modified)[:MOST]:
         yield _advice(one, server.at_us)
 
 
 def _is_old(facts: Facts, server: Server, one: Table, chance_s: float) -> bool:
-    base = float(one.option("autovacuum_analyze_threshold") or value(facts, "autovacuum_analyze_threshold", 50))
-    scale = float(one.option("autovacuum_analyze_scale_factor") or value(facts, "autovacuum_analyze_scale_factor", 0.1))
+    base = float(
+        one.option("autovacuum_analyze_threshold") or setting_number(facts, "autovacuum_analyze_threshold", 50)
+    )
+    scale = float(
+        one.option("autovacuum_analyze_scale_factor") or setting_number(facts, "autovacuum_analyze_scale_factor", 0.1)
+    )
     switch = facts.setting("autovacuum")
-    never = one.option("autovacuum_enabled") in ("false", "off", "0", "no") or (switch is not None and not switch.on)
+    never = one.option("autovacuum_enabled") in ("false", "off", "0", "no") or (switch is not None and not switch.is_on)
     since_us = max(one.analyzed_us or 0, server.started_us or 0)
     had_chance = never or ((server.at_us or 0) - since_us) / 1e6 >= chance_s
     analysed = max(one.estimated_rows or 0, 0)
@@ -38,7 +42,7 @@ def _is_old(facts: Facts, server: Server, one: Table, chance_s: float) -> bool:
 
 
 def _advice(one: Table, at_us: int) -> Advice:
-    when = f"analysed {span((at_us - one.analyzed_us) / 1e6)} ago" if one.analyzed_us else "never analysed"
+    when = f"analysed {duration((at_us - one.analyzed_us) / 1e6)} ago" if one.analyzed_us else "never analysed"
     return Advice(
         f"{count(one.modified)} rows of {one.name} changed since its statistics were made"
         f" ({share(one.modified / max(one.rows, 1))} of its rows; {when})",

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from dbdyno.advise.dialect import BOTH, cancel, end_session, is_mariadb, place, source
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Prepared, Session
+from dbdyno.advise.formatting import count, duration, literal, with_noun
+from dbdyno.advise.kinds import PreparedTransaction, Session
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import count, literal, span, with_noun
 
 IDLE_S, LONG_S, PREPARED_S, WAITED_S = 60.0, 3600.0, 300.0, 1.0
 _TIMEOUT = (
@@ -20,17 +20,17 @@ HELD_AGE = 100_000
 
 
 def _idle(facts: Facts) -> Iterator[Advice]:
-    for one in facts.all(Session):
+    for one in facts.rows_of(Session):
         if not one.state.startswith("idle in transaction"):
             continue
         holds = one.xmin_age is not None and one.state_s >= IDLE_S
         if not (holds or one.waiters):
             continue
         yield Advice(
-            f"process {one.pid} ({_client(one)}) is idle in a transaction for {span(one.state_s)}"
+            f"process {one.pid} ({_client(one)}) is idle in a transaction for {duration(one.state_s)}"
             + (f"; {with_noun(one.waiters)} waiting behind its locks" if one.waiters else ""),
             _evidence(facts, one),
-            f"the {span(one.waited_s)} that others waited so far, and what follows"
+            f"the {duration(one.waited_s)} that others waited so far, and what follows"
             if one.waiters
             else "vacuum may clean up again; harmless without lock and snapshot",
             (
@@ -45,7 +45,7 @@ def _idle(facts: Facts) -> Iterator[Advice]:
 
 def _find_long_transactions(facts: Facts) -> Iterator[Advice]:
     oldest: dict[int, Session] = {}
-    for one in facts.all(Session):
+    for one in facts.rows_of(Session):
         # Of transactions with the same horizon only the longest is reported: the others got the horizon from it.
         if one.xmin_age is not None and (
             one.xmin_age not in oldest or one.transaction_s > oldest[one.xmin_age].transaction_s
@@ -55,7 +55,7 @@ def _find_long_transactions(facts: Facts) -> Iterator[Advice]:
         if not (age >= HELD_AGE or one.transaction_s >= LONG_S):
             continue
         yield Advice(
-            f"the transaction of process {one.pid} ({_client(one)}) is open for {span(one.transaction_s)};"
+            f"the transaction of process {one.pid} ({_client(one)}) is open for {duration(one.transaction_s)};"
             f" {count(age)} transactions began since, and vacuum keeps every row that died in them",
             _evidence(facts, one),
             "scans stop reading rows that died since; by how much only dead rows per page tell",
@@ -69,14 +69,14 @@ def _find_long_transactions(facts: Facts) -> Iterator[Advice]:
 
 
 def _queue(facts: Facts) -> Iterator[Advice]:
-    for one in facts.all(Session):
+    for one in facts.rows_of(Session):
         if not one.waiters or one.blocked_by or one.waited_s < WAITED_S or one.state.startswith("idle in"):
             continue
         yield Advice(
             f"process {one.pid} ({_client(one)}) is at the head of a queue:"
             f" {with_noun(one.waiters)} waiting for its locks",
             _evidence(facts, one),
-            f"{span(one.waited_s)} of waiting so far; a waiting exclusive lock stops everybody who comes after it",
+            f"{duration(one.waited_s)} of waiting so far; a waiting exclusive lock stops everybody who comes after it",
             (
                 "-- set lock_timeout in sessions that run DDL, and try again",
                 f"-- now: {cancel(facts, one.pid)}",
@@ -87,11 +87,11 @@ def _queue(facts: Facts) -> Iterator[Advice]:
 
 
 def _find_prepared_transactions(facts: Facts) -> Iterator[Advice]:
-    for one in facts.all(Prepared):
+    for one in facts.rows_of(PreparedTransaction):
         if one.age_s < PREPARED_S and one.xmin_age < HELD_AGE:
             continue
         yield Advice(
-            f"transaction {one.name} is prepared for {span(one.age_s)} and neither committed nor rolled back",
+            f"transaction {one.name} is prepared for {duration(one.age_s)} and neither committed nor rolled back",
             (
                 Evidence("prepared for", one.age_s, "span", f"pg_prepared_xacts, {one.name}"),
                 Evidence("transactions since", one.xmin_age, "count", f"pg_prepared_xacts, {one.name}"),
@@ -177,6 +177,6 @@ RULES = (
         "a transaction was prepared five minutes or 100,000 transactions ago",
         "waits for its locks, and rows that vacuum could not remove",
         "the wrong decision breaks what the coordinator promised elsewhere",
-        (Prepared, _find_prepared_transactions),
+        (PreparedTransaction, _find_prepared_transactions),
     ),
 )

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import beginning, count, duration, share
 from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.traces import Traced, TracedStatement
-from dbdyno.advise.words import beginning, count, share, span
 
 LEAST_EXECUTIONS, LEAST_PER_EXECUTION, LEAST_SHARE = 20, 0.5, 0.01
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding per statement whose parse calls take time."""
-    whole = facts.one(Traced).response_ns
-    for one in facts.all(TracedStatement):
+    whole = facts.row_of(Traced).response_ns
+    for one in facts.rows_of(TracedStatement):
         if one.executions < LEAST_EXECUTIONS or one.parses < LEAST_PER_EXECUTION * one.executions or not whole:
             continue
         trips = one.round_trip_ns * one.parses / max(one.parses + one.executions + one.fetches, 1)
@@ -30,7 +30,8 @@ def judge(facts: Facts) -> Iterator[Advice]:
                 Evidence("executions", one.executions, "count", f"calls, {one.identifier}, kind exec"),
                 Evidence("time of the parse calls", one.parse_ns, "ns", f"calls, {one.identifier}"),
             ),
-            f"{share(gain)} of the response time at most: {span(one.parse_ns / 1e9)} of parse calls, and round trips",
+            f"{share(gain)} of the response time at most: {duration(one.parse_ns / 1e9)} of parse calls,"
+            " and round trips",
             ("-- keep the cursor open: prepare once, bind, execute; or session_cached_cursors and the driver's cache",),
             stake=gain,
             subject=f"statement {one.identifier}",

@@ -6,32 +6,32 @@ from collections.abc import Iterator, Sequence
 
 from dbdyno.advise.dialect import BOTH, is_mariadb, place, source
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import GIB, beginning, count, duration, share, size
 from dbdyno.advise.kinds import Database, Setting
 from dbdyno.advise.placement import FastDevice, Segment, pack
-from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
-from dbdyno.advise.words import GIB, beginning, count, share, size, span
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 PAGE_CACHE_S = 0.0001
 """A read below 0.1 ms is served by the page cache, not by a device."""
 SHOWN = 20
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield the best choice from the segments read from a device in the interval."""
-    room = facts.one(FastDevice).bytes
-    segments = [one for one in facts.all(Segment) if one.reads > 0 and one.bytes > 0]
+    room = facts.row_of(FastDevice).bytes
+    segments = [one for one in facts.rows_of(Segment) if one.reads > 0 and one.bytes > 0]
     each_s = _read_s(facts)
     if not segments:
         return
     if each_s is not None and each_s < PAGE_CACHE_S:
-        yield Unjudged(
-            f"a read takes {span(each_s)}: the page cache answers, and a faster device saves nothing",
+        yield InsufficientEvidence(
+            f"a read takes {duration(each_s)}: the page cache answers, and a faster device saves nothing",
             "snapshots of an interval in which devices are read",
         )
         return
     picked, bound = pack([(one.bytes, float(one.reads)) for one in segments], room)
     if not picked:
-        yield Unjudged(f"nothing that was read fits into {size(room)}", "a larger --fast-gb, or partitions")
+        yield InsufficientEvidence(f"nothing that was read fits into {size(room)}", "a larger --fast-gb, or partitions")
         return
     chosen = sorted((segments[at] for at in picked), key=lambda one: -one.reads / one.bytes)
     yield _advice(facts, chosen, segments, bound, each_s)
@@ -39,7 +39,7 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 def _read_s(facts: Facts) -> float | None:
     """Return the mean time of a read in seconds in the databases of the segments, or None if reads were not timed."""
-    timed = [one for one in facts.all(Database) if one.reads]
+    timed = [one for one in facts.rows_of(Database) if one.reads]
     reads = sum(one.reads for one in timed)
     if not reads or any(one.read_ms is None for one in timed):
         return None
@@ -51,14 +51,15 @@ def _advice(
 ) -> Advice:
     reads, total = sum(one.reads for one in chosen), sum(one.reads for one in every)
     taken = sum(one.bytes for one in chosen)
-    saves = f"{count(reads)} block reads" if each_s is None else f"at most {span(reads * each_s)} of reads"
+    saves = f"{count(reads)} block reads" if each_s is None else f"at most {duration(reads * each_s)} of reads"
     exact = (
         "no other choice saves more"
         if reads >= bound
         else f"a better choice saves at most {share(bound / reads - 1)} more"
     )
     return Advice(
-        f"{len(chosen)} of {len(every)} tables and indexes that were read fit into {size(facts.one(FastDevice).bytes)}"
+        f"{len(chosen)} of {len(every)} tables and indexes that were read fit into"
+        f" {size(facts.row_of(FastDevice).bytes)}"
         f" ({size(taken)}) and take {share(reads / total)} of the reads off the slow device: {saves}",
         tuple(_evidence(facts, chosen, reads, taken, each_s)),
         f"{exact}; what shared_buffers answers gains nothing and is not counted; {_rivals(facts, each_s)}",
@@ -105,9 +106,9 @@ def _evidence(
 
 def _rivals(facts: Facts, each_s: float | None) -> str:
     """Return a text about other uses of the same gigabytes."""
-    temp = sum(one.temp_bytes for one in facts.all(Database))
+    temp = sum(one.temp_bytes for one in facts.rows_of(Database))
     blocks = temp // 8192
-    time = f", at most {span(blocks * each_s)} if they were read back once at that time" if each_s and temp else ""
+    time = f", at most {duration(blocks * each_s)} if they were read back once at that time" if each_s and temp else ""
     return (
         f"rivals for the same room: temporary files wrote {size(temp)}{time} (temp_tablespaces); the WAL gains little,"
         " because it is written in sequence and a commit waits for a flush that the cache of most devices answers; a"

@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import block_bytes, count, duration
 from dbdyno.advise.kinds import Io, Setting
-from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
-from dbdyno.advise.words import block_bytes, count, span
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 LEAST_READS, FACTOR, DEVICE_S = 10_000, 2.0, 0.0001
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding from the time per page in normal context (by index) and in bulk reads (by scan)."""
     random, sequential = facts.setting("random_page_cost"), facts.setting("seq_page_cost")
     if random is None or sequential is None or sequential.number <= 0:
         return
     each = {}
     for context in ("normal", "bulkread"):
-        rows = [one for one in facts.all(Io) if one.context == context and one.object == "relation"]
+        rows = [one for one in facts.rows_of(Io) if one.context == context and one.object == "relation"]
         if any(one.read_ms is None for one in rows):
-            yield Unjudged("reads are not timed", "track_io_timing = on")
+            yield InsufficientEvidence("reads are not timed", "track_io_timing = on")
             return
         reads, pages = sum(one.reads for one in rows), sum(one.read_bytes for one in rows) / block_bytes(facts)
         if reads < LEAST_READS or pages <= 0:
-            yield Unjudged(f"fewer than {count(LEAST_READS)} reads in context {context}")
+            yield InsufficientEvidence(f"fewer than {count(LEAST_READS)} reads in context {context}")
             return
         each[context] = (sum(one.read_ms or 0.0 for one in rows) / pages / 1000, reads)
     (normal_s, normal), (bulk_s, bulk) = each["normal"], each["bulkread"]
     if normal_s < DEVICE_S or bulk_s <= 0:
-        yield Unjudged("the page cache answers the reads: they say nothing about a device")
+        yield InsufficientEvidence("the page cache answers the reads: they say nothing about a device")
         return
     measured, given = normal_s / bulk_s, random.number / sequential.number
     if 1 / FACTOR < given / measured < FACTOR:
@@ -47,7 +47,8 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
             Evidence("sequential reads", bulk, "count", "pg_stat_io, context bulkread, reads"),
             Evidence("random_page_cost", random.number, "number", "pg_settings"),
         ),
-        f"only statements whose plan changes gain; a random read takes {span(normal_s)}, cached pages are in no figure",
+        f"only statements whose plan changes gain; a random read takes {duration(normal_s)},"
+        " cached pages are in no figure",
         (f"alter system set random_page_cost = {wanted}", "select pg_reload_conf()"),
         level="hint",
         subject="random_page_cost",

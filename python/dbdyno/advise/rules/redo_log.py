@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from dbdyno.advise.engines.mariadb.parts import Status
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import GIB, duration, setting_size, share, size
 from dbdyno.advise.kinds import Setting
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import GIB, setting_size, share, size, span
 
 OLD = 0.7
 """Share of the log's maximum checkpoint age; at seven eighths every page must be written at once."""
@@ -19,7 +19,7 @@ _FLUSHED = "Innodb_buffer_pool_pages_flushed"
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding if the log was nearly full when sampled, and fills within an hour at the mean rate."""
-    status, log = facts.one(Status), facts.setting("innodb_log_file_size")
+    status, log = facts.row_of(Status), facts.setting("innodb_log_file_size")
     names = ("innodb_checkpoint_age", "innodb_checkpoint_max_age", "innodb_os_log_written")
     age, most, written = (status.get(name) for name in names)
     if log is None or age is None or not most or not written or status.span_s <= 0:
@@ -31,7 +31,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
     proposed = setting_size(max(wanted, 2 * log.bytes))
     yield Advice(
         f"the checkpoint is {share(age / most)} of the redo log behind, and at"
-        f" {size(written / status.span_s)} a second what it allows is written in {span(full_s)}",
+        f" {size(written / status.span_s)} a second what it allows is written in {duration(full_s)}",
         (
             Evidence("innodb_log_file_size", log.bytes, "bytes", "global variables"),
             Evidence("age of the checkpoint", age, "bytes", "global status, Innodb_checkpoint_age, one look"),

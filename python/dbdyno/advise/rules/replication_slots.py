@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import literal, size
 from dbdyno.advise.kinds import Setting, Slot
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import literal, size
 
 _LOST = ("lost", "unreserved")
 
@@ -17,7 +17,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
     limit, keep = facts.setting("max_wal_size"), facts.setting("max_slot_wal_keep_size")
     least = limit.bytes if limit is not None else 1024**3
     unbounded = keep is None or keep.bytes < 0
-    for one in facts.all(Slot):
+    for one in facts.rows_of(Slot):
         held = one.held_bytes or 0
         if one.status not in _LOST and (one.is_active or held < least):
             continue

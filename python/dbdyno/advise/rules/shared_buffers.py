@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import block_bytes, count, duration, setting_size, share
 from dbdyno.advise.kinds import Database, Io, Setting
-from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
-from dbdyno.advise.words import block_bytes, count, setting_size, share, span
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 LEAST_SHARE = 0.10
 PAGE_CACHE_S = 0.0001
 """A read below 0.1 ms is served by the page cache, not by a device."""
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if blocks were read again: more than the buffers hold; from version 16 on by evictions."""
     buffers = facts.setting("shared_buffers")
-    databases = facts.all(Database)
+    databases = facts.rows_of(Database)
     if buffers is None:
         return
     if any(one.read_ms is None for one in databases):
-        yield Unjudged("reads are not timed", "track_io_timing = on")
+        yield InsufficientEvidence("reads are not timed", "track_io_timing = on")
         return
     active = [one.active_ms for one in databases if one.active_ms is not None]
     if not active:
-        yield Unjudged("this version has no active_time in pg_stat_database", "PostgreSQL 14 or later")
+        yield InsufficientEvidence("this version has no active_time in pg_stat_database", "PostgreSQL 14 or later")
         return
     active_ms, read_ms = sum(active), sum(one.read_ms or 0.0 for one in databases)
     reads = sum(one.reads for one in databases)
@@ -37,7 +37,7 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 
 def _evictions(facts: Facts) -> int:
-    return sum(one.evictions for one in facts.all(Io) if one.context == "normal" and one.object == "relation")
+    return sum(one.evictions for one in facts.rows_of(Io) if one.context == "normal" and one.object == "relation")
 
 
 def _advice(buffers: Setting, reads: int, again: int, read_ms: float, active_ms: float) -> Advice:
@@ -61,7 +61,7 @@ def _advice(buffers: Setting, reads: int, again: int, read_ms: float, active_ms:
             Evidence("active time", active_ms * 1e6, "ns", "pg_stat_database.active_time"),
         ),
         f"if everything fitted, these {share(gain)} of active time, and what comes with each read and is not timed (a"
-        f" buffer to be found and emptied, a checksum); a read takes {span(each_s)}: {reason}",
+        f" buffer to be found and emptied, a checksum); a read takes {duration(each_s)}: {reason}",
         (f"alter system set shared_buffers = '{wanted}'  -- takes a restart",),
         level="hint" if cached else "warning",
         stake=gain,

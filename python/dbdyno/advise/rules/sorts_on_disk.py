@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import share
 from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.traces import SPILLS, Traced, TracedEvent, TracedStatement
-from dbdyno.advise.words import share
 
 LEAST_SHARE = 0.02
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding about the time of reads and writes of temporary segments."""
-    whole = facts.one(Traced).response_ns
-    found = [event for event in facts.all(TracedEvent) if event.name in SPILLS]
+    whole = facts.row_of(Traced).response_ns
+    found = [event for event in facts.rows_of(TracedEvent) if event.name in SPILLS]
     spent = sum(event.ns for event in found)
-    spilling = sum(one.ns for one in facts.all(TracedStatement) if one.spill_ns)
+    spilling = sum(one.ns for one in facts.rows_of(TracedStatement) if one.spill_ns)
     if not whole or spent / whole < LEAST_SHARE:
         return
     yield Advice(

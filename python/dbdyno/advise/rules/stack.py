@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
+from dbdyno.advise.formatting import count
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 from dbdyno.advise.stack.layers import demand, latency_s
 from dbdyno.advise.stack.parts import Layer, Stack
-from dbdyno.advise.words import count
 
 _SOURCE = "Glenn Fawcett, 2006, a stack that collapsed under sd_max_throttle; Little's law; kernel queue-sysfs (2025)"
 _QUEUES = ("host", "lun", "hba", "channel", "array")
@@ -20,16 +20,16 @@ _ADVISED = {
 }
 
 
-def _starves(facts: Facts) -> Iterator[Advice | Unjudged]:
+def _starves(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield the narrowest layer if commands queue in front of it although the layers below could do more."""
-    stack, found = facts.one(Stack), facts.all(Layer)
+    stack, found = facts.row_of(Stack), facts.rows_of(Layer)
     narrow = min(found, key=lambda one: one.limit)
     offered = found[0].offered
     if narrow.limit >= offered or narrow.name not in _QUEUES:
         return
     below = [one for one in found[found.index(narrow) + 1 :] if one.limit > narrow.limit]
     if not below:
-        yield Unjudged(
+        yield InsufficientEvidence(
             f"{narrow.what} let {count(narrow.limit)} of {count(offered)} commands through, and nothing below them"
             " is described that could do more",
             "describe [channel] and [disk]",
@@ -97,11 +97,11 @@ def _fix(stack: Stack, narrow: Layer, target: float) -> Iterator[str]:
         )
 
 
-def _overflow(facts: Facts) -> Iterator[Advice | Unjudged]:
+def _overflow(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if all LUNs of all hosts can exceed the limit of the ports, which answer with QUEUE FULL."""
-    stack = facts.one(Stack)
+    stack = facts.row_of(Stack)
     if not stack.has("channel.queue_limit"):
-        yield Unjudged("the ports' queue_limit is not described", "[channel] queue_limit")
+        yield InsufficientEvidence("the ports' queue_limit is not described", "[channel] queue_limit")
         return
     hosts, luns, ports = (stack.number(key) for key in ("host.count", "lun.count", "channel.count"))
     each, port = stack.number("lun.queue_limit"), stack.number("channel.queue_limit")
@@ -123,11 +123,13 @@ def _overflow(facts: Facts) -> Iterator[Advice | Unjudged]:
     )
 
 
-def _find_measured_limits(facts: Facts) -> Iterator[Advice | Unjudged]:
+def _find_measured_limits(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield findings from measured rate x latency compared with the limits, which shows the limits in effect."""
-    stack, found = facts.one(Stack), facts.all(Layer)
+    stack, found = facts.row_of(Stack), facts.rows_of(Layer)
     if not stack.has("measured.iops"):
-        yield Unjudged("no rate and latency were measured", "[measured] iops and latency_ms, as iostat has them")
+        yield InsufficientEvidence(
+            "no rate and latency were measured", "[measured] iops and latency_ms, as iostat has them"
+        )
         return
     rate, seconds = stack.number("measured.iops"), stack.number("measured.latency_ms") / 1e3
     under_way = rate * seconds

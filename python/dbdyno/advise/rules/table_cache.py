@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from dbdyno.advise.engines.mariadb.parts import Status
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import count, share
 from dbdyno.advise.kinds import Setting
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import count, share
 
 LEAST_OVERFLOWS, LEAST_SHARE = 1000, 0.1
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding if tables are evicted and a tenth of the look-ups or more have to reopen their table."""
-    status, cache = facts.one(Status), facts.setting("table_open_cache")
+    status, cache = facts.row_of(Status), facts.setting("table_open_cache")
     hits, misses, thrown = (status.get(f"table_open_cache_{name}") for name in ("hits", "misses", "overflows"))
     if cache is None or not misses or hits is None or not thrown or status.span_s <= 0:
         return

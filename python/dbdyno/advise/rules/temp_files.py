@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import GIB, MIB, beginning, block_bytes, count, setting_size, share, size
 from dbdyno.advise.kinds import Setting, Statement
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import GIB, MIB, beginning, block_bytes, count, setting_size, share, size
 
 LEAST_BYTES = 64 * MIB
 LEAST_SHARE = 0.01
@@ -19,7 +19,7 @@ MOST = 5
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding per statement, most temporary I/O first."""
     work_mem = facts.setting("work_mem")
-    statements = facts.all(Statement)
+    statements = facts.rows_of(Statement)
     total_ms = sum(one.ms for one in statements)
     block = block_bytes(facts)
     found = sorted(statements, key=lambda one: (-(one.temp_ms or 0), -one.temp_written))

@@ -7,24 +7,24 @@ from collections.abc import Iterator
 from dbdyno.advise.engines.mariadb.parts import Digest, FileIo, Status
 from dbdyno.advise.engines.mariadb.window import statement_ms
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import beginning, count, share
 from dbdyno.advise.kinds import Setting
-from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
-from dbdyno.advise.words import beginning, count, share
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 FILES = ("wait/io/file/aria/MAD", "wait/io/file/aria/MAI")
 LEAST_TABLES, LEAST_SHARE, MOST = 10, 0.01, 5
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding per statement that makes temporary tables on disk, the one with the most tables first."""
-    found = [one for one in facts.all(Digest) if one.temp_disk_tables >= LEAST_TABLES and one.calls and one.text]
+    found = [one for one in facts.rows_of(Digest) if one.temp_disk_tables >= LEAST_TABLES and one.calls and one.text]
     if not found:
         return
     total = statement_ms(facts)
-    if isinstance(total, Unjudged):
+    if isinstance(total, InsufficientEvidence):
         yield total
         return
-    aria_ms = sum(one.ms for one in facts.all(FileIo) if one.event in FILES)
+    aria_ms = sum(one.ms for one in facts.rows_of(FileIo) if one.event in FILES)
     for one in sorted(found, key=lambda digest: -digest.temp_disk_tables)[:MOST]:
         # Aria's files belong to temporary tables on disk, and to tables of that engine.
         if min(aria_ms, one.ms) / total >= LEAST_SHARE:

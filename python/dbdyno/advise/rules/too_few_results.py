@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from dbdyno.advise.benchmarks import benchmark
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Measured
+from dbdyno.advise.formatting import share as share_of
+from dbdyno.advise.kinds import Measurements
 from dbdyno.advise.rule import Advice, Evidence
-from dbdyno.advise.words import share as share_of
 
 LEAST_BLOCKS = 5
 LEAST_SPREAD = 0.0005
@@ -17,7 +17,7 @@ LEAST_SPREAD = 0.0005
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding if there are fewer blocks than an interval needs, or the blocks do not differ at all."""
-    one = facts.one(Measured)
+    one = facts.row_of(Measurements)
     rates = one.per_s
     spread = statistics.stdev(rates) / statistics.mean(rates) if len(rates) > 1 else None
     few = len(rates) < LEAST_BLOCKS
@@ -44,6 +44,6 @@ RULE = benchmark(
     "Too few blocks, or rates that are too equal",
     "fewer than five blocks count, or the standard deviation of their rates is below 0.05 % of the mean",
     "a repetition with 20 blocks has the same interval",
-    (Measured,),
+    (Measurements,),
     judge,
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import count
 from dbdyno.advise.kinds import Database, Setting
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import count
 
 LEAST = 1_000_000
 
@@ -15,8 +15,8 @@ LEAST = 1_000_000
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding if there are many reads and their time is not measured."""
     timing = facts.setting("track_io_timing")
-    reads = sum(one.reads for one in facts.all(Database))
-    if timing is None or timing.on or reads < LEAST:
+    reads = sum(one.reads for one in facts.rows_of(Database))
+    if timing is None or timing.is_on or reads < LEAST:
         return
     yield Advice(
         f"{count(reads)} blocks were read and none was timed",

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from dbdyno.advise.dialect import BOTH, drop_index, index_name, place, source
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import MIB, count, duration, size
 from dbdyno.advise.kinds import Database, Index, Table
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import MIB, count, size, span
 
 LEAST_BYTES, LEAST_WRITES, LEAST_SCANS, MOST = MIB, 1000, 100, 20
 ENOUGH_S = 35 * 86400.0
@@ -17,10 +17,10 @@ ENOUGH_S = 35 * 86400.0
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding per index, largest first."""
-    tables = {one.name: one for one in facts.all(Table)}
-    current = [one for one in facts.all(Database) if one.is_current]
+    tables = {one.name: one for one in facts.rows_of(Table)}
+    current = [one for one in facts.rows_of(Database) if one.is_current]
     span_s = current[0].span_s if current else None
-    found = [one for one in facts.all(Index) if _is_idle(one, tables.get(one.table))]
+    found = [one for one in facts.rows_of(Index) if _is_idle(one, tables.get(one.table))]
     for one in sorted(found, key=lambda index: -index.bytes)[:MOST]:
         yield _advice(facts, one, tables[one.table], span_s)
 
@@ -38,7 +38,7 @@ def _writes(table: Table) -> int:
 
 def _advice(facts: Facts, one: Index, table: Table, span_s: float | None) -> Advice:
     enough = span_s is not None and span_s >= ENOUGH_S
-    window = f"in {span(span_s)}" if span_s is not None else "since its statistics began, nobody knows when"
+    window = f"in {duration(span_s)}" if span_s is not None else "since its statistics began, nobody knows when"
     return Advice(
         f"index {one.name} on {one.table} was never scanned {window}, and {count(_writes(table))} rows were written",
         (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dbdyno.advise.benchmarks import benchmark
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Measured, Setting
+from dbdyno.advise.kinds import Measurements, Setting
 from dbdyno.advise.rule import Advice, Evidence
 
 LEAST_WRITTEN = 0.1
@@ -14,8 +14,8 @@ LEAST_WRITTEN = 0.1
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding if autovacuum is off while transactions write."""
-    one, switch = facts.one(Measured), facts.setting("autovacuum")
-    if switch is None or switch.on or one.written is None or one.written < LEAST_WRITTEN:
+    one, switch = facts.row_of(Measurements), facts.setting("autovacuum")
+    if switch is None or switch.is_on or one.written is None or one.written < LEAST_WRITTEN:
         return
     yield Advice(
         f"autovacuum is off, and a transaction writes {one.written:.3g} rows",
@@ -34,6 +34,6 @@ RULE = benchmark(
     "Writes without autovacuum",
     "autovacuum is off, and a transaction writes a tenth of a row or more",
     "the same run with autovacuum has the same figures",
-    (Measured, Setting),
+    (Measurements, Setting),
     judge,
 )

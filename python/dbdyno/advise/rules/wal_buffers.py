@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import MIB, count, size
 from dbdyno.advise.kinds import Setting, Wal
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import MIB, count, size
 
 LEAST, MOST_BYTES = 1000, 64 * MIB
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding if sessions had to write WAL themselves for lack of a free buffer, once per MB of WAL or more."""
-    wal, buffers = facts.one(Wal), facts.setting("wal_buffers")
+    wal, buffers = facts.row_of(Wal), facts.setting("wal_buffers")
     full = wal.buffers_full
     if full is None or buffers is None or full < LEAST or full * MIB < wal.bytes or buffers.bytes >= MOST_BYTES:
         return

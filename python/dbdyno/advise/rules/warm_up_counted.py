@@ -7,19 +7,19 @@ from collections.abc import Iterator
 
 from dbdyno.advise.benchmarks import benchmark
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Measured
-from dbdyno.advise.rule import Advice, Evidence, Unjudged
-from dbdyno.advise.words import count
+from dbdyno.advise.formatting import count
+from dbdyno.advise.kinds import Measurements
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence
 
 LEAST_BLOCKS = 6
 APART = 0.15
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding if the first counted blocks are slower than all later ones."""
-    one = facts.one(Measured)
+    one = facts.row_of(Measurements)
     if len(one.per_s) < LEAST_BLOCKS:
-        yield Unjudged(f"{len(one.per_s)} blocks: too few to see a beginning", "--blocks 8")
+        yield InsufficientEvidence(f"{len(one.per_s)} blocks: too few to see a beginning", "--blocks 8")
         return
     rest = one.per_s[2:]
     slow = [at for at, rate in enumerate(one.per_s[:2]) if rate < (1 - APART) * min(rest)]
@@ -46,6 +46,6 @@ RULE = benchmark(
     "Warm-up in the figures",
     "the first block that counts is 15 % slower than the slowest block after the second",
     "the figures without the first two blocks are the same",
-    (Measured,),
+    (Measurements,),
     judge,
 )

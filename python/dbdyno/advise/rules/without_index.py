@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dbdyno.advise.engines.mariadb.parts import Digest, Status
 from dbdyno.advise.engines.mariadb.window import statement_ms
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import beginning, count, share
 from dbdyno.advise.kinds import Column, Index
-from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
-from dbdyno.advise.words import beginning, count, share
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 LEAST_CALLS, LEAST_EXAMINED, MOST_SENT, LEAST_SHARE, MOST = 10, 5000, 0.01, 0.01, 10
 FEW = 0.01
@@ -19,13 +19,13 @@ _EQUAL = re.compile(r"(?<!\w)(\w++)`?\s*+=\s*+\?")
 _AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|group_concat|group\s+by|distinct)\b", re.I)
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield a finding per statement that filters without an index."""
-    found = [one for one in facts.all(Digest) if _is_wide(one)]
+    found = [one for one in facts.rows_of(Digest) if _is_wide(one)]
     if not found:
         return
     total = statement_ms(facts)
-    if isinstance(total, Unjudged):
+    if isinstance(total, InsufficientEvidence):
         yield total
         return
     for one in sorted(found, key=lambda digest: -digest.ms)[:MOST]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import count, setting_number
 from dbdyno.advise.kinds import Database, Setting, Table
-from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
-from dbdyno.advise.words import count, value
+from dbdyno.advise.rule import Advice, Evidence, InsufficientEvidence, Rule
 
 LIMIT = 2**31 - 3_000_000
 FAILSAFE = 1_600_000_000
@@ -15,10 +15,10 @@ LATE = 1_200_000_000
 TIMES = 2
 
 
-def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     """Yield databases whose oldest id is twice as old as autovacuum permits, or near the failsafe."""
-    if all(one.frozen_age is None for one in facts.all(Database)):
-        yield Unjudged(
+    if all(one.frozen_age is None for one in facts.rows_of(Database)):
+        yield InsufficientEvidence(
             "the ages of the databases are not known", "ask the server itself: dbdyno advise postgresql://..."
         )
         return
@@ -27,8 +27,8 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
         ("autovacuum_multixact_freeze_max_age", 400_000_000, "multixacts", "multixact_age", "mxid_age(datminmxid)"),
     )
     for setting, default, what, name, place in kinds:
-        most = value(facts, setting, default)
-        ages = [(getattr(one, name) or 0, one.is_current, one) for one in facts.all(Database)]
+        most = setting_number(facts, setting, default)
+        ages = [(getattr(one, name) or 0, one.is_current, one) for one in facts.rows_of(Database)]
         late = sorted((one for one in ages if one[0] >= min(TIMES * most, LATE)), key=lambda one: one[:2], reverse=True)
         if late:
             others = [Evidence(f"age in {one.name}", age, "count", f"pg_database, {place}") for age, _, one in late[1:]]

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dbdyno.advise.facts import Facts
+from dbdyno.advise.formatting import beginning, count, share
 from dbdyno.advise.kinds import Column, Estimate, Statement, Table
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.words import beginning, count, share
 
 FACTOR, LEAST_CALLS, LEAST_SHARE, LEAST_ROWS, MOST = 10, 10, 0.01, 100, 10
 """Error factor; minimum calls; minimum share of time; minimum of the larger row count; maximum number of findings."""
@@ -45,14 +45,14 @@ class _LookUp:
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """Yield a finding per statement, most time first."""
-    total = sum(one.ms for one in facts.all(Statement))
+    total = sum(one.ms for one in facts.rows_of(Statement))
     columns: dict[str, dict[str, Column]] = {}
-    for column in facts.all(Column):
+    for column in facts.rows_of(Column):
         columns.setdefault(column.table, {})[column.name.lower()] = column
-    tables = {one.name.rpartition(".")[2].strip('"').lower(): one for one in facts.all(Table)}
+    tables = {one.name.rpartition(".")[2].strip('"').lower(): one for one in facts.rows_of(Table)}
     logged = {one.statement for one in facts.rows.get(Estimate, ()) if one.measured >= LEAST_LOGGED}
     told = 0
-    for one in facts.all(Statement)[:200]:
+    for one in facts.rows_of(Statement)[:200]:
         if one.identifier in logged:
             continue  # `logged_estimates` judges it better, from plans with counted rows
         if told == MOST or one.calls < LEAST_CALLS or one.ms < LEAST_SHARE * total:

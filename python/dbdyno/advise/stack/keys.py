@@ -71,7 +71,7 @@ KEYS: dict[str, dict[str, Key]] = {
 }
 REQUIRED = ("demand", "lun")
 """Sections that a description must have."""
-WORDS: dict[str, tuple[str, ...]] = {
+CHOICES: dict[str, tuple[str, ...]] = {
     "host.os": ("linux", "solaris"),
     "disk.raid": ("0", "1", "10", "5", "6"),
 }

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.stack.keys import KEYS, REQUIRED, WORDS, Key
+from dbdyno.advise.stack.keys import CHOICES, KEYS, REQUIRED, Key
 from dbdyno.advise.stack.layers import layers
 from dbdyno.advise.stack.parts import Layer, Stack
 from dbdyno.base.errors import AdviceError
-from dbdyno.base.files import given_text, parsed_toml
+from dbdyno.base.files import parse_toml, user_file_text
 
 _EXAMPLE = "examples/stacks/san.toml is an example"
 
@@ -24,8 +24,8 @@ def read(path: Path) -> Facts:
     Raises:
         AdviceError: the file cannot be read or is not valid; the error names file, line and section.
     """
-    text = given_text(path, AdviceError, next_step=_EXAMPLE)
-    given = parsed_toml(text, path, AdviceError, next_step=_EXAMPLE)
+    text = user_file_text(path, AdviceError, next_step=_EXAMPLE)
+    given = parse_toml(text, path, AdviceError, next_step=_EXAMPLE)
     title = given.pop("title", path.name)
     if not isinstance(title, str):
         raise AdviceError("title must be text", where=str(path), next_step='write title = "NAME OF THE STACK"')
@@ -62,7 +62,7 @@ class _Reader:
                 raise AdviceError(
                     f"{section!r} is not a section", where=self.place(section), next_step=f"write [{section}]"
                 )
-        words = {name: self._word(name, given, choices) for name, choices in WORDS.items()}
+        words = {name: self._word(name, given, choices) for name, choices in CHOICES.items()}
         figures: dict[str, float | None] = {}
         for section, keys in KEYS.items():
             figures |= self._section(section, keys, given.get(section))
@@ -76,7 +76,7 @@ class _Reader:
     def _section(self, section: str, keys: dict[str, Key], given: dict[str, object] | None) -> dict[str, float | None]:
         if given is None:
             return {f"{section}.{name}": key.default for name, key in keys.items()}
-        named = [*keys, *(name.partition(".")[2] for name in WORDS if name.startswith(f"{section}."))]
+        named = [*keys, *(name.partition(".")[2] for name in CHOICES if name.startswith(f"{section}."))]
         for name in given:
             if name not in named:
                 raise AdviceError(

@@ -9,7 +9,7 @@ from typing import ClassVar
 from dbdyno.base.processes import python_command
 from dbdyno.bench.flows.bench import FlowBench
 from dbdyno.bench.flows.engines import Engine
-from dbdyno.bench.protocol import Ready
+from dbdyno.bench.protocol import RunLayout
 
 EMBEDDED = "cassandra"
 """The target that names a Cassandra which dbdyno starts itself."""
@@ -48,7 +48,7 @@ class CassandraBench(FlowBench):
 
         return {one.at: self.held.enter_context(EmbeddedCassandra(guardian=self.around.guardian)).dsn()}
 
-    def prepare(self, seed: int | None = None) -> Ready:
+    def prepare(self, seed: int | None = None) -> RunLayout:
         """Check what the run needs, before anything is created.
 
         Raises:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TargetError, WideError
 from dbdyno.base.processes import find_program
-from dbdyno.bench.cassandra.java import jars, modules
+from dbdyno.bench.cassandra.java import jar_folder, module_options
+from dbdyno.bench.engine.embedded_server import EmbeddedServer
 from dbdyno.bench.engine.os_user import can_enter, engine_account
-from dbdyno.bench.engine.own_server import OwnServer
 from dbdyno.bench.engine.server_paths import free_port
 from dbdyno.bench.undo import CASSANDRA_DATA
 
@@ -71,7 +71,7 @@ def check_installed() -> None:
     """
     instead = "or name a cluster that runs: --target cassandra://host/keyspace"
     try:
-        jars("")
+        jar_folder("")
     except WideError as error:
         raise TargetError(
             f"Cassandra cannot be started here: {error.message}", next_step=f"{error.next_step}; {instead}"
@@ -83,7 +83,7 @@ def check_installed() -> None:
         )
 
 
-class EmbeddedCassandra(OwnServer):
+class EmbeddedCassandra(EmbeddedServer):
     """A Cassandra node started by dbdyno, as a context manager; it has the keyspace `KEYSPACE`.
 
     Args:
@@ -130,7 +130,7 @@ class EmbeddedCassandra(OwnServer):
         scratch = self.folder / "tmp"
         own += [f"-Djna.tmpdir={scratch}", f"-Djava.io.tmpdir={scratch}"]
         own += ["-cp", f"{self.folder}/conf:{self._jars}/*", "org.apache.cassandra.service.CassandraDaemon"]
-        self._launch([java, *modules(), *OPTIONS, *own], self._listens)
+        self._launch([java, *module_options(), *OPTIONS, *own], self._listens)
         self._make_keyspace()
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class EmbeddedCassandra(OwnServer):
             ports = {"port": self.port, "storage": self.storage_port, "tls": self._tls_port}
             (conf / "cassandra.yaml").write_text(_YAML.format(host=HOST, **ports))
             (conf / "logback.xml").write_text(_LOGBACK)
-            self._jars = jars()
+            self._jars = jar_folder()
             if account.other and not can_enter(account, self._jars):
                 shutil.copytree(self._jars, self.folder / "lib")
                 self._jars = self.folder / "lib"

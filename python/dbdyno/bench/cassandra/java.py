@@ -9,7 +9,7 @@ from dbdyno.base.errors import WideError
 from dbdyno.base.processes import find_program
 
 JARS = "DBDYNO_CASSANDRA_JARS"
-NEXT = f"make setup-wide, in a clone; or set {JARS} to a folder with the jars of Cassandra 5"
+INSTALL_STEP = f"make setup-wide, in a clone; or set {JARS} to a folder with the jars of Cassandra 5"
 _EXPORTS = (
     "java.base/jdk.internal.misc java.base/jdk.internal.ref java.base/sun.nio.ch java.base/java.lang.ref"
     " java.base/java.lang.reflect java.management.rmi/com.sun.jmx.remote.internal.rmi java.rmi/sun.rmi.registry"
@@ -24,7 +24,7 @@ _OPENS = (
 )
 
 
-def jars(where: str = "--direct") -> Path:
+def jar_folder(where: str = "--direct") -> Path:
     """Return the folder with Cassandra's jars.
 
     Args:
@@ -36,13 +36,13 @@ def jars(where: str = "--direct") -> Path:
     named = os.environ.get(JARS)
     place = Path(named) if named else Path(__file__).resolve().parents[4] / "target" / "wide" / "cassandra" / "lib"
     if not any(place.glob("cassandra-all-*.jar")):
-        raise WideError("Cassandra's jars are not installed", where=where, next_step=NEXT)
+        raise WideError("Cassandra's jars are not installed", where=where, next_step=INSTALL_STEP)
     if find_program("java") is None:
         raise WideError("Java is not installed", where=where, next_step="install Java 17")
     return place
 
 
-def modules() -> list[str]:
+def module_options() -> list[str]:
     """Return the module options that Cassandra needs on Java 17."""
     exports = [f"--add-exports={one}=ALL-UNNAMED" for one in _EXPORTS.split()]
     return [*exports, *(f"--add-opens={one}=ALL-UNNAMED" for one in _OPENS.split())]

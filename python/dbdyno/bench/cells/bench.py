@@ -24,16 +24,16 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.errors import CellsError, Error, PlanError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.cells.plan import WORKLOAD, CellsPlan
-from dbdyno.bench.cells.restore import refuse_cut, undo_of, way_of
-from dbdyno.bench.cells.survey import MARK, describe, refuse_held, survey, times
-from dbdyno.bench.passive_bench import QuietBench, arm_row
-from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
+from dbdyno.bench.cells.restore import checked_access, refuse_interrupted_runs, undo_of
+from dbdyno.bench.cells.survey import COLLECTION_METRIC, collection_times, describe, refuse_flash_log_set, survey
+from dbdyno.bench.passive_bench import PassiveBench, arm_row
+from dbdyno.bench.protocol import BenchContext, EvidenceReading, Facts, RunLayout, Traits
 from dbdyno.bench.undo import to_wire
 from dbdyno.cells.collect import collect
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.hosts import hosts_of
-from dbdyno.cells.iorm_plan import alter
-from dbdyno.cells.iorm_switch import SETTLE_S, plan_undo, put
+from dbdyno.cells.iorm_plan import alter_command
+from dbdyno.cells.iorm_switch import SETTLE_S, plan_undo, set_plans
 from dbdyno.cells.ssh import Fleet
 from dbdyno.study.plan.schedule import Timing, blocks
 
@@ -54,7 +54,7 @@ Each wait starts with the first pause again, so it lasts at most about a third t
 _REASON = "ALTER IORMPLAN is in effect at once, and cells collect once a minute"
 
 
-class CellsBench(QuietBench):
+class CellsBench(PassiveBench):
     """Bench of the storage cells of one run.
 
     In `around.ways`, "reach" creates the access and "user" is the login name.
@@ -66,9 +66,9 @@ class CellsBench(QuietBench):
         no_errors="the load of cells is their databases' own",
     )
 
-    def __init__(self, plan: Plan, around: Circumstances) -> None:
+    def __init__(self, plan: Plan, around: BenchContext) -> None:
         super().__init__(plan, around)
-        self.stopping, self.cells = around.stopping, CellsPlan.of(plan)
+        self.stopping, self.cells = around.stopping, CellsPlan.from_plan(plan)
         self.loop = asyncio.Runner()
         self.held = contextlib.ExitStack()
         self.held.callback(self.loop.close)
@@ -78,11 +78,11 @@ class CellsBench(QuietBench):
                 "is resumed with the cells it was started with", where=around.cut.id, next_step="leave --target out"
             )
 
-    def can(self, plan: Plan) -> str | None:
+    def refusal(self, plan: Plan) -> str | None:
         """Return None if the plan switches flash logs, otherwise the reason."""
         return None if plan.workload.kind == WORKLOAD else "it runs a load, and that of cells is their databases' own"
 
-    def prepare(self, seed: int | None = None) -> Ready:
+    def prepare(self, seed: int | None = None) -> RunLayout:
         """Read every cell and lay out the run.
 
         Raises:
@@ -95,17 +95,17 @@ class CellsBench(QuietBench):
             hosts = hosts_of([self.cells.hosts], user=user)
         else:
             undo = undo_of(cut)
-            self.access = way_of(cut, undo, self.access)
-            hosts = list(undo.reached(self.access, user).directives_before)
+            self.access = checked_access(cut, undo, self.access)
+            hosts = list(undo.with_access(self.access, user).directives_before)
         self.found = survey(self.cells, hosts, self.access)
-        refuse_cut(self.around.folder, self.found.found)
-        refuse_held(self.cells, self.found)
+        refuse_interrupted_runs(self.around.folder, self.found.found)
+        refuse_flash_log_set(self.cells, self.found)
         if cut is not None:
             self._as_before(cut)
         self._lay_out()
         seed = secrets.randbits(31) if seed is None else seed
         how = Timing("plan", 0, self.cells.turn_ns, None, 0)
-        return Ready(self.plan, seed, how, blocks(self.plan, how, seed), _REASON)
+        return RunLayout(self.plan, seed, how, blocks(self.plan, how, seed), _REASON)
 
     def _as_before(self, run: Run) -> None:
         was = run.manifest.targets
@@ -138,8 +138,8 @@ class CellsBench(QuietBench):
                 self.plan,
                 arm,
                 sessions=None,
-                changes={host.name: alter(directives) for host, directives in own.items()},
-                was={host.name: alter(p.directives) for host, p in self.found.found.items()},
+                changes={host.name: alter_command(directives) for host, directives in own.items()},
+                was={host.name: alter_command(p.directives) for host, p in self.found.found.items()},
             )
             for arm, own in zip(self.plan.arms, self.arms, strict=True)
         ]
@@ -151,7 +151,7 @@ class CellsBench(QuietBench):
             "held": plan.held,
             "undo": to_wire(self.undo),
         }
-        return Facts(_targets(self.found), arms, Reads("cells"), {"iorm": iorm, "restored": False})
+        return Facts(_targets(self.found), arms, EvidenceReading("cells"), {"iorm": iorm, "restored": False})
 
     def begin(self, run: Run, resumed: int) -> None:
         """Record the state found and register the undo, before the first plan is changed."""
@@ -195,7 +195,7 @@ class CellsBench(QuietBench):
                 for key, values in columns_of(collection, recorder.planned.index, name).items():
                     self.columns.setdefault(key, []).extend(values)
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         """Restore the plans found, on every cell."""
         self.held.close()
 
@@ -207,10 +207,10 @@ class CellsBench(QuietBench):
         """
         fleet = self.fleet
         self.stopping.check()
-        await put(fleet, self.arms[arm], self.ours)
+        await set_plans(fleet, self.arms[arm], self.ours)
         word = f"{self.cells.names[arm]}: "
         tick = lambda text: recorder.tick(word + text)  # noqa: E731
-        switched = await times(fleet)
+        switched = await collection_times(fleet)
         wrong = await self._fresh({n: at and at + 1 for n, at in switched.items()}, tick)
         before = await collect(fleet)
         begun = _collection_times(before)
@@ -238,7 +238,7 @@ class CellsBench(QuietBench):
         wait_s = _FIRST_WAIT_S
         while True:
             now = time.monotonic()
-            for name, at in (await times(self.fleet)).items():
+            for name, at in (await collection_times(self.fleet)).items():
                 if at is not None and at != seen.get(name):
                     seen[name], moved[name] = at, now
             late = [n for n, at in least.items() if at is None or (seen.get(n) or 0) < at]
@@ -278,7 +278,7 @@ BENCH = CellsBench
 def _collection_times(collection: Collection) -> dict[str, int | None]:
     """Return when each cell collected its values, or None if unknown."""
     return {
-        column.host.name: next((r.at_ns for r in column.readings if r.name == MARK), None)
+        column.host.name: next((r.at_ns for r in column.readings if r.name == COLLECTION_METRIC), None)
         for column in collection.columns
     }
 
@@ -298,6 +298,6 @@ def _incomplete(before: Collection, after: Collection) -> dict[str, str]:
 def _targets(found: Survey) -> JsonObject:
     """Return the cells as they were found, for the manifest."""
     return {
-        host.name: {**found.facts[host], "objective": own.objective, "plan": alter(own.directives)}
+        host.name: {**found.facts[host], "objective": own.objective, "plan": alter_command(own.directives)}
         for host, own in found.found.items()
     }

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from dbdyno.base.errors import PlanError
-from dbdyno.evidence.run import reading
+from dbdyno.evidence.run import type_errors_as_evidence_errors
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Watch, Workload
 
 CELLS = "cells:"
@@ -53,7 +53,7 @@ class CellsPlan:
         shown = [f"flash log {'on' if on else 'off'}" for on in self.arms]
         return [f"{n} again" if n in shown[:at] else n for at, n in enumerate(shown)]
 
-    def common(self) -> Plan:
+    def to_plan(self) -> Plan:
         """Return the plan in the general form used by schedule, analysis and report, which do not know cells."""
         title = "flash-log"
         return Plan(
@@ -80,13 +80,13 @@ class CellsPlan:
         )
 
     @classmethod
-    def of(cls, plan: Plan) -> CellsPlan:
-        """Return the plan from the form that `common` returns.
+    def from_plan(cls, plan: Plan) -> CellsPlan:
+        """Return the plan from the form that `to_plan` returns.
 
         Raises:
             EvidenceError: `plan` has another form; it may come from a manifest.
         """
-        with reading("plan for cells"):
+        with type_errors_as_evidence_errors("plan for cells"):
             about, turn_ns = plan.workload.parameters, plan.schedule.turn_ns
             names = about["databases"]
             if not isinstance(names, list | tuple) or turn_ns is None:
@@ -103,12 +103,12 @@ class CellsPlan:
                 judge=plan.judge,
             )
 
-    def same_twice(self) -> CellsPlan:
+    def aa_plan(self) -> CellsPlan:
         """Return the plan that compares the base with itself, for `--aa`."""
         return replace(self, kind="aa", arms=(self.arms[0], self.arms[0]))
 
 
-def refuse_database(asked: Sequence[str], seen: Sequence[str]) -> None:
+def refuse_unknown_databases(asked: Sequence[str], seen: Sequence[str]) -> None:
     """Raise `PlanError` if no database is named, or one for which no cell counts any I/O.
 
     Args:

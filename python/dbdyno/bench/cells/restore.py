@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import CellsError, EvidenceError
+from dbdyno.base.escaping import escape_line
 from dbdyno.base.json_types import JsonObject
-from dbdyno.base.visible import line
 from dbdyno.cells import hosts, iorm_plan
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.iorm_plan import IormPlan
@@ -31,7 +31,7 @@ def undo_of(run: Run) -> PlanUndo:
     Raises:
         CellsError: The run has changed no cell, or its manifest is invalid.
     """
-    held = run.manifest.iorm if run.manifest.says("iorm") else None
+    held = run.manifest.iorm if run.manifest.has("iorm") else None
     wire = held.get("undo") if isinstance(held, dict) else None
     if not isinstance(wire, dict) or wire.get("type") != "PlanUndo":
         raise CellsError(
@@ -58,13 +58,13 @@ def _cell(wire: Mapping[str, Any]) -> JsonObject:
         "address": host.address,
         "port": host.port,
         "user": host.user,
-        "name": line(wire["name"], 80),
+        "name": escape_line(wire["name"], 80),
         "found": iorm_plan.check_plan(wire["found"]),
         "ours": tuple(iorm_plan.check_plan(own) for own in wire["ours"]),
     }
 
 
-def way_of(run: Run, undo: PlanUndo, given: Access) -> Access:
+def checked_access(run: Run, undo: PlanUndo, given: Access) -> Access:
     """Return the access to the cells, as defined by the command line and the user's configuration.
 
     A run folder could name a configuration with a ProxyCommand, a jump host or host keys of somebody else: what it says
@@ -91,10 +91,10 @@ def _way_words(reach: Mapping[str, Any]) -> str:
     words += [f"--{name.replace('_', '-')} {reach[name]}" for name in ("known_hosts", "jump") if reach.get(name)]
     if isinstance(reach.get("config"), str):
         words.append(f"--ssh-config {reach['config']}")
-    return line(" ".join(words))
+    return escape_line(" ".join(words))
 
 
-def refuse_cut(folder: Path, found: Mapping[Host, IormPlan]) -> None:
+def refuse_interrupted_runs(folder: Path, found: Mapping[Host, IormPlan]) -> None:
     """Raise `CellsError` if a run in `folder` works on one of these cells, or was interrupted and left its plan there.
 
     The plan found would then not be the one to restore.
@@ -103,7 +103,7 @@ def refuse_cut(folder: Path, found: Mapping[Host, IormPlan]) -> None:
         CellsError: There is such a run.
     """
     for run in list_runs(folder):
-        if run.manifest.restored or not run.manifest.says("iorm"):
+        if run.manifest.restored or not run.manifest.has("iorm"):
             continue
         undo = undo_of(run)
         states = {host: undo.state_of(host, plan.directives) for host, plan in found.items()}

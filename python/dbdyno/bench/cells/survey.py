@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dbdyno.base.errors import CellsError
-from dbdyno.bench.cells.plan import CellsPlan, refuse_database
+from dbdyno.bench.cells.plan import CellsPlan, refuse_unknown_databases
 from dbdyno.cells.hosts import Host
-from dbdyno.cells.iorm_plan import IormPlan, alter, with_flash_log
-from dbdyno.cells.iorm_switch import Directives, plans
+from dbdyno.cells.iorm_plan import IormPlan, alter_command, with_flash_log
+from dbdyno.cells.iorm_switch import Directives, read_plans
 from dbdyno.cells.listing import read_text
 from dbdyno.cells.ssh import Access, Fleet
 
-MARK = "FL_DISK_FIRST"
+COLLECTION_METRIC = "FL_DISK_FIRST"
 """Metric that is read to see whether a cell has collected again."""
 _ASKED = "attributes name, metricObjectName, metricValue, collectionTime"
 _FACTS = ("makeModel", "releaseVersion", "cellVersion", "flashCacheMode")
@@ -71,12 +71,12 @@ def survey(plan: CellsPlan, hosts: Sequence[Host], access: Access) -> Survey:
                 where=host.name,
                 next_step="activate the plan with `dbdyno cells run 'alter iormplan active'`",
             )
-    refuse_database(plan.databases, found.databases)
+    refuse_unknown_databases(plan.databases, found.databases)
     found.arms(plan)
     return found
 
 
-def refuse_held(plan: CellsPlan, found: Survey) -> None:
+def refuse_flash_log_set(plan: CellsPlan, found: Survey) -> None:
     """Raise `CellsError` if a cell's plan sets the flash log of these databases, or switches it off for any database.
 
     Every run of this kind sets the flash log while it is alive, on any machine, and an interrupted run leaves it set:
@@ -120,11 +120,11 @@ def _refuse_twice(facts: Mapping[Host, Mapping[str, str]]) -> None:
 
 async def _look(hosts: Sequence[Host], access: Access) -> Survey:
     async with Fleet(hosts, access) as fleet:
-        found = await plans(fleet)
-        without = [name for name, at in (await times(fleet)).items() if at is None]
+        found = await read_plans(fleet)
+        without = [name for name, at in (await collection_times(fleet)).items() if at is None]
         if without:
             raise CellsError(
-                f"shows no {MARK}: it has no metrics of a flash log",
+                f"shows no {COLLECTION_METRIC}: it has no metrics of a flash log",
                 where=without[0],
                 next_step="check with `dbdyno cells run 'list flashlog detail'` whether there is a flash log",
             )
@@ -140,21 +140,21 @@ async def _look(hosts: Sequence[Host], access: Access) -> Survey:
     return Survey(found, facts, sorted(name for name in names if not name.startswith("_")))
 
 
-async def times(fleet: Fleet) -> dict[str, int | None]:
+async def collection_times(fleet: Fleet) -> dict[str, int | None]:
     """Return when each cell collected last, by its name; None if it does not report it."""
-    answers = await fleet.run(f"cellcli -e list metriccurrent {MARK} {_ASKED}")
+    answers = await fleet.run(f"cellcli -e list metriccurrent {COLLECTION_METRIC} {_ASKED}")
     return {answer.host.name: next((r.at_ns for r in read_text(answer.output).readings), None) for answer in answers}
 
 
 def describe(plan: CellsPlan, found: Survey) -> str:
     """Return the description of what a run would do."""
-    common = plan.common()
+    common = plan.to_plan()
     arms = found.arms(plan)
     alike: dict[tuple[str, str], list[str]] = {}
     for host, own in found.found.items():
         facts = ", ".join(f"{key} {value}" for key, value in found.facts[host].items())
         about = f"{facts or 'no facts'}; objective {own.objective}, {own.status}"
-        alike.setdefault((about, alter(own.directives)), []).append(host.name)
+        alike.setdefault((about, alter_command(own.directives)), []).append(host.name)
     lines = [common.title, common.question, ""]
     for (about, text), names in alike.items():
         lines.append(f"{', '.join(names)}: {about}")
@@ -167,7 +167,7 @@ def describe(plan: CellsPlan, found: Survey) -> str:
         lines.append(f"arm {name!r}{' (the base)' if number == 0 else ''}")
         by_text: dict[str, list[str]] = {}
         for host, directives in arm.items():
-            by_text.setdefault(alter(directives), []).append(host.name)
+            by_text.setdefault(alter_command(directives), []).append(host.name)
         lines += [f"    {', '.join(names)}: {text}" for text, names in by_text.items()]
     minutes = plan.turn_ns / 60e9
     total = plan.schedule.blocks * len(plan.arms) * (minutes + 1)

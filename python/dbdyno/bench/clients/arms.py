@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import PlanError
-from dbdyno.bench.clients.builtin import BUILTIN, locate
+from dbdyno.bench.clients.builtin import BUILTIN_CLIENTS, locate
 from dbdyno.bench.clients.job import MODES
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dbdyno.study.plan.plan import Arm, Plan
 
 
-def refuse_unfit(plan: Plan, arm: Arm, engine: str = "postgres") -> None:
+def refuse_unfit_arm(plan: Plan, arm: Arm, engine: str = "postgres") -> None:
     """Raise `PlanError` if the arm asks for something that its client cannot do, or if the client is not there.
 
     Raises:
@@ -49,9 +49,9 @@ def refuse_other_engine(arm: Arm, engine: str, where: str) -> None:
     Raises:
         PlanError: The client cannot run the arm on this engine.
     """
-    row = BUILTIN.get(arm.client) if isinstance(arm.client, str) else None
+    row = BUILTIN_CLIENTS.get(arm.client) if isinstance(arm.client, str) else None
     if row is not None and engine not in row.engines:
-        fit = ", ".join(name for name, own in BUILTIN.items() if engine in own.engines)
+        fit = ", ".join(name for name, own in BUILTIN_CLIENTS.items() if engine in own.engines)
         raise PlanError(
             f"the client {arm.client} has no driver for this engine",
             where=where,
@@ -93,13 +93,13 @@ def name_of(client: str | Sequence[str]) -> str:
     return " ".join([program, *files[:1]])
 
 
-def in_words(arm: Arm, protocol: str) -> str:
+def describe_client(arm: Arm, protocol: str) -> str:
     """Return a description of the arm's client and of how it sends statements."""
     size = f", {arm.fetch_size:,} rows at a time" if arm.fetch_size else ""
     return f"client {client_name(arm)}, statements sent as {MODES[protocol]}{size}"
 
 
-def starts(plan: Plan) -> list[str]:
+def start_sentences(plan: Plan) -> list[str]:
     """Return the programs that a plan would start, as sentences for its reader."""
     return [
         f"starts the client {arm.client if isinstance(arm.client, str) else shlex.join(arm.client)}, which gets the"

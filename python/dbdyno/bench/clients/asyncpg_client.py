@@ -14,8 +14,17 @@ import asyncpg
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.clients import stream
-from dbdyno.bench.clients.harness import FLUSH_NS, Due, Job, Seat, Serving, Statement, clock_ns, serve_with
-from dbdyno.bench.clients.messages import SliceLine
+from dbdyno.bench.clients.harness import (
+    FLUSH_NS,
+    ClientSession,
+    DueTimes,
+    Job,
+    ProtocolServer,
+    Statement,
+    clock_ns,
+    serve_with,
+)
+from dbdyno.bench.clients.messages import SliceMessage
 from dbdyno.bench.clients.stream import LAYOUT, MARK, text_of
 
 
@@ -30,7 +39,7 @@ class AsyncpgSession:
         """Run a statement, fetch all rows and return their number."""
         statement, connection = self.job.statements[number], self.connection
         if self.job.mode == "literals":
-            text, values = statement.literal(values), []
+            text, values = statement.with_literals(values), []
             if not (self.job.fetch_size and statement.query):
                 return await self._text(statement, text)
             return await self._fetch(await connection.prepare(text), values)
@@ -97,15 +106,15 @@ def _changed_rows(status: str) -> int:
     return int(last) if last.isdigit() else 0
 
 
-class AsyncServing(Serving):
+class AsyncProtocolServer(ProtocolServer):
     """The client's end of the protocol with coroutines instead of threads."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        opened: Any = self.open_now
-        super().__init__(f"asyncpg {asyncpg.__version__}", opened, code_of, words_of=words_of)
+        opened: Any = self.open_blocking
+        super().__init__(f"asyncpg {asyncpg.__version__}", opened, code_of, words_of=message_of)
 
-    def open_now(self, job: Job) -> AsyncpgSession:
+    def open_blocking(self, job: Job) -> AsyncpgSession:
         """Open a session."""
         return self.loop.run_until_complete(self.open_session(job))
 
@@ -113,7 +122,7 @@ class AsyncServing(Serving):
         """Connect with libpq's variables and prepare the session."""
         kept = 0 if job.mode != "prepared" else 100
         connection = await asyncpg.connect(statement_cache_size=kept, **_connection())
-        for sql in job.before():
+        for sql in job.session_setup():
             await connection.execute(sql)
         return AsyncpgSession(job, connection)
 
@@ -124,27 +133,27 @@ class AsyncServing(Serving):
         self.seats = []
         super().close()
 
-    def slice(self, message: SliceLine) -> None:
+    def slice(self, message: SliceMessage) -> None:
         """Run one slice and write its end."""
         began = clock_ns()
-        self.due = Due.of(message)
+        self.due = DueTimes.from_message(message)
         calls = self.shares(message, began)
-        done = self.loop.run_until_complete(self.together([self.turn_of(*call) for call in calls]))
+        done = self.loop.run_until_complete(self.run_concurrently([self.turn_async(*call) for call in calls]))
         self.end_slice(message, began, done)
 
-    async def together(self, turns: list[Any]) -> int:
+    async def run_concurrently(self, turns: list[Any]) -> int:
         """Run all sessions' turns concurrently and return the number of transactions that they ran."""
         return sum(await asyncio.gather(*turns))
 
-    async def turn_of(self, seat: Seat, number: int, until_ns: int | None, most: int | None) -> int:
+    async def turn_async(self, seat: ClientSession, number: int, until_ns: int | None, most: int | None) -> int:
         """Run one session's part of a slice and return the number of its transactions."""
         rows: list[bytes] = []
         now = flushed = clock_ns()
         count = 0
-        while (now := await self.begins_at(now, until_ns, most, count)) >= 0:
+        while (now := await self.await_next_start(now, until_ns, most, count)) >= 0:
             script, steps = seat.next()
             count += 1
-            now = await self.transaction_of(seat, number, script, steps, now, rows)
+            now = await self.transaction_async(seat, number, script, steps, now, rows)
             if now - flushed > FLUSH_NS:
                 self.flush(rows)
                 rows, flushed = [], clock_ns()
@@ -152,10 +161,10 @@ class AsyncServing(Serving):
         self.flush(rows)
         return count
 
-    async def begins_at(self, now: int, until_ns: int | None, most: int | None, count: int) -> int:
-        """Return the same as `begins`, but let other sessions run while this one waits."""
+    async def await_next_start(self, now: int, until_ns: int | None, most: int | None, count: int) -> int:
+        """Return the same as `next_start`, but let other sessions run while this one waits."""
         if self.due is None:
-            return self.begins(now, until_ns, most, count)
+            return self.next_start(now, until_ns, most, count)
         if (due := self.due.take()) is None:
             return -1
         # The event loop's clock is coarser than ours and may wake up early.
@@ -163,8 +172,8 @@ class AsyncServing(Serving):
             await asyncio.sleep((due - now) / 1e9)
         return now
 
-    async def transaction_of(
-        self, seat: Seat, number: int, script: int, steps: list[Any], now: int, rows: list[bytes]
+    async def transaction_async(
+        self, seat: ClientSession, number: int, script: int, steps: list[Any], now: int, rows: list[bytes]
     ) -> int:
         """Run one transaction, append its records to `rows`, and return the time at its end in ns."""
         assert self.job is not None
@@ -180,7 +189,7 @@ class AsyncServing(Serving):
                 now = clock_ns()
             except Exception as error:
                 now = clock_ns()
-                got, code = -1, self.failed(seat, number, statement, error)
+                got, code = -1, self.report_failure(seat, number, statement, error)
             if not single:
                 rows.append(
                     LAYOUT.pack(stream.STATEMENT, MARK, own, number, statement, 0, begun, now - begun, got, code)
@@ -213,7 +222,7 @@ def code_of(error: BaseException) -> str:
     return getattr(error, "sqlstate", None) or ("" if lost else "XX000")
 
 
-def words_of(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """Return the server's message with the fields that identify the object, otherwise the driver's text."""
     if not isinstance(error, asyncpg.PostgresError) or not getattr(error, "message", None):
         return str(error)
@@ -223,4 +232,4 @@ def words_of(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    serve_with(AsyncServing(), code_of)
+    serve_with(AsyncProtocolServer(), code_of)

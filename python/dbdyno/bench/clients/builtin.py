@@ -22,7 +22,7 @@ DUCKDB_EXTENSION = "duckdb_extension_postgres_scanner"
 
 
 @dataclass(frozen=True)
-class Started:
+class ClientCommand:
     """How a client is started: its command, and the variables it needs in addition to the connection's."""
 
     command: list[str]
@@ -30,7 +30,7 @@ class Started:
 
 
 @dataclass(frozen=True)
-class Builtin:
+class BuiltinClient:
     """A client that comes with dbdyno.
 
     Attributes:
@@ -43,7 +43,7 @@ class Builtin:
     name: str
     what: str
     missing: Callable[[], str | None]
-    started: Callable[[], Started]
+    started: Callable[[], ClientCommand]
     frames: bool = False
     """True if all rows become a data frame; otherwise rows are taken one by one."""
     packages: tuple[str, ...] = ()
@@ -56,19 +56,19 @@ class Builtin:
     """True if it connects with libpq, so it honours every option of a connection string."""
 
 
-def install_command(client: Builtin) -> str:
+def install_command(client: BuiltinClient) -> str:
     """Return the command that installs a client, in a clone or for an installed wheel."""
     return f"{INSTALL}, or pip install {' '.join(client.packages)}" if client.packages else INSTALL
 
 
-def absent(packages: Sequence[str]) -> str | None:
+def missing_packages(packages: Sequence[str]) -> str | None:
     """Return which packages are not installed, in words, or None for an empty list."""
     if len(packages) < 2:
         return f"the package {packages[0]} is not installed" if packages else None
     return f"the packages {', '.join(packages[:-1])} and {packages[-1]} are not installed"
 
 
-def place() -> Path:
+def driver_folder() -> Path:
     """Return the folder of drivers and compiled classes that are not Python packages."""
     own = os.environ.get("DBDYNO_CLIENTS")
     return Path(own).absolute() if own else HERE.parents[3] / "target" / "clients"
@@ -76,90 +76,96 @@ def place() -> Path:
 
 def _python(
     name: str, what: str, module: str, packages: Sequence[str], *words: str, frames: bool = False, libpq: bool = False
-) -> Builtin:
+) -> BuiltinClient:
     def missing() -> str | None:
         gone = [package for package in packages if importlib.util.find_spec(package) is None]
-        return absent(gone)
+        return missing_packages(gone)
 
-    def started() -> Started:
-        return Started(python_command(f"dbdyno.bench.clients.{module}", *words), python_environment())
+    def started() -> ClientCommand:
+        return ClientCommand(python_command(f"dbdyno.bench.clients.{module}", *words), python_environment())
 
-    return Builtin(name, what, missing, started, frames, tuple(packages), libpq=libpq)
+    return BuiltinClient(name, what, missing, started, frames, tuple(packages), libpq=libpq)
 
 
 def _jar() -> Path | None:
-    return next(iter(sorted(place().glob("java/postgresql-*.jar"))), None)
+    return next(iter(sorted(driver_folder().glob("java/postgresql-*.jar"))), None)
 
 
 def _no_java() -> str | None:
     if find_program("java") is None:
         return "there is no program java on PATH"
-    return None if _jar() and (place() / "java" / "Jdbc.class").exists() else "pgjdbc and its client are not set up"
+    return (
+        None
+        if _jar() and (driver_folder() / "java" / "Jdbc.class").exists()
+        else "pgjdbc and its client are not set up"
+    )
 
 
-def _java() -> Started:
-    jars = [_jar(), *sorted(place().glob("java/mariadb-java-client-*.jar"))]
-    classes = os.pathsep.join(map(str, (place() / "java", *jars)))
+def _java() -> ClientCommand:
+    jars = [_jar(), *sorted(driver_folder().glob("java/mariadb-java-client-*.jar"))]
+    classes = os.pathsep.join(map(str, (driver_folder() / "java", *jars)))
     # One garbage collector thread, and class data sharing: the client shares its cores with the server.
-    return Started([str(find_program("java")), "-XX:+UseSerialGC", "-Xshare:auto", "-cp", classes, "Jdbc"])
+    return ClientCommand([str(find_program("java")), "-XX:+UseSerialGC", "-Xshare:auto", "-cp", classes, "Jdbc"])
 
 
 def _no_node() -> str | None:
     if find_program("node") is None:
         return "there is no program node on PATH"
-    return None if (place() / "node" / "node_modules" / "pg").exists() else "node-postgres is not set up"
+    return None if (driver_folder() / "node" / "node_modules" / "pg").exists() else "node-postgres is not set up"
 
 
-def _node() -> Started:
-    modules = {"NODE_PATH": str(place() / "node" / "node_modules")}
-    return Started([str(find_program("node")), str(HERE / "node_postgres.cjs")], modules)
+def _node() -> ClientCommand:
+    modules = {"NODE_PATH": str(driver_folder() / "node" / "node_modules")}
+    return ClientCommand([str(find_program("node")), str(HERE / "node_postgres.cjs")], modules)
 
 
-def _r(name: str, what: str, way: str) -> Builtin:
+def _r(name: str, what: str, way: str) -> BuiltinClient:
     def missing() -> str | None:
         if find_program("Rscript") is None:
             return "there is no program Rscript on PATH"
-        if not (place() / "r" / "r_clock.so").exists():
+        if not (driver_folder() / "r" / "r_clock.so").exists():
             return "R with DBI, RPostgreSQL, rJava and jsonlite is not set up"
         return None if way == "rpostgresql" else _no_java()
 
-    def started() -> Started:
-        return Started([str(find_program("Rscript")), "--vanilla", str(HERE / "r_client.R"), way, str(place())])
+    def started() -> ClientCommand:
+        return ClientCommand(
+            [str(find_program("Rscript")), "--vanilla", str(HERE / "r_client.R"), way, str(driver_folder())]
+        )
 
-    return Builtin(name, what, missing, started, frames=True, slow=way == "jdbc-rows")
+    return BuiltinClient(name, what, missing, started, frames=True, slow=way == "jdbc-rows")
 
 
-def _duckdb(name: str, what: str) -> Builtin:
+def _duckdb(name: str, what: str) -> BuiltinClient:
     def missing() -> str | None:
         if importlib.util.find_spec("pandas") is None:
             return "the package pandas is not installed"
         return (
             None
-            if (place() / "duckdb" / DUCKDB_EXTENSION).exists()
+            if (driver_folder() / "duckdb" / DUCKDB_EXTENSION).exists()
             else "DuckDB with its extension postgres is not set up"
         )
 
-    def started() -> Started:
+    def started() -> ClientCommand:
         own = python_environment()
         # First in the path: a DuckDB of the extension's version, which may differ from the one that dbdyno uses.
-        path = {"PYTHONPATH": os.pathsep.join([str(place() / "duckdb"), own["PYTHONPATH"]])}
-        return Started(python_command("dbdyno.bench.clients.frames", name), {**own, **path})
+        path = {"PYTHONPATH": os.pathsep.join([str(driver_folder() / "duckdb"), own["PYTHONPATH"]])}
+        return ClientCommand(python_command("dbdyno.bench.clients.frames", name), {**own, **path})
 
-    return Builtin(name, what, missing, started, frames=True, libpq=True)
+    return BuiltinClient(name, what, missing, started, frames=True, libpq=True)
 
 
 _FRAMES = "frames"
-_ROWS: tuple[Builtin, ...] = (
+_ROWS: tuple[BuiltinClient, ...] = (
     _python("psycopg", "psycopg 3, rows as tuples", "psycopg_client", ["psycopg"], libpq=True),
     _python("asyncpg", "asyncpg, rows as records", "asyncpg_client", ["asyncpg"]),
-    Builtin(
+    BuiltinClient(
         "jdbc",
         "pgjdbc, on MariaDB Connector/J, on Java; every column read",
         _no_java,
         _java,
         engines=("postgres", "mariadb"),
     ),
-    Builtin("node-postgres", "node-postgres, rows as objects", _no_node, _node),
+    BuiltinClient("node-postgres", "node-postgres, rows as objects", _no_node, _node),
     _python(
         "pandas",
         "pandas over psycopg: rows into a data frame",
@@ -203,10 +209,10 @@ _ROWS += (
     _r("r-jdbc-rows", "R over pgjdbc by rJava: value by value into a data frame", "jdbc-rows"),
     _r("r-jdbc-columns", "R over pgjdbc by rJava: column by column into a data frame", "jdbc-columns"),
 )
-BUILTIN: Mapping[str, Builtin] = {row.name: row for row in _ROWS}
+BUILTIN_CLIENTS: Mapping[str, BuiltinClient] = {row.name: row for row in _ROWS}
 
 
-def locate(client: str | Sequence[str], folder: Path, where: str) -> Started:
+def locate(client: str | Sequence[str], folder: Path, where: str) -> ClientCommand:
     """Return how a client is started: a built-in one by its name, any other by its command.
 
     Args:
@@ -218,13 +224,14 @@ def locate(client: str | Sequence[str], folder: Path, where: str) -> Started:
         PlanError: The client is unknown or not installed.
     """
     if not isinstance(client, str):
-        return Started([_program(client[0], folder, where), *client[1:]])
-    row = BUILTIN.get(client)
+        return ClientCommand([_program(client[0], folder, where), *client[1:]])
+    row = BUILTIN_CLIENTS.get(client)
     if row is None:
         raise PlanError(
             f"there is no client {client!r}",
             where=where,
-            next_step=f"use one of {', '.join(BUILTIN)}, or give a command as a list of words; list the clients "
+            next_step=f"use one of {', '.join(BUILTIN_CLIENTS)}, or give a command as a list of words;"
+            " list the clients "
             f"with `dbdyno client list`",
         )
     if (gone := row.missing()) is not None:

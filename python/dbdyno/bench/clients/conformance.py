@@ -17,17 +17,17 @@ from dbdyno.base.errors import Error
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.clients import stream
 from dbdyno.bench.clients.arrivals import NOT_DUE
-from dbdyno.bench.clients.check_words import PAUSE_NS, POSTGRES, Words
+from dbdyno.bench.clients.check_statements import PAUSE_NS, POSTGRES, CheckStatements
 from dbdyno.bench.clients.job import Job
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.clients.process import END_S, ClientError, ClientHungError
-from dbdyno.bench.clients.time_coverage import Accounted
+from dbdyno.bench.clients.time_coverage import TimeCoverage
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadArm
     from dbdyno.bench.clients.reader import Records
 
-Held, Failed, Noted = "ok", "failed", "noted"
+PASSED, FAILED, NOTED = "ok", "failed", "noted"
 LATE_S = 1.0
 """Seconds by which a slice of short statements may take longer than requested."""
 PATIENCE_S = 10.0
@@ -36,7 +36,7 @@ START_TIMES = 3
 """Factor by which a client's start may take longer, for example to load a virtual machine and drivers."""
 HANGS_MOST = 2
 """Number of hangs after which the checks end, because every remaining check would hang as long."""
-LEFT = "the other checks"
+REMAINING_CHECKS = "the other checks"
 """Name of the verdict that replaces the remaining checks."""
 SLICE_NS = 50_000_000
 SESSIONS = 3
@@ -48,7 +48,7 @@ NULL = "\\set nothing null\n"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckResult:
     """Result of one check: `ok`, `failed`, or `noted` for a figure that is neither right nor wrong."""
 
     check: str
@@ -56,15 +56,15 @@ class Verdict:
     detail: str
 
 
-class WrongError(Error):
+class UnexpectedResultError(Error):
     """Error for a result that differs from what was requested."""
 
 
-class NotOfferedError(Error):
+class UnsupportedFeatureError(Error):
     """Error for an optional feature that the client does not offer."""
 
 
-class Examined:
+class ClientUnderTest:
     """A client under test with its server.
 
     Attributes:
@@ -74,17 +74,17 @@ class Examined:
         hung: Number of checks in which the client hung.
     """
 
-    def __init__(self, arm: ClientArm, alive: Callable[[], int], words: Words = POSTGRES) -> None:
+    def __init__(self, arm: ClientArm, alive: Callable[[], int], words: CheckStatements = POSTGRES) -> None:
         self.arm, self.alive, self.words, self.slice = arm, alive, words, 0
         self.hung = 0
-        self.wait_for(PATIENCE_S)
+        self.set_patience(PATIENCE_S)
 
-    def wait_for(self, patience_s: float) -> None:
+    def set_patience(self, patience_s: float) -> None:
         """Set how many seconds the client may be silent after a request."""
         self.arm.start_s = START_TIMES * patience_s
         self.arm.connect_s = self.arm.answer_s = patience_s
 
-    def job(self, script: str, protocol: str = "prepared", fetch_size: int | None = None, **own: Any) -> None:
+    def assign_job(self, script: str, protocol: str = "prepared", fetch_size: int | None = None, **own: Any) -> None:
         """Give the client another job and connect it; `own` overrides fields of the arm."""
         from dbdyno import _core
 
@@ -113,12 +113,12 @@ class Examined:
 
     def rows(self, script: str, *, protocol: str = "prepared", fetch_size: int | None = None, **own: Any) -> list[int]:
         """Return the number of rows of three transactions of one statement."""
-        self.job(script, protocol, fetch_size, **own)
+        self.assign_job(script, protocol, fetch_size, **own)
         return [int(rows) for rows in _whole(self.run(3)[1])["rows"]]
 
     def codes(self, script: str, count: int, **own: Any) -> list[str]:
         """Return the error codes of a number of transactions."""
-        self.job(script, **own)
+        self.assign_job(script, **own)
         return [code.decode() for code in _whole(self.run(count)[1])["code"]]
 
 
@@ -129,79 +129,83 @@ def _whole(records: Records) -> Records:
 
 def _expect(what: str, found: object, expected: object) -> None:
     if found != expected:
-        raise WrongError(f"{what}: expected {expected}, found {found}")
+        raise UnexpectedResultError(f"{what}: expected {expected}, found {found}")
 
 
-def greets(own: Examined) -> str:
+def check_greeting(own: ClientUnderTest) -> str:
     """Check that the client starts, says which version of the protocol it speaks, and uses the right clock."""
     began = time.monotonic()
     return f"{own.arm.start().about or 'without a name'}, after {time.monotonic() - began:.2f} s"
 
 
-def counts(own: Examined) -> str:
+def check_transaction_count(own: ClientUnderTest) -> str:
     """Check that a slice limited by a number of transactions has exactly that number."""
-    own.job("select 1;")
+    own.assign_job("select 1;")
     for count in (1, 7, 1):
         own.run(count)
     return "slices of 1, 7 and 1 transactions"
 
 
-def ends(own: Examined) -> str:
+def check_slice_end(own: ClientUnderTest) -> str:
     """Check that a slice limited by time ends when the time is over."""
-    own.job("select 1;")
+    own.assign_job("select 1;")
     longest = max(own.run(length_ns=SLICE_NS)[0].elapsed_ns for _ in range(3))
     if longest > SLICE_NS + LATE_S * 1e9 or longest < SLICE_NS:
-        raise WrongError(f"slices of {SLICE_NS / 1e6:g} ms took up to {longest / 1e6:.0f} ms")
+        raise UnexpectedResultError(f"slices of {SLICE_NS / 1e6:g} ms took up to {longest / 1e6:.0f} ms")
     return f"slices of {SLICE_NS / 1e6:g} ms took up to {longest / 1e6:.1f} ms"
 
 
-def tells_all_of_its_time(own: Examined) -> str:
+def check_reported_time(own: ClientUnderTest) -> str:
     """Check that a slow statement is reported as slow, and that transactions fill the time of their sessions."""
-    own.job(own.words.pause)
+    own.assign_job(own.words.pause)
     whole = _whole(own.run(1)[1])
     _expect(own.words.pause, [code.decode() for code in whole["code"]], [""])
     shortest = int(whole["elapsed_ns"].min())
     if shortest < PAUSE_NS:
-        raise WrongError(f"a statement that sleeps {PAUSE_NS / 1e6:g} ms was reported with {shortest / 1e6:.3g} ms")
-    own.job(own.words.session, sessions=SESSIONS)
-    own.arm.accounted = Accounted()
+        raise UnexpectedResultError(
+            f"a statement that sleeps {PAUSE_NS / 1e6:g} ms was reported with {shortest / 1e6:.3g} ms"
+        )
+    own.assign_job(own.words.session, sessions=SESSIONS)
+    own.arm.accounted = TimeCoverage()
     for _ in range(SESSIONS):
         own.run(length_ns=SLICE_NS)
-    if doubt := own.arm.accounted.doubt():
-        raise WrongError(doubt)
+    if doubt := own.arm.accounted.problem():
+        raise UnexpectedResultError(doubt)
     return f"operations for {own.arm.accounted.share() or 0:.0%} of the time of {SESSIONS} sessions"
 
 
-def counts_rows(own: Examined) -> str:
+def check_row_counts(own: ClientUnderTest) -> str:
     """Check that all rows of a query are fetched and counted, and that a query without rows counts 0."""
     _expect("rows of a query without any", own.rows(own.words.no_row), [0, 0, 0])
     _expect("rows of a query", own.rows(own.words.rows), [250] * 3)
     return "0 and 250 rows"
 
 
-def fetches(own: Examined) -> str:
+def check_fetch_size(own: ClientUnderTest) -> str:
     """Check that a fetch size does not change the rows."""
     if not own.words.fetches:
-        raise NotOfferedError("this server sends all rows of a query at once: its arms cannot have a fetch size")
+        raise UnsupportedFeatureError(
+            "this server sends all rows of a query at once: its arms cannot have a fetch size"
+        )
     for size in (1, 100, 250, 1000):
         _expect(f"rows with fetch size {size}", own.rows(own.words.rows, fetch_size=size), [250] * 3)
     return "250 rows by 1, 100, 250 and 1,000"
 
 
-def takes_values(own: Examined) -> str:
+def check_values(own: ClientUnderTest) -> str:
     """Check that numbers, text with special characters, and NULL arrive in each way of sending statements."""
     for mode, protocol in MODES.items():
         _expect(f"rows with {mode}", own.rows(NULL + own.words.values, protocol=protocol, variables=VALUES), [1, 1, 1])
     return ", ".join(MODES)
 
 
-def prepares_statements(own: Examined) -> str:
+def check_prepared_statements(own: ClientUnderTest) -> str:
     """Check that the server keeps a prepared statement exactly if the plan asks for prepared statements."""
     for mode, protocol in MODES.items():
         kept = own.rows(own.words.kept, **_mode(protocol))[-1]
         least, most = own.words.kept_rows[mode]
         if not least <= kept <= most:
-            raise WrongError(f"with {mode} the server has prepared {kept} statements")
+            raise UnexpectedResultError(f"with {mode} the server has prepared {kept} statements")
     return "once with prepared alone"
 
 
@@ -209,7 +213,7 @@ def _mode(protocol: str) -> JsonObject:
     return {"protocol": protocol, "variables": VALUES}
 
 
-def tells_errors(own: Examined) -> str:
+def check_errors(own: ClientUnderTest) -> str:
     """Check that a failed statement has its SQLSTATE, and that the next transaction is not affected."""
     words, (failing, code) = own.words, own.words.failing
     _expect(failing, own.codes(failing, 2), [code] * 2)
@@ -219,17 +223,17 @@ def tells_errors(own: Examined) -> str:
     return f"{code}, {words.no_table}; in a transaction, too"
 
 
-def writes_statements(own: Examined) -> str:
+def check_statement_records(own: ClientUnderTest) -> str:
     """Check that a script of several statements has a record for each, before that of its transaction."""
-    own.job(f"begin;\nselect 1;\n{own.words.end};")
+    own.assign_job(f"begin;\nselect 1;\n{own.words.end};")
     kinds = [int(kind) for kind in own.run(2)[1]["kind"]]
     _expect("kinds of records", kinds, [stream.STATEMENT] * 3 + [stream.TRANSACTION] + [stream.STATEMENT] * 3 + [4])
     return f"begin, statement, {own.words.end}, transaction"
 
 
-def keeps_sessions(own: Examined) -> str:
+def check_sessions(own: ClientUnderTest) -> str:
     """Check that each session is a separate, simultaneous connection with work to do."""
-    own.job(own.words.session, sessions=SESSIONS)
+    own.assign_job(own.words.session, sessions=SESSIONS)
     _expect("connections on the server", own.alive(), SESSIONS)
     found = sorted(set(_whole(own.run(length_ns=SLICE_NS)[1])["session"].tolist()))
     _expect("sessions at work", found, list(range(SESSIONS)))
@@ -237,9 +241,9 @@ def keeps_sessions(own: Examined) -> str:
     return f"{SESSIONS} sessions, each at work"
 
 
-def keeps_due_times(own: Examined) -> str:
+def check_due_times(own: ClientUnderTest) -> str:
     """Check that in an open loop no transaction begins before it is due, and none is left out."""
-    own.job("select 1;", sessions=2, rate_per_s=DUE / (DUE_NS / 1e9))
+    own.assign_job("select 1;", sessions=2, rate_per_s=DUE / (DUE_NS / 1e9))
     own.slice += 2
     try:
         own.arm.turn(own.slice - 1, None, DUE)
@@ -247,14 +251,14 @@ def keeps_due_times(own: Examined) -> str:
     except ClientError as error:
         if NOT_DUE not in error.message:
             raise
-        raise NotOfferedError(
+        raise UnsupportedFeatureError(
             f"the client does not support an open loop, so arms with rate_per_s end with an error: {error.message}"
         ) from error
     late = np.sort((ran.records["started_ns"] - ran.intended_ns)[ran.intended_ns >= 0])
     return f"{DUE} due over {DUE_NS / 1e6:g} ms began {late[len(late) // 2] / 1e3:.0f} us late, half of them less"
 
 
-def prepares_sessions(own: Examined) -> str:
+def check_session_setup(own: ClientUnderTest) -> str:
     """Check that the SQL that each session runs first is in effect, and so is the statement timeout."""
     (sql, query), (endless, code) = own.words.setting, own.words.endless
     _expect("a setting of the session", own.rows(query, session_sql=[sql]), [1] * 3)
@@ -262,12 +266,12 @@ def prepares_sessions(own: Examined) -> str:
     return "settings and statement_timeout"
 
 
-def closes(own: Examined) -> str:
+def check_closing(own: ClientUnderTest) -> str:
     """Check that the client closes its sessions on request, and can open new ones."""
-    own.job("select 1;")
+    own.assign_job("select 1;")
     own.arm.disconnect()
     if own.arm.process is None:
-        raise WrongError("it did not answer to close")
+        raise UnexpectedResultError("it did not answer to close")
     deadline = time.monotonic() + END_S
     while own.alive() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -278,9 +282,9 @@ def closes(own: Examined) -> str:
     return "closed and opened again"
 
 
-def ends_with_stdin(own: Examined) -> str:
+def check_end_of_stdin(own: ClientUnderTest) -> str:
     """Check that the client exits with code 0 at the end of its stdin."""
-    own.job("select 1;")
+    own.assign_job("select 1;")
     process = own.arm.process
     assert process is not None
     began = time.monotonic()
@@ -288,14 +292,14 @@ def ends_with_stdin(own: Examined) -> str:
     took, code = time.monotonic() - began, process.process.returncode
     own.arm.process, own.arm.open = None, False
     if not willing:
-        raise WrongError(f"still ran {END_S:g} s after its stdin ended")
+        raise UnexpectedResultError(f"still ran {END_S:g} s after its stdin ended")
     _expect("exit", code, 0)
     return f"after {took:.2f} s"
 
 
-def stops(own: Examined) -> str:
+def check_signal(own: ClientUnderTest) -> str:
     """Check that a signal ends the client in the middle of a statement, and also its session on the server."""
-    own.job(own.words.sleep)
+    own.assign_job(own.words.sleep)
     process = own.arm.process
     assert process is not None
     process.send(b'{"do":"slice","slice":1,"length_ns":1000000,"transactions":null}\n')
@@ -307,56 +311,56 @@ def stops(own: Examined) -> str:
     took, alive = time.monotonic() - began, process.process.returncode is None
     own.arm.kill()
     if alive:
-        raise WrongError(f"still ran {END_S:g} s after SIGTERM")
+        raise UnexpectedResultError(f"still ran {END_S:g} s after SIGTERM")
     while own.alive() and time.monotonic() - began < 2 * END_S:
         time.sleep(0.1)
     _expect("connections on the server", own.alive(), 0)
     return f"after {took:.2f} s"
 
 
-CHECKS: dict[str, Callable[[Examined], str]] = {
-    "starts": greets,
-    "runs so many transactions": counts,
-    "ends slices in time": ends,
-    "tells all of its time": tells_all_of_its_time,
-    "counts rows": counts_rows,
-    "honours the fetch size": fetches,
-    "sends values": takes_values,
-    "prepares statements": prepares_statements,
-    "tells errors": tells_errors,
-    "tells statements": writes_statements,
-    "keeps sessions": keeps_sessions,
-    "keeps due times": keeps_due_times,
-    "prepares sessions": prepares_sessions,
-    "closes sessions": closes,
-    "ends with its stdin": ends_with_stdin,
-    "stops": stops,
+CHECKS: dict[str, Callable[[ClientUnderTest], str]] = {
+    "starts": check_greeting,
+    "runs so many transactions": check_transaction_count,
+    "ends slices in time": check_slice_end,
+    "tells all of its time": check_reported_time,
+    "counts rows": check_row_counts,
+    "honours the fetch size": check_fetch_size,
+    "sends values": check_values,
+    "prepares statements": check_prepared_statements,
+    "tells errors": check_errors,
+    "tells statements": check_statement_records,
+    "keeps sessions": check_sessions,
+    "keeps due times": check_due_times,
+    "prepares sessions": check_session_setup,
+    "closes sessions": check_closing,
+    "ends with its stdin": check_end_of_stdin,
+    "stops": check_signal,
 }
 
 
-def examine(own: Examined) -> Iterator[Verdict]:
+def examine(own: ClientUnderTest) -> Iterator[CheckResult]:
     """Yield the verdict of each check; a client that does not start, or hangs repeatedly, ends the checks."""
     try:
         for name, check in CHECKS.items():
             verdict = _run_check(own, name, check)
             yield verdict
-            if name == "starts" and verdict.verdict == Failed:
+            if name == "starts" and verdict.verdict == FAILED:
                 return
             if own.hung == HANGS_MOST:
                 again = f"not run, for it hung {own.hung} times; where it is only slow, give it longer: --patience"
-                yield Verdict(LEFT, Failed, again)
+                yield CheckResult(REMAINING_CHECKS, FAILED, again)
                 return
     finally:
         own.arm.end()
 
 
-def _run_check(own: Examined, name: str, check: Callable[[Examined], str]) -> Verdict:
+def _run_check(own: ClientUnderTest, name: str, check: Callable[[ClientUnderTest], str]) -> CheckResult:
     try:
-        return Verdict(name, Held, check(own))
-    except NotOfferedError as error:
+        return CheckResult(name, PASSED, check(own))
+    except UnsupportedFeatureError as error:
         own.arm.kill()
-        return Verdict(name, Noted, error.message)
-    except (ClientError, WrongError) as error:
+        return CheckResult(name, NOTED, error.message)
+    except (ClientError, UnexpectedResultError) as error:
         own.arm.kill()
         own.hung += isinstance(error, ClientHungError)
-        return Verdict(name, Failed, error.message)
+        return CheckResult(name, FAILED, error.message)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.clients.conformance import SLICE_NS, Examined, Failed, Noted, Verdict
+from dbdyno.bench.clients.conformance import FAILED, NOTED, SLICE_NS, CheckResult, ClientUnderTest
 from dbdyno.bench.clients.process import ClientError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ NAMES = {"client": f"cost of `{SCRIPT[:-1]}`", "own": "the same by dbdyno's own 
 
 
 @dataclass
-class Spent:
+class ClientCost:
     """Number of transactions, the time that they took, and the CPU time that the client used for them."""
 
     count: int = 0
@@ -44,7 +44,7 @@ class Spent:
         return f"{count * 1e9 / elapsed_ns:,.0f}/s, mean {mean_us:.0f} us, {cpu_us:.0f} us of CPU each"
 
 
-def costs(examined: Examined, connection: Mapping[str, Any]) -> Iterator[Verdict]:
+def costs(examined: ClientUnderTest, connection: Mapping[str, Any]) -> Iterator[CheckResult]:
     """Yield both costs; for a client that cannot run `select 1`, the reason and the cost of dbdyno's own client."""
     from dbdyno import _core
 
@@ -54,11 +54,11 @@ def costs(examined: Examined, connection: Mapping[str, Any]) -> Iterator[Verdict
         "scripts": [{"name": "check", "text": SCRIPT}],
         "sessions": 1,
     }
-    load, spent, broken = _core.Load({"seed": 7, "arms": [arm]}), {name: Spent() for name in NAMES}, ""
+    load, spent, broken = _core.Load({"seed": 7, "arms": [arm]}), {name: ClientCost() for name in NAMES}, ""
     try:
         with tempfile.TemporaryDirectory() as folder:
             try:
-                examined.job(SCRIPT)
+                examined.assign_job(SCRIPT)
                 examined.run(length_ns=SLICE_NS)
             except ClientError as error:
                 broken = error.message
@@ -77,11 +77,11 @@ def costs(examined: Examined, connection: Mapping[str, Any]) -> Iterator[Verdict
             load.disconnect(0)
     finally:
         examined.arm.end()
-    yield Verdict(NAMES["client"], Failed if broken else Noted, broken or str(spent["client"]))
-    yield Verdict(NAMES["own"], Noted, str(spent["own"]))
+    yield CheckResult(NAMES["client"], FAILED if broken else NOTED, broken or str(spent["client"]))
+    yield CheckResult(NAMES["own"], NOTED, str(spent["own"]))
 
 
-def _turn(examined: Examined) -> tuple[int, int, int]:
+def _turn(examined: ClientUnderTest) -> tuple[int, int, int]:
     """Run a turn of the client and return the number of transactions, the turn's time and its CPU time in ns."""
     process = examined.arm.process
     assert process is not None

@@ -22,7 +22,7 @@ from typing import Any
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from dbdyno.bench.clients.builtin import DUCKDB_EXTENSION
-from dbdyno.bench.clients.harness import CannotGoOnError, Job, literal
+from dbdyno.bench.clients.harness import FatalClientError, Job, literal
 
 SCANS = "POSTGRES_SCAN"
 MOST_SEEN = 1_000
@@ -35,7 +35,7 @@ def attach_server(dsn: str, job: Job) -> Any:
         CannotGoOnError: The job has SQL for the start of sessions, which would be lost.
     """
     if job.session_sql:
-        raise CannotGoOnError(
+        raise FatalClientError(
             "DuckDB's reader resets its connection after each query, so settings of a session would be lost"
         )
     import duckdb
@@ -68,7 +68,7 @@ def extension() -> Path:
     for place in (spec.submodule_search_locations or []) if spec else []:
         for file in sorted(Path(place).glob("extensions/*/postgres_scanner.duckdb_extension")):
             return file
-    raise CannotGoOnError(f"the package {DUCKDB_EXTENSION} does not contain the extension")
+    raise FatalClientError(f"the package {DUCKDB_EXTENSION} does not contain the extension")
 
 
 def server_reader(connection: Any) -> Callable[[str], int]:
@@ -79,7 +79,7 @@ def server_reader(connection: Any) -> Callable[[str], int]:
 def duckdb_reader(connection: Any) -> Callable[[str], int]:
     """Return a function that reads a query that DuckDB plans over the server's tables.
 
-    It raises `CannotGoOnError` for a query that reads no table, since DuckDB would answer that without the server.
+    It raises `FatalClientError` for a query that reads no table, since DuckDB would answer that without the server.
     """
     connection.execute("use pg")
     seen: set[str] = set()
@@ -88,7 +88,7 @@ def duckdb_reader(connection: Any) -> Callable[[str], int]:
         if sql not in seen and len(seen) < MOST_SEEN:
             plan = " ".join(row[1] for row in connection.execute(f"explain {sql}").fetchall())
             if SCANS not in plan:
-                raise CannotGoOnError("DuckDB answers this query by itself: the query reads no table of the server")
+                raise FatalClientError("DuckDB answers this query by itself: the query reads no table of the server")
             seen.add(sql)
         return len(connection.execute(sql).df())
 

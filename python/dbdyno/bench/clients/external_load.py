@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadSpec
 
 
-class Part:
+class PartWriter:
     """Methods of `_core.Load` that handle the part of a block."""
 
     def __init__(self, spec: LoadSpec) -> None:

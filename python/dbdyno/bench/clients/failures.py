@@ -17,7 +17,7 @@ from dbdyno.bench.clients import stream
 
 if TYPE_CHECKING:
     from dbdyno.bench.clients.job import Job
-    from dbdyno.bench.clients.process import Failed
+    from dbdyno.bench.clients.process import FailureKey
     from dbdyno.bench.clients.reader import Records
 
 Failure = tuple[str, int, str, bool]
@@ -41,10 +41,10 @@ class Failures:
         return [int(number) for number in self.numbers[whole & np.isin(self.numbers, bad)]]
 
 
-def failures_of(records: Records, job: Job, said: Mapping[Failed, str]) -> Failures:
+def failures_of(records: Records, job: Job, said: Mapping[FailureKey, str]) -> Failures:
     """Return how the operations of a slice failed; a transaction has the message of the statement that ended it."""
     found = Failures(np.zeros(len(records), np.int64))
-    places: dict[tuple[int, Failed], int] = {}
+    places: dict[tuple[int, FailureKey], int] = {}
     last: dict[int, int] = {}
     scripts = job.drawer.scripts()
     owners = {number: at for at, script in enumerate(scripts) for number in script["statements"]}
@@ -65,7 +65,7 @@ def failures_of(records: Records, job: Job, said: Mapping[Failed, str]) -> Failu
     return found
 
 
-def _place(found: Failures, job: Job, script: int, failed: Failed, said: Mapping[Failed, str]) -> int:
+def _place(found: Failures, job: Job, script: int, failed: FailureKey, said: Mapping[FailureKey, str]) -> int:
     """Return the number of a failure, after adding it if it is new."""
     failure, words = _known_failure(job, script, failed, said)
     if len(found.listed) >= MOST and failure not in found.listed:
@@ -76,7 +76,7 @@ def _place(found: Failures, job: Job, script: int, failed: Failed, said: Mapping
     return found.listed.index(failure) + 1
 
 
-def _known_failure(job: Job, script: int, failed: Failed, said: Mapping[Failed, str]) -> tuple[Failure, str]:
+def _known_failure(job: Job, script: int, failed: FailureKey, said: Mapping[FailureKey, str]) -> tuple[Failure, str]:
     from dbdyno import _core
 
     _, code, vendor = failed

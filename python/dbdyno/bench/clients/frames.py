@@ -18,7 +18,7 @@ import psycopg
 
 from dbdyno.bench.clients import duckdb_reader
 from dbdyno.bench.clients.harness import Job, serve
-from dbdyno.bench.clients.psycopg_client import PsycopgSession, code_of, words_of
+from dbdyno.bench.clients.psycopg_client import PsycopgSession, code_of, message_of
 from dbdyno.bench.clients.stream import text_of
 
 Fetch = Callable[[str], int]
@@ -39,7 +39,7 @@ class FrameSession:
         statement = self.job.statements[number]
         if not statement.query and self.beside is not None:
             return self.beside.run(number, values)
-        return self.fetch(statement.literal(values))
+        return self.fetch(statement.with_literals(values))
 
     def recover(self) -> bool:
         """Roll back an open transaction and return False if the connection is lost."""
@@ -73,7 +73,7 @@ def _pandas(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, E
 def _connectorx(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
     import connectorx
 
-    if job.before():
+    if job.session_setup():
         raise ValueError("ConnectorX makes a new connection for each query, so settings of a session would be lost")
     place, _, query = dsn.partition("?")
     known = [own for own in query.split("&") if own.partition("=")[0] in _CONNECTORX]
@@ -118,7 +118,7 @@ def _connect(dsn: str, job: Job) -> Any:
 
     connection: Any = adbc.connect(dsn, autocommit=True)
     with connection.cursor() as cursor:
-        for sql in job.before():
+        for sql in job.session_setup():
             cursor.execute(sql)
     return connection
 
@@ -138,7 +138,7 @@ class FrameReader:
     shares_connection: bool = False
 
 
-WAYS = {
+READERS = {
     "pandas": FrameReader(_pandas, "pandas", True),
     "connectorx": FrameReader(_connectorx, "connectorx"),
     "adbc": FrameReader(_adbc, "adbc-driver-postgresql"),
@@ -148,7 +148,7 @@ WAYS = {
 }
 
 
-def own_code_of(error: BaseException) -> str:
+def library_code_of(error: BaseException) -> str:
     """Return the SQLSTATE of an error or of its cause, if a library reports it."""
     at: BaseException | None = error
     while at is not None:
@@ -159,12 +159,12 @@ def own_code_of(error: BaseException) -> str:
     return code_of(error) or "XX000"
 
 
-def own_words_of(error: BaseException) -> str:
+def library_message_of(error: BaseException) -> str:
     """Return the server's message with the fields that identify the object, if a library passes them on."""
     at: BaseException | None = error
     while at is not None:
         if isinstance(at, psycopg.Error) and at.diag.message_primary:
-            return words_of(at)
+            return message_of(at)
         fields = {str(name): value for name, value in getattr(at, "details", None) or ()}
         if message := fields.get("PG_DIAG_MESSAGE_PRIMARY"):
             return text_of(_text(message), **{letter: _text(fields.get(name)) for letter, name in _FIELDS.items()})
@@ -182,9 +182,12 @@ _FIELDS |= {"c": "PG_DIAG_COLUMN_NAME", "d": "PG_DIAG_DATATYPE_NAME", "n": "PG_D
 
 def main() -> None:
     """Serve as the client that the first command-line argument names."""
-    way = WAYS[sys.argv[1]]
+    way = READERS[sys.argv[1]]
     serve(
-        f"{way.package} {version(way.package)}", lambda job: FrameSession(job, way), own_code_of, words_of=own_words_of
+        f"{way.package} {version(way.package)}",
+        lambda job: FrameSession(job, way),
+        library_code_of,
+        words_of=library_message_of,
     )
 
 

@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any, Protocol
 
 from dbdyno.bench.clients import stream
-from dbdyno.bench.clients.messages import JobLine, Message, SliceLine
+from dbdyno.bench.clients.messages import JobMessage, Message, SliceMessage
 from dbdyno.bench.clients.stream import LAYOUT, MARK, Record, pack
 
 FLUSH_NS = 1_000_000_000
@@ -43,7 +43,7 @@ class Statement:
             parts += [placeholder(number), piece]
         return "".join(parts)
 
-    def literal(self, values: Sequence[Any]) -> str:
+    def with_literals(self, values: Sequence[Any]) -> str:
         """Return the SQL with its values inserted as literals."""
         parts = [self.pieces[0]]
         for value, piece in zip(values, self.pieces[1:], strict=True):
@@ -63,7 +63,7 @@ class Job:
     session_sql: list[str]
     statement_timeout_ms: int | None
 
-    def before(self) -> list[str]:
+    def session_setup(self) -> list[str]:
         """Return the SQL that each new session runs first."""
         timeout = self.statement_timeout_ms
         return [*self.session_sql, *([f"set statement_timeout = {timeout}"] if timeout else [])]
@@ -82,15 +82,15 @@ class Session(Protocol):
         """Close the connection to the server."""
 
 
-class CannotGoOnError(Exception):
+class FatalClientError(Exception):
     """Raised for an error that would also fail every later operation: the client reports the reason and exits."""
 
 
-Open = Callable[[Job], Session]
-Code = Callable[[BaseException], str]
-Words = Callable[[BaseException], str]
+OpenSession = Callable[[Job], Session]
+CodeOf = Callable[[BaseException], str]
+MessageOf = Callable[[BaseException], str]
 """Function that returns an error's message with identifying fields, as `stream.text_of` expects it."""
-Prepare = Callable[[list[Any]], list[Any]]
+ConvertValues = Callable[[list[Any]], list[Any]]
 
 
 def literal(value: Any) -> str:
@@ -107,7 +107,7 @@ def literal(value: Any) -> str:
 
 
 @dataclass
-class Seat:
+class ClientSession:
     """A session with its drawn transactions and its position in them."""
 
     session: Session
@@ -122,7 +122,7 @@ class Seat:
         return script, steps
 
 
-class Due:
+class DueTimes:
     """Due times of an open loop, shared by the sessions: whichever is free takes the next one."""
 
     def __init__(self, times: list[int], give_up_ns: int) -> None:
@@ -130,7 +130,7 @@ class Due:
         self.lock = Lock()
 
     @classmethod
-    def of(cls, message: SliceLine) -> Due | None:
+    def from_message(cls, message: SliceMessage) -> DueTimes | None:
         """Return the due times of a slice, or None in a closed loop."""
         return cls(message["due_ns"], message["give_up_ns"]) if "due_ns" in message else None
 
@@ -141,7 +141,7 @@ class Due:
         return None if clock_ns() >= self.give_up_ns else due
 
 
-class Serving:
+class ProtocolServer:
     """The client's end of the protocol, for one client.
 
     Args:
@@ -152,15 +152,17 @@ class Serving:
         words_of: Returns an error's message.
     """
 
-    def __init__(self, about: str, opened: Open, code_of: Code, taken: Prepare = list, words_of: Words = str) -> None:
+    def __init__(
+        self, about: str, opened: OpenSession, code_of: CodeOf, taken: ConvertValues = list, words_of: MessageOf = str
+    ) -> None:
         self.opened, self.code_of, self.taken, self.words_of = opened, code_of, taken, words_of
         self.out, self.lock = sys.stdout.buffer, Lock()
         # Anything that a driver prints goes to stderr: stdout is only for the stream.
         sys.stdout = sys.stderr
         self.write(Record(stream.HELLO, statement=stream.VERSION, started_ns=clock_ns(), text=about))
         self.job: Job | None = None
-        self.due: Due | None = None
-        self.seats: list[Seat] = []
+        self.due: DueTimes | None = None
+        self.seats: list[ClientSession] = []
         self.pool: ThreadPoolExecutor | None = None
         self.lost = 0
         self.said: set[tuple[int, str]] = set()
@@ -175,7 +177,7 @@ class Serving:
             self.out.write(b"".join(rows))
             self.out.flush()
 
-    def answer(self, message: Message) -> None:
+    def handle(self, message: Message) -> None:
         """Carry out a message of the protocol."""
         began = clock_ns()
         if message["do"] == "job":
@@ -190,7 +192,7 @@ class Serving:
             self.close()
             self.write(Record(stream.CLOSED, started_ns=began, elapsed_ns=clock_ns() - began))
 
-    def connect(self, message: JobLine) -> None:
+    def connect(self, message: JobMessage) -> None:
         """Store the job and open its sessions."""
         self.job = job = Job(
             sessions=message["sessions"],
@@ -203,7 +205,7 @@ class Serving:
         )
         self.seats = []
         for number in range(job.sessions):
-            self.seats.append(Seat(self.opened(job), number))
+            self.seats.append(ClientSession(self.opened(job), number))
         self.pool = ThreadPoolExecutor(job.sessions - 1) if job.sessions > 1 else None
 
     def close(self) -> None:
@@ -215,16 +217,16 @@ class Serving:
             self.pool.shutdown()
             self.pool = None
 
-    def slice(self, message: SliceLine) -> None:
+    def slice(self, message: SliceMessage) -> None:
         """Run one slice and write its end."""
         began = clock_ns()
-        self.due = Due.of(message)
+        self.due = DueTimes.from_message(message)
         calls = self.shares(message, began)
         others = [self.pool.submit(self.turn, *call) for call in calls[1:]] if self.pool is not None else []
         done = self.turn(*calls[0]) + sum(other.result() for other in others)
         self.end_slice(message, began, done)
 
-    def shares(self, message: SliceLine, began: int) -> list[tuple[Seat, int, int | None, int | None]]:
+    def shares(self, message: SliceMessage, began: int) -> list[tuple[ClientSession, int, int | None, int | None]]:
         """Return each session's part of a slice: (seat, slice, end time or None, number of transactions or None)."""
         count, sessions = message["transactions"] if self.due is None else None, len(self.seats)
         until = None if count is not None else began + (message["length_ns"] or 0)
@@ -234,19 +236,19 @@ class Serving:
 
         return [(seat, message["slice"], until, share(seat.number)) for seat in self.seats]
 
-    def end_slice(self, message: SliceLine, began: int, done: int) -> None:
+    def end_slice(self, message: SliceMessage, began: int, done: int) -> None:
         """Write a slice's end."""
         lost, self.lost = self.lost, 0
         elapsed = clock_ns() - began
         self.write(Record(stream.END, 0, message["slice"], lost, began, elapsed, done))
 
-    def turn(self, seat: Seat, number: int, until_ns: int | None, most: int | None) -> int:
+    def turn(self, seat: ClientSession, number: int, until_ns: int | None, most: int | None) -> int:
         """Run one session's part of a slice and return the number of its transactions."""
         assert self.job is not None
         rows: list[bytes] = []
         now = flushed = clock_ns()
         count = 0
-        while (now := self.begins(now, until_ns, most, count)) >= 0:
+        while (now := self.next_start(now, until_ns, most, count)) >= 0:
             script, steps = seat.next()
             count += 1
             now = self.transaction(seat, number, script, steps, now, rows)
@@ -257,7 +259,7 @@ class Serving:
         self.flush(rows)
         return count
 
-    def begins(self, now: int, until_ns: int | None, most: int | None, count: int) -> int:
+    def next_start(self, now: int, until_ns: int | None, most: int | None, count: int) -> int:
         """Return the time of a session's next transaction after `count` of them [ns], or -1 if the slice is over.
 
         In a closed loop that is now; in an open loop the call waits until the transaction is due.
@@ -271,7 +273,9 @@ class Serving:
             time.sleep(max(0, due - clock_ns()) / 1e9)
         return clock_ns()
 
-    def transaction(self, seat: Seat, number: int, script: int, steps: list[Any], now: int, rows: list[bytes]) -> int:
+    def transaction(
+        self, seat: ClientSession, number: int, script: int, steps: list[Any], now: int, rows: list[bytes]
+    ) -> int:
         """Run one transaction, append its records to `rows`, and return the time at its end in ns."""
         assert self.job is not None
         single, began, got, code, own = self.job.single[script], now, -1, b"", seat.number
@@ -283,11 +287,11 @@ class Serving:
             begun = now
             try:
                 got = seat.session.run(statement, values)
-            except CannotGoOnError:
+            except FatalClientError:
                 raise
             except Exception as error:
                 now = clock_ns()
-                got, code = -1, self.failed(seat, number, statement, error)
+                got, code = -1, self.report_failure(seat, number, statement, error)
             else:
                 now = clock_ns()
             if not single:
@@ -304,7 +308,7 @@ class Serving:
             now = clock_ns()
         return now
 
-    def failed(self, seat: Seat, number: int, statement: int, error: BaseException) -> bytes:
+    def report_failure(self, seat: ClientSession, number: int, statement: int, error: BaseException) -> bytes:
         """Return an error's code; its message is sent only once per statement."""
         code = self.code_of(error) or stream.LOST
         if (statement, code) not in self.said:
@@ -313,7 +317,7 @@ class Serving:
             self.write(Record(stream.SAID, seat.number, number, statement, clock_ns(), code=code, text=text))
         return code.encode()
 
-    def recover(self, seat: Seat) -> None:
+    def recover(self, seat: ClientSession) -> None:
         """Leave no transaction open after an error, and reconnect if the connection is lost."""
         assert self.job is not None
         if seat.session.recover():
@@ -336,20 +340,22 @@ class Serving:
         return script, [(step[0], step[1:] if step[0] is None else self.taken(step[1:])) for step in steps]
 
 
-def serve(about: str, opened: Open, code_of: Code, taken: Prepare = list, words_of: Words = str) -> None:
-    """Serve the protocol until stdin ends; see `Serving` for the arguments."""
-    serve_with(Serving(about, opened, code_of, taken, words_of), code_of)
+def serve(
+    about: str, opened: OpenSession, code_of: CodeOf, taken: ConvertValues = list, words_of: MessageOf = str
+) -> None:
+    """Serve the protocol until stdin ends; see `ProtocolServer` for the arguments."""
+    serve_with(ProtocolServer(about, opened, code_of, taken, words_of), code_of)
 
 
-def serve_with(serving: Serving, code_of: Code) -> None:
+def serve_with(serving: ProtocolServer, code_of: CodeOf) -> None:
     """Serve the protocol until stdin ends; an error that ends the client is written to the stream first."""
     try:
         for line in sys.stdin.buffer:
-            serving.answer(json.loads(line))
+            serving.handle(json.loads(line))
         serving.close()
     except BrokenPipeError:
         os._exit(1)  # nobody reads the stream any more
     except Exception as error:
-        text = str(error) if isinstance(error, CannotGoOnError) else f"{type(error).__name__}: {error}"
+        text = str(error) if isinstance(error, FatalClientError) else f"{type(error).__name__}: {error}"
         serving.write(Record(stream.FAILED, started_ns=clock_ns(), code=code_of(error), text=text))
         os._exit(1)

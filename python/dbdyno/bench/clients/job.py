@@ -50,12 +50,12 @@ class Job:
             return None
         return draw_arrivals(rate, [self.seed, number, self.sessions], length_ns, transactions, time.monotonic_ns())
 
-    def line(self) -> bytes:
+    def job_message(self) -> bytes:
         """Return the job message: everything that does not change."""
         statements = [
             {**statement, "query": is_query("".join(statement["pieces"]))} for statement in self.drawer.statements()
         ]
-        return line(
+        return encode_message(
             {
                 "do": "job",
                 "protocol": VERSION,
@@ -76,11 +76,11 @@ class Job:
         expected = {*own, *self.arm.get("expected_errors", ())}
         return code in expected or (vendor > 0 and str(vendor) in expected)
 
-    def draw(self) -> bytes:
+    def draw_message(self) -> bytes:
         """Return the message with the next transactions of each session; they are repeated until others are drawn."""
         count = min(DRAWN_EACH, max(1, DRAWN_MOST // self.sessions)) if self.drawer.varies() else 1
         drawn = [self.drawer.draw(session, count) for session in range(self.sessions)]
-        return line(
+        return encode_message(
             {
                 "do": "draw",
                 "transactions": [
@@ -100,6 +100,6 @@ def is_query(sql: str) -> bool:
     return bool(_READS.match(sql)) and not _CHANGES.search(sql)
 
 
-def line(message: Mapping[str, Any]) -> bytes:
+def encode_message(message: Mapping[str, Any]) -> bytes:
     """Return a message in the form in which it is sent."""
     return json.dumps(message, separators=(",", ":")).encode() + b"\n"

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from dbdyno.bench.clients import stream
-from dbdyno.bench.clients.external_load import Part
+from dbdyno.bench.clients.external_load import PartWriter
 from dbdyno.bench.clients.failures import Failures, failures_of
-from dbdyno.bench.clients.job import Job, line
-from dbdyno.bench.clients.messages import SliceLine
-from dbdyno.bench.clients.process import ANSWER_S, START_S, ClientError, ClientLostError, ClientProcess, Stopped
-from dbdyno.bench.clients.reader import RECORD, Records, SliceRequest, StreamError, refuse_lies
-from dbdyno.bench.clients.time_coverage import LEAST_AGAIN_NS, LEAST_NS, Accounted, busy_ns
+from dbdyno.bench.clients.job import Job, encode_message
+from dbdyno.bench.clients.messages import SliceMessage
+from dbdyno.bench.clients.process import ANSWER_S, START_S, ClientError, ClientLostError, ClientProcess, StopRequested
+from dbdyno.bench.clients.reader import RECORD, Records, SliceRequest, StreamError, refuse_impossible_records
+from dbdyno.bench.clients.time_coverage import LEAST_AGAIN_NS, LEAST_NS, TimeCoverage, busy_ns
 from dbdyno.bench.marked_processes import NAME, MarkUndo, new_mark
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ CALL_KINDS = {"exec": 1, "begin": 2, "commit": 3, "rollback": 4}
 """Indexes of kinds in the core's list; that of a transaction is 0."""
 
 
-class Ran(NamedTuple):
+class SliceResult(NamedTuple):
     """One slice: its end, its operations, when each was due (-1: no due time), and the number of skipped ones."""
 
     end: stream.Record
@@ -51,9 +51,9 @@ class Ran(NamedTuple):
     skipped: int
 
 
-def _slice(number: int, length_ns: int | None, transactions: int | None, arrivals: Arrivals | None) -> SliceLine:
+def _slice(number: int, length_ns: int | None, transactions: int | None, arrivals: Arrivals | None) -> SliceMessage:
     """Return the message that requests a slice."""
-    asked: SliceLine = {"do": "slice", "slice": number, "length_ns": length_ns, "transactions": transactions}
+    asked: SliceMessage = {"do": "slice", "slice": number, "length_ns": length_ns, "transactions": transactions}
     if arrivals is None:
         return asked
     return {**asked, "due_ns": list(arrivals.due_ns), "give_up_ns": arrivals.give_up_ns}
@@ -75,7 +75,7 @@ class ClientArm:
         self.stopped = False
         self.process: ClientProcess | None = None
         self.open = self.drawn = False
-        self.accounted, self.doubted = Accounted(), False
+        self.accounted, self.doubted = TimeCoverage(), False
         timeout_ms = job.arm.get("statement_timeout_ms") or 0
         self.start_s, self.connect_s = START_S, CONNECT_S
         self.answer_s = max(ANSWER_S, timeout_ms / 1000 + 10)
@@ -99,8 +99,8 @@ class ClientArm:
                 start_s=self.start_s,
                 answer_s=self.answer_s,
             )
-            with self.held():
-                self.process.greet()
+            with self.kill_on_error():
+                self.process.read_greeting()
         return self.process
 
     def connect(self) -> None:
@@ -108,12 +108,12 @@ class ClientArm:
         process = self.start()
         if self.open:
             return
-        with self.held():
+        with self.kill_on_error():
             if self.line is not None:
                 self.line.admit(process.process.pid)
-            process.send(self.job.line())
-            process.wait(stream.READY, self.connect_s)
-            if self.line is not None and (why := self.line.refuse_past(self.job.sessions)) is not None:
+            process.send(self.job.job_message())
+            process.wait_for_record(stream.READY, self.connect_s)
+            if self.line is not None and (why := self.line.bypass_problem(self.job.sessions)) is not None:
                 raise process.error(why, "let it connect where its environment says, or leave network out")
         self.open, self.drawn = True, False
 
@@ -122,66 +122,66 @@ class ClientArm:
         if self.process is None or not self.open:
             return
         self.open = False
-        with contextlib.suppress(ClientError, Stopped), self.held():
-            self.process.send(line({"do": "close"}))
-            self.process.wait(stream.CLOSED, CLOSE_S)
+        with contextlib.suppress(ClientError, StopRequested), self.kill_on_error():
+            self.process.send(encode_message({"do": "close"}))
+            self.process.wait_for_record(stream.CLOSED, CLOSE_S)
         if self.line is not None:
             self.line.admit(None)
 
     def begin_block(self) -> None:
         """Request new drawn transactions, and reset times that are only valid within a block."""
         self.drawn = False
-        if not self.accounted.lasts:
-            self.accounted = Accounted()
+        if not self.accounted.can_continue:
+            self.accounted = TimeCoverage()
 
     def draw(self) -> None:
         """Send new transactions before a slice, so that sending is not part of the slice."""
         if not self.drawn:
-            with self.held():
-                self.start().send(self.job.draw())
+            with self.kill_on_error():
+                self.start().send(self.job.draw_message())
             self.drawn = True
 
-    def turn(self, number: int, length_ns: int | None, transactions: int | None) -> Ran:
+    def turn(self, number: int, length_ns: int | None, transactions: int | None) -> SliceResult:
         """Run one slice."""
         process, job = self.start(), self.job
         count = None if job.arm.get("rate_per_s") else transactions
         asked = SliceRequest(number, job.sessions, len(job.drawer.statements()), len(job.drawer.scripts()), count)
-        with self.held():
-            process.refuse_unasked()
+        with self.kill_on_error():
+            process.refuse_unrequested_output()
         asked.sent_ns = time.monotonic_ns()
         arrivals = job.arrivals(number, length_ns, transactions)
         patience_ns = arrivals.give_up_ns - asked.sent_ns if arrivals else length_ns or 0
-        with self.held():
-            process.send(line(_slice(number, length_ns, transactions, arrivals)))
-            end, parts = process.wait(stream.END, patience_ns / 1e9 + self.answer_s)
+        with self.kill_on_error():
+            process.send(encode_message(_slice(number, length_ns, transactions, arrivals)))
+            end, parts = process.wait_for_record(stream.END, patience_ns / 1e9 + self.answer_s)
             asked.heard_ns = time.monotonic_ns()
             records = np.concatenate(parts) if parts else np.empty(0, RECORD)
             if end.slice != number:
                 raise process.error(f"ended slice {end.slice} where slice {number} was asked for")
             try:
-                refuse_lies(records, end, asked)
+                refuse_impossible_records(records, end, asked)
                 intended = arrivals.intended(records) if arrivals else np.full(len(records), -1, np.int64)
             except StreamError as error:
                 raise process.error(f"tells operations that cannot be true: {error.message}") from error
         if arrivals is None:
             self.accounted.add(records, end, asked, length_ns)
-        return Ran(end, records, intended, len(arrivals.due_ns) - end.rows if arrivals else 0)
+        return SliceResult(end, records, intended, len(arrivals.due_ns) - end.rows if arrivals else 0)
 
-    def refuse_doubtful(self) -> None:
+    def check_time_coverage(self) -> None:
         """Raise `ClientLostError` if the client's operations leave out too much of its time.
 
         Times too short to judge are kept: a block may be run in pieces, and blocks may be short.
         """
         least_ns = LEAST_AGAIN_NS if self.doubted else LEAST_NS
-        doubt = self.accounted.doubt(least_ns)
+        doubt = self.accounted.problem(least_ns)
         if self.accounted.share(least_ns) is not None:
-            self.accounted, self.doubted = Accounted(), doubt is not None
+            self.accounted, self.doubted = TimeCoverage(), doubt is not None
         if doubt is not None and self.process is not None:
-            with self.held():
+            with self.kill_on_error():
                 raise self.process.error(doubt, kind=ClientLostError)
 
     @contextlib.contextmanager
-    def held(self) -> Any:
+    def kill_on_error(self) -> Any:
         """End the process if the block fails, because its later output cannot be trusted."""
         try:
             yield
@@ -191,7 +191,7 @@ class ClientArm:
 
     def kill(self) -> None:
         """End the process immediately."""
-        process, self.process, self.open, self.accounted = self.process, None, False, Accounted()
+        process, self.process, self.open, self.accounted = self.process, None, False, TimeCoverage()
         if process is not None:
             process.kill()
             self._end_what_it_started()
@@ -200,11 +200,11 @@ class ClientArm:
 
     def _end_what_it_started(self) -> None:
         """End processes that the client started, also those that left its group (a pool of workers, a daemon)."""
-        MarkUndo(f"client {self.name}", self.mark).carry_out()
+        MarkUndo(f"client {self.name}", self.mark).execute()
 
     def end(self) -> None:
         """Let the process end, or end it, and remove its undo."""
-        process, self.process, self.open, self.accounted = self.process, None, False, Accounted()
+        process, self.process, self.open, self.accounted = self.process, None, False, TimeCoverage()
         if process is not None:
             process.end()
             self._end_what_it_started()
@@ -215,7 +215,7 @@ class ClientArm:
             self.undo = None
 
 
-class Loads(Part):
+class CombinedLoad(PartWriter):
     """dbdyno's own load, and external clients beside it, by the number of their arm."""
 
     def __init__(self, spec: LoadSpec, clients: Mapping[int, ClientArm]) -> None:
@@ -228,7 +228,7 @@ class Loads(Part):
     def connect(self, arm: int) -> None:
         """Open the sessions of an arm."""
         if arm in self.clients:
-            with contextlib.suppress(Stopped), _name_arm(arm):
+            with contextlib.suppress(StopRequested), _name_arm(arm):
                 self.clients[arm].connect()
         else:
             self.core.connect(arm)
@@ -285,13 +285,13 @@ class Loads(Part):
                     self._turn(report, block, one)
             for at in dict.fromkeys(arm for arm, *_ in slices if arm in self.clients):
                 with _name_arm(at):
-                    self.clients[at].refuse_doubtful()
+                    self.clients[at].check_time_coverage()
             for at, used in self._cpu_ns().items():
                 own_ns = used - before.get(at, used)
                 report["cpu_ns"] += own_ns
                 cast("ClientArmReport", report["arms"][at])["client_cpu_ns"] = own_ns
             report["lines"] = [one for one in report["lines"] if one["arm"] not in self.clients] + self._lines()
-        except Stopped:
+        except StopRequested:
             report["interrupted"] = True
         report["ended_ns"] = self._now_ns()
         return report
@@ -318,7 +318,7 @@ class Loads(Part):
             own["first_error"] = failures.words[failed[0] - 1]
         self.count += len(whole)
 
-    def _keep(self, arm: int, block: int, client: ClientArm, ran: Ran, failures: Failures) -> None:
+    def _keep(self, arm: int, block: int, client: ClientArm, ran: SliceResult, failures: Failures) -> None:
         """Add operations to the block's part."""
         drawer, records = client.job.drawer, ran.records
         statements, scripts = drawer.statements(), drawer.scripts()
@@ -347,7 +347,7 @@ class Loads(Part):
 
     def _lines(self) -> list[LineReport]:
         """Return the lateness of the clients' lines since the last call."""
-        return [own.line.late(at) for at, own in self.clients.items() if own.line is not None]
+        return [own.line.lateness(at) for at, own in self.clients.items() if own.line is not None]
 
     def _now_ns(self) -> int:
         return time.monotonic_ns() + self.offset_ns

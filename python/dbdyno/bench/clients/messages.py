@@ -7,20 +7,20 @@ from typing import Any, Literal, NotRequired, TypedDict
 from dbdyno.base.core_types import DrawnStatement
 
 
-class StatementLine(DrawnStatement):
+class JobStatement(DrawnStatement):
     """A statement of the job; `query` is True if it returns rows."""
 
     query: bool
 
 
-class ScriptLine(TypedDict):
+class JobScript(TypedDict):
     """A script of the job; `single` is True if it is one statement."""
 
     name: str
     single: bool
 
 
-class JobLine(TypedDict):
+class JobMessage(TypedDict):
     """Job message: everything that does not change."""
 
     do: Literal["job"]
@@ -30,18 +30,18 @@ class JobLine(TypedDict):
     fetch_size: int | None
     statement_timeout_ms: int | None
     session_sql: list[str]
-    scripts: list[ScriptLine]
-    statements: list[StatementLine]
+    scripts: list[JobScript]
+    statements: list[JobStatement]
 
 
-class DrawLine(TypedDict):
+class DrawMessage(TypedDict):
     """The next transactions of each session: script, and values of each statement."""
 
     do: Literal["draw"]
     transactions: list[Any]
 
 
-class SliceLine(TypedDict):
+class SliceMessage(TypedDict):
     """Request for one slice with a length or a number of transactions, in an open loop with due times."""
 
     do: Literal["slice"]
@@ -52,10 +52,10 @@ class SliceLine(TypedDict):
     give_up_ns: NotRequired[int]
 
 
-class CloseLine(TypedDict):
+class CloseMessage(TypedDict):
     """Request to close the sessions."""
 
     do: Literal["close"]
 
 
-Message = JobLine | DrawLine | SliceLine | CloseLine
+Message = JobMessage | DrawMessage | SliceMessage | CloseMessage

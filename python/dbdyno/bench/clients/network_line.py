@@ -21,7 +21,7 @@ from dbdyno.base.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno import _core
-    from dbdyno.base.core_types import Line, LineReport
+    from dbdyno.base.core_types import LineReport, NetworkLine
 
 STEP_S = 0.1
 _LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F")
@@ -31,7 +31,9 @@ _LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F")
 class ClientLine:
     """The line of an arm; `environment` returns for a port the variables with which the client connects through it."""
 
-    def __init__(self, spec: Line, host: str, port: int, environment: Callable[[int], Mapping[str, str]]) -> None:
+    def __init__(
+        self, spec: NetworkLine, host: str, port: int, environment: Callable[[int], Mapping[str, str]]
+    ) -> None:
         self.spec, self.host, self.port, self.environment = spec, host, port, environment
         self.own: _core.LinePort | None = None
         self.thread: threading.Thread | None = None
@@ -57,7 +59,7 @@ class ClientLine:
         """Accept connections of this process and its session's processes from now on; None accepts nobody."""
         self.leader, self.let_in, self.failure = leader, 0, ""
 
-    def refuse_past(self, sessions: int) -> str | None:
+    def bypass_problem(self, sessions: int) -> str | None:
         """Return why the sessions that a client reports as open cannot all use the line, or None if they can."""
         if self.let_in >= sessions:
             return None
@@ -65,7 +67,7 @@ class ClientLine:
             f"has {sessions} sessions and came {self.let_in} times through the line that its arm's network asks for"
         )
 
-    def late(self, arm: int) -> LineReport:
+    def lateness(self, arm: int) -> LineReport:
         """Return how late the line was since the last call."""
         pieces, late, most = self.own.lateness() if self.own is not None else (0, 0, 0)
         return {"arm": arm, "pieces": pieces, "late_ns": late, "late_max_ns": most}
@@ -86,7 +88,7 @@ class ClientLine:
             if peer is None:
                 continue
             leader = self.leader
-            if leader is None or not knocks(leader, peer, port):
+            if leader is None or not is_from_session(leader, peer, port):
                 own.turn_away()
                 continue
             try:
@@ -111,7 +113,7 @@ def _address(host: str, port: int) -> str:
     return f"[{place[0]}]:{port}" if family == socket.AF_INET6 else f"{place[0]}:{port}"
 
 
-def knocks(leader: int, peer: int, port: int) -> bool:
+def is_from_session(leader: int, peer: int, port: int) -> bool:
     """Return True if the connection from port `peer` of 127.0.0.1 to `port` is of a process in the leader's session."""
     inode = _inode(peer, port)
     return inode is not None and any(_holds(pid, inode) for pid in _members(leader))

@@ -21,9 +21,9 @@ from dbdyno.base.dsn import sql_without_secrets
 from dbdyno.base.errors import TargetError
 from dbdyno.base.processes import child_environment
 from dbdyno.bench.clients import stream
-from dbdyno.bench.clients.reader import Reader, Records, StreamError
-from dbdyno.bench.clients.stderr_tail import LastWords
-from dbdyno.bench.recorder import AgainError
+from dbdyno.bench.clients.reader import Records, StreamError, StreamReader
+from dbdyno.bench.clients.stderr_tail import StderrTail
+from dbdyno.bench.recorder import RepeatBlockError
 
 START_S = 30.0
 """Maximum seconds from the start to the client's first record."""
@@ -38,9 +38,9 @@ RECORDS_MOST = 20_000_000
 CODES_MOST = 250
 """Maximum number of errors whose messages are kept."""
 WORDS_MOST = 4_000
-KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "LOGNAME")
+KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "USER", "LOGNAME")
 """Environment variables that are passed to a client."""
-Failed: TypeAlias = tuple[int, str, int]
+FailureKey: TypeAlias = tuple[int, str, int]
 """The statement that failed, its SQLSTATE, and the engine's error number."""
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
@@ -49,7 +49,7 @@ class ClientError(TargetError):
     """Error for a client that cannot be started, cannot continue, or violates the protocol."""
 
 
-class ClientLostError(ClientError, AgainError):
+class ClientLostError(ClientError, RepeatBlockError):
     """Error for a client that died, hangs, or reports doubtful times; the block is run again with a new process.
 
     `arm` is the number of its arm.
@@ -78,7 +78,7 @@ class ClientProcess:
     ) -> None:
         self.name, self.secret, self.stopped = name, secret, stopped
         self.start_s, self.answer_s = start_s, answer_s
-        kept = child_environment({key: os.environ[key] for key in KEPT if key in os.environ})
+        kept = child_environment({key: os.environ[key] for key in KEPT_VARIABLES if key in os.environ})
         try:
             self.process = subprocess.Popen(
                 list(command),
@@ -93,21 +93,21 @@ class ClientProcess:
                 f"cannot be started: {error.strerror}", "`dbdyno client list` shows what is there"
             ) from error
         assert self.process.stdout is not None and self.process.stdin is not None and self.process.stderr is not None
-        self.said = LastWords(self.process.stderr)
+        self.said = StderrTail(self.process.stderr)
         os.set_blocking(self.process.stdout.fileno(), False)
         os.set_blocking(self.process.stdin.fileno(), False)
-        self.reader = Reader()
-        self.said_errors: dict[Failed, str] = {}
+        self.reader = StreamReader()
+        self.said_errors: dict[FailureKey, str] = {}
         self.about = ""
 
-    def greet(self) -> stream.Record:
+    def read_greeting(self) -> stream.Record:
         """Read and check the client's first record: which protocol it speaks, and by which clock.
 
         Raises:
             ClientError: It speaks another version, or uses another clock.
         """
         began = time.monotonic_ns()
-        record, _ = self.wait(stream.HELLO, self.start_s)
+        record, _ = self.wait_for_record(stream.HELLO, self.start_s)
         if record.statement != stream.VERSION:
             raise self.error(f"speaks version {record.statement} of the protocol, and this is version {stream.VERSION}")
         if not began - self.start_s * 1e9 <= record.started_ns <= time.monotonic_ns():
@@ -140,7 +140,7 @@ class ClientProcess:
         except (BrokenPipeError, ConnectionResetError):
             raise self._end_error() from None
 
-    def refuse_unasked(self) -> None:
+    def refuse_unrequested_output(self) -> None:
         """Raise `ClientError` if the client has written since its last answer, although nothing was requested.
 
         Raises:
@@ -153,9 +153,9 @@ class ClientProcess:
             return
         if data:
             self.reader.buffer += data
-            raise self.error(f"wrote what nobody asked for: {self.reader.rest()}", "write texts to stderr")
+            raise self.error(f"wrote what nobody asked for: {self.reader.describe_leftover()}", "write texts to stderr")
 
-    def wait(self, kind: int, patience_s: float) -> tuple[stream.Record, list[Records]]:
+    def wait_for_record(self, kind: int, patience_s: float) -> tuple[stream.Record, list[Records]]:
         """Return the next record of a kind, and the operations before it.
 
         The timeout applies to silence: each byte that arrives restarts the time.
@@ -170,7 +170,7 @@ class ClientProcess:
         deadline = time.monotonic() + patience_s
         while True:
             if self.stopped():
-                raise Stopped
+                raise StopRequested
             ready, _, _ = select.select([fileno], [], [], STEP_S)
             if not ready:
                 if time.monotonic() > deadline:
@@ -191,7 +191,7 @@ class ClientProcess:
     def _answer(self, data: bytes, kind: int, operations: list[Records]) -> stream.Record | None:
         """Return the expected record if it has arrived; operations are appended to `operations`."""
         try:
-            for got in self.reader.take(data):
+            for got in self.reader.feed(data):
                 if not isinstance(got, stream.Record):
                     operations.append(got)
                 elif got.kind == stream.SAID:
@@ -210,7 +210,7 @@ class ClientProcess:
         return None
 
     def _refuse_more(self) -> None:
-        if rest := self.reader.rest():
+        if rest := self.reader.describe_leftover():
             raise self.error(f"goes on after its answer: {rest}", "write nothing that was not asked for")
 
     def _unexpected_record(self, got: stream.Record, kind: int) -> ClientError:
@@ -231,8 +231,8 @@ class ClientProcess:
             if code >= 0
             else f"died of signal {-code}"
         )
-        rest = self.reader.rest()
-        said = self.last_words()
+        rest = self.reader.describe_leftover()
+        said = self.last_stderr_line()
         return self.error(
             f"{how}{f', after {rest}' if rest else ''}{f': {said}' if said else ''}", kind=ClientLostError
         )
@@ -241,7 +241,7 @@ class ClientProcess:
         """Return an error of this client."""
         return kind(f"the client {self.name} {message}", next_step=step or "run `dbdyno client check` with this client")
 
-    def last_words(self) -> str:
+    def last_stderr_line(self) -> str:
         """Return the last line that it wrote to stderr."""
         lines = self.said.text().strip().splitlines()
         return self.output_line(lines[-1]) if lines else ""
@@ -301,5 +301,5 @@ class ClientProcess:
         return True
 
 
-class Stopped(Exception):  # noqa: N818
+class StopRequested(Exception):  # noqa: N818
     """The user or the system asked to stop while a client was working."""

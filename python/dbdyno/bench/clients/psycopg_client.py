@@ -25,7 +25,7 @@ class PsycopgSession:
         self.connection = psycopg.connect(os.environ["DBDYNO_DSN"], autocommit=True)
         # None: never prepare, whatever a single call says; 0: prepare at the first execution.
         self.connection.prepare_threshold = 0 if job.mode == "prepared" else None
-        for sql in job.before():
+        for sql in job.session_setup():
             self.connection.execute(sql.encode())
         self.job, self.cursor = job, self.connection.cursor()
         self.texts = [_text(own.pieces) for own in job.statements]
@@ -34,7 +34,7 @@ class PsycopgSession:
         """Run a statement, fetch all rows and return their number."""
         statement = self.job.statements[number]
         if self.job.mode == "literals":
-            text, given = statement.literal([_plain(value) for value in values]).encode(), None
+            text, given = statement.with_literals([_plain(value) for value in values]).encode(), None
         else:
             text, given = self.texts[number], values or None
         if self.job.fetch_size and statement.query:
@@ -92,7 +92,7 @@ def code_of(error: BaseException) -> str:
     return (isinstance(error, psycopg.Error) and error.sqlstate) or ("" if lost else "XX000")
 
 
-def words_of(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """Return the server's message with the fields that identify the object, otherwise the driver's text."""
     diag = error.diag if isinstance(error, psycopg.Error) else None
     if diag is None or diag.message_primary is None:
@@ -110,7 +110,7 @@ def words_of(error: BaseException) -> str:
 
 def main() -> None:
     """Serve as a client until stdin ends."""
-    serve(f"psycopg {psycopg.__version__} ({pq.__impl__})", PsycopgSession, code_of, _values, words_of)
+    serve(f"psycopg {psycopg.__version__} ({pq.__impl__})", PsycopgSession, code_of, _values, message_of)
 
 
 if __name__ == "__main__":

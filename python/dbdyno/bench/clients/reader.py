@@ -36,14 +36,14 @@ class StreamError(Error):
     """Error for a client's stream that violates the protocol."""
 
 
-class Reader:
+class StreamReader:
     """Incremental parser of the stream; operations are returned in bulk, every other record individually."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()
         self.read = 0
 
-    def take(self, data: bytes) -> Iterator[Records | stream.Record]:
+    def feed(self, data: bytes) -> Iterator[Records | stream.Record]:
         """Yield the records that are complete after `data` has arrived.
 
         Raises:
@@ -65,7 +65,7 @@ class Reader:
                 return
             yield record
 
-    def rest(self) -> str:
+    def describe_leftover(self) -> str:
         """Return a description of the bytes that have arrived and were not returned; empty if there are none."""
         if not self.buffer:
             return ""
@@ -106,7 +106,7 @@ def _text_of(data: bytes) -> str:
     return f": {text!r}" if text and plain > len(text) * 3 // 4 else ""
 
 
-def refuse_lies(records: Records, end: stream.Record, asked: SliceRequest) -> None:
+def refuse_impossible_records(records: Records, end: stream.Record, asked: SliceRequest) -> None:
     """Raise `StreamError` if the operations of a slice cannot be true.
 
     Raises:

@@ -15,7 +15,7 @@ PATIENCE_S = 0.5
 """Seconds to wait for the end of the pipe after a process has ended."""
 
 
-class LastWords:
+class StderrTail:
     """Reader of a pipe in a separate thread, which closes the pipe at its end."""
 
     def __init__(self, pipe: IO[bytes]) -> None:

@@ -30,10 +30,10 @@ LEAST_SHARE = 0.75
 
 On a machine at load 8 the built-in clients reported 94 to 100 %.
 """
-ON_THE_WAY_NS = 1_000_000_000
+TRANSIT_NS = 1_000_000_000
 """Time that a slice may need to reach the client and return on a busy machine (for example while R compiles its loop).
 """
-ON_THE_WAY_EACH_NS = 5_000
+TRANSIT_PER_RECORD_NS = 5_000
 """Additional time allowed for each record of a slice."""
 LEAST_NS = 400_000_000
 """Minimum time to judge a client by.
@@ -50,7 +50,7 @@ LEAST_AGAIN_NS = 100_000_000
 """Minimum time for judging a previously doubted client, which must then report all of its time."""
 
 
-class Accounted:
+class TimeCoverage:
     """Sums over slices of the time available and the time reported, by two measures.
 
     `sessions_ns` compares each session's operations with the slice's length; `wall_ns` compares the time in which any
@@ -79,7 +79,7 @@ class Accounted:
             self.shortest_ns = min(self.shortest_ns, length_ns)
             each = np.bincount(whole["session"], held, asked.sessions) if at_once else np.full(asked.sessions, any_ns)
             _book(self.sessions_ns, length_ns * asked.sessions, int(np.minimum(each, length_ns).sum()))
-        way_ns = ON_THE_WAY_NS + ON_THE_WAY_EACH_NS * len(records)
+        way_ns = TRANSIT_NS + TRANSIT_PER_RECORD_NS * len(records)
         wall_ns = max(0, asked.heard_ns - asked.sent_ns - way_ns)
         _book(self.wall_ns, wall_ns, min(any_ns, wall_ns))
 
@@ -92,11 +92,11 @@ class Accounted:
         return min(shares) if shares else None
 
     @property
-    def lasts(self) -> bool:
+    def can_continue(self) -> bool:
         """Return True if these sums may be continued with later blocks."""
         return self.shortest_ns >= SLICE_LEAST_NS
 
-    def doubt(self, least_ns: int = LEAST_NS) -> str | None:
+    def problem(self, least_ns: int = LEAST_NS) -> str | None:
         """Return why the reported times are not believed, or None if they are."""
         share = self.share(least_ns)
         if share is None or share >= LEAST_SHARE:

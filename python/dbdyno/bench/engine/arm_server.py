@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from dbdyno.study.plan.plan import Plan, Server
 
 
-def orders(plan: Plan, install: str) -> list[str]:
+def side_effects(plan: Plan, install: str) -> list[str]:
     """Return what starting servers for the arms does, as sentences: programs, options and settings may run anything.
 
     Args:

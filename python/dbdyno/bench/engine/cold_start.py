@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Protocol
 from dbdyno.base.errors import TargetError
 
 if TYPE_CHECKING:
-    from dbdyno.bench.engine.own_server import OwnServer
+    from dbdyno.bench.engine.embedded_server import EmbeddedServer
 
 
-class Owned(Protocol):
+class ColdStartTarget(Protocol):
     """A target that may be a server that dbdyno started; `engine` is None if it is not."""
 
     @property
-    def engine(self) -> OwnServer | None: ...
+    def engine(self) -> EmbeddedServer | None: ...
 
     @property
     def safe_dsn(self) -> str: ...
 
 
-def refusal(target: Owned) -> str | None:
+def refusal(target: ColdStartTarget) -> str | None:
     """Return the reason why a turn on this target cannot begin cold, or None if it can."""
     if target.engine is None:
         return "a turn begins cold on servers that dbdyno starts, and this one is not"
@@ -40,7 +40,7 @@ def refusal(target: Owned) -> str | None:
     return None
 
 
-def chill(target: Owned, start: Callable[[], None] | None = None) -> None:
+def restart_cold(target: ColdStartTarget, start: Callable[[], None] | None = None) -> None:
     """Restart the server with nothing of its data in memory; `start` replaces the engine's own start.
 
     Raises:
@@ -51,7 +51,7 @@ def chill(target: Owned, start: Callable[[], None] | None = None) -> None:
     target.engine.stop()
     try:
         for file in target.engine.data_files():
-            forget(file)
+            drop_from_cache(file)
     except OSError as error:
         raise TargetError(
             f"the server's data cannot be dropped from the file system's cache: {error.strerror}",
@@ -61,7 +61,7 @@ def chill(target: Owned, start: Callable[[], None] | None = None) -> None:
         (start or target.engine.start)()
 
 
-def forget(file: Path) -> None:
+def drop_from_cache(file: Path) -> None:
     """Sync a file and ask the kernel to drop its clean pages from the cache.
 
     Raises:

@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from dbdyno.bench.engine.prepare import EngineArm, EngineReady
-from dbdyno.bench.engine.volumes import in_words
-from dbdyno.study.plan.network import words
+from dbdyno.bench.engine.prepare import EngineArm, PreparedEnginePlan
+from dbdyno.bench.engine.volumes import describe_devices
+from dbdyno.study.plan.network import network_text
 from dbdyno.study.plan.plan import Plan
 
 RESOLUTION = {
@@ -20,7 +20,7 @@ RESOLUTION = {
 
 
 def describe_prepared(
-    ready: EngineReady,
+    ready: PreparedEnginePlan,
     restart: str = "ALTER SYSTEM and restart",
     clients: Mapping[int, str] = MappingProxyType({}),
 ) -> str:
@@ -79,9 +79,9 @@ def _arm(plan: Plan, ready: EngineArm, number: int, restart: str, client: str | 
         }[change.how]
         lines.append(f"    {change.name} = {change.value} (now {change.before}): {way}")
     if plan.device_of(arm):
-        lines.append(f"    modelled device: {in_words(plan.device_of(arm))}")
+        lines.append(f"    modelled device: {describe_devices(plan.device_of(arm))}")
     if plan.network_of(arm):
-        lines.append(f"    network: {words(plan.network_of(arm))}, for the sessions only")
+        lines.append(f"    network: {network_text(plan.network_of(arm))}, for the sessions only")
     for script in plan.scripts_of(arm):
         lines.append(f"    script {script.name}, weight {script.weight}")
     lines += [f"  {line}" for line in _sql("before each turn", arm.before_sql)]
@@ -89,7 +89,7 @@ def _arm(plan: Plan, ready: EngineArm, number: int, restart: str, client: str | 
     return lines
 
 
-def _switch(ready: EngineReady) -> str:
+def _switch(ready: PreparedEnginePlan) -> str:
     how = ready.timing
     if how.in_slices:
         return f"slices of {how.slice_ns / 1e6:g} ms in randomised ABBA order: {ready.reason}"

@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.base.closing import Closing
+from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import Error, TargetError
-from dbdyno.bench.recorder import AgainError
-from dbdyno.hosts import held_load
+from dbdyno.bench.recorder import RepeatBlockError
+from dbdyno.hosts import worker_load
 from dbdyno.hosts.calls import HostPart, load_pyarrow, write_calls
-from dbdyno.hosts.clock import ClockFit, Comparison, SteadyClock, compare, fit
-from dbdyno.hosts.load_reports import HostReport, HostSlice, merged
-from dbdyno.hosts.shared_folder import Placed, SharedFolder
+from dbdyno.hosts.clock import ClockComparison, ClockFit, SteadyClock, compare_clock, fit_clock
+from dbdyno.hosts.load_reports import HostReport, HostSlice, merge_reports
+from dbdyno.hosts.shared_folder import PlacedPart, SharedFolder
 from dbdyno.hosts.shares import first_session, share_of
 
 if TYPE_CHECKING:
@@ -46,22 +46,22 @@ RETURN_S = 60.0
 """Time to wait for the return of a lost host [s]."""
 
 
-class HostLostError(AgainError):
+class HostLostError(RepeatBlockError):
     """Error for a block in which a host was lost."""
 
 
 @dataclass
-class Held:
+class HostLoad:
     """The load generator of one host, and the comparisons of its clock in this block."""
 
     address: str
     name: str
-    opened: held_load.Opened
-    compared: list[Comparison] = field(default_factory=list)
+    opened: worker_load.LoadClock
+    compared: list[ClockComparison] = field(default_factory=list)
     late: int = 0
 
 
-class HostLoads(Closing):
+class HostLoads(Closeable):
     """Load of a plan on the workers of a scheduler."""
 
     def __init__(
@@ -87,7 +87,7 @@ class HostLoads(Closing):
         self.begins_ns: dict[int, int] = {}
         self.last: list[HostPart] = []
         self.cut_slices: set[tuple[str, int]] = set()
-        self.held: list[Held] = []
+        self.held: list[HostLoad] = []
         self.place: tuple[Path, str] | None = None
         self.shared = SharedFolder(Path(shared_folder)) if shared_folder else None
         self._open()
@@ -153,7 +153,7 @@ class HostLoads(Closing):
         rows, self.cut_slices = write_calls(self.last, self.begins_ns, folder / f"{name}.parquet")
         return rows
 
-    def _contents(self, ended: Sequence[bytes | Placed]) -> list[bytes]:
+    def _contents(self, ended: Sequence[bytes | PlacedPart]) -> list[bytes]:
         """Return the bytes of the hosts' parts.
 
         Raises:
@@ -164,7 +164,7 @@ class HostLoads(Closing):
         except TargetError as error:
             raise HostLostError(error.message, where=error.where, next_step=error.next_step) from error
 
-    def _read_shared(self, placed: Placed) -> bytes:
+    def _read_shared(self, placed: PlacedPart) -> bytes:
         assert self.shared is not None  # the host was told of it
         return self.shared.read(placed)
 
@@ -212,13 +212,15 @@ class HostLoads(Closing):
         whole = [report for report in reports if report is not None]
         if len(whole) < self.count:
             if self.is_stopped:
-                return merged([report.report for report in whole], beside=True) if whole else _nothing(self.clock)
+                return (
+                    merge_reports([report.report for report in whole], beside=True) if whole else _nothing(self.clock)
+                )
             behind = next(held.name for held, one in zip(self.held, reports, strict=True) if one is None)
             raise HostLostError(
                 "did not start its slice in time", where=behind, next_step="check which processes keep this host busy"
             )
         self._learn(planned, whole)
-        report = merged([report.report for report in whole], beside=True)
+        report = merge_reports([report.report for report in whole], beside=True)
         report["started_ns"] = planned[0].started_ns
         report["ended_ns"] = self.clock.now_ns()
         return report
@@ -263,12 +265,12 @@ class HostLoads(Closing):
             self.shared.make()
             shared = (self.shared.path, self.shared.word)
         tasks = [
-            self.workers.submit(held_load.open_load, token, share, shared, on=address)
+            self.workers.submit(worker_load.open_load, token, share, shared, on=address)
             for address, share in zip(addresses, shares, strict=True)
         ]
         opened = [task.result(self._check) for task in tasks]
         self.held = [
-            Held(address, self.workers.names[address], one) for address, one in zip(addresses, opened, strict=True)
+            HostLoad(address, self.workers.names[address], one) for address, one in zip(addresses, opened, strict=True)
         ]
         self._compare(rounds=16)
 
@@ -280,7 +282,7 @@ class HostLoads(Closing):
         """
         self._drop()
         deadline = time.monotonic() + RETURN_S
-        while len(self.workers.look_again()) < self.count:
+        while len(self.workers.refresh()) < self.count:
             if self.is_stopped or time.monotonic() > deadline:
                 raise TargetError(
                     f"{self.count} hosts began this run, and {len(self.workers.addresses)} are left",
@@ -301,8 +303,8 @@ class HostLoads(Closing):
         """Close the load on all available workers, and end the sessions of a lost one."""
         self.held = []
         try:
-            self.workers.look_again()
-            self.workers.ask(held_load.close_load, self.token)
+            self.workers.refresh()
+            self.workers.run_on_all(worker_load.close_load, self.token)
         except Error:
             self.is_lost = True  # their leases end
         if self.is_lost:
@@ -327,7 +329,7 @@ class HostLoads(Closing):
             for at, held in enumerate(self.held):
                 name = held.name
                 own = arguments(at)
-                tasks.append(self.workers.submit(held_load.call_load, self.token, method, *own, on=held.address))
+                tasks.append(self.workers.submit(worker_load.call_load, self.token, method, *own, on=held.address))
             answers = []
             for held, task in zip(self.held, tasks, strict=True):
                 name = held.name
@@ -344,7 +346,7 @@ class HostLoads(Closing):
     def _look(self) -> None:
         """Pass on a stop request, and raise an error if a host with a pending task is lost."""
         if self.is_stopped and not self._closing.is_set():
-            self.workers.ask(held_load.stop_load, self.token)
+            self.workers.run_on_all(worker_load.stop_load, self.token)
         self._check()
 
     def _check(self) -> None:
@@ -359,15 +361,17 @@ class HostLoads(Closing):
                 renewed_s = time.monotonic()
                 continue
             try:
-                if not {held.address for held in self.held} <= set(self.workers.look_again()):
+                if not {held.address for held in self.held} <= set(self.workers.refresh()):
                     self.is_lost = True
                     continue
-                self.done = sum(max(0, done) for done in self.workers.ask(held_load.renew_load, self.token).values())
+                self.done = sum(
+                    max(0, done) for done in self.workers.run_on_all(worker_load.renew_load, self.token).values()
+                )
                 renewed_s = time.monotonic()
                 self._compare(rounds=2)
             except Error:
                 # A task on a lost host raises an error itself, except on a frozen host, whose lease ends in any case.
-                self.is_lost = self.is_lost or time.monotonic() - renewed_s > held_load.LEASE_S
+                self.is_lost = self.is_lost or time.monotonic() - renewed_s > worker_load.LEASE_S
 
     def _compare(self, rounds: int) -> None:
         """Compare the clock of every host with this machine's.
@@ -378,12 +382,12 @@ class HostLoads(Closing):
         for held in self.held:
             opened = held.opened
             try:
-                held.compared.append(compare(self.clock.now_ns, opened.address, opened.port, opened.key, rounds))
+                held.compared.append(compare_clock(self.clock.now_ns, opened.address, opened.port, opened.key, rounds))
             except TargetError as error:
                 raise HostLostError(f"host {held.name}: {error.message}", where=error.where) from error
 
-    def _fit(self, held: Held) -> ClockFit:
-        found = fit(held.compared)
+    def _fit(self, held: HostLoad) -> ClockFit:
+        found = fit_clock(held.compared)
         return ClockFit(found.host_ns, found.offset_ns, found.drift, found.error_ns + held.opened.error_ns)
 
 

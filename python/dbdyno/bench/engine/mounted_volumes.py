@@ -118,9 +118,9 @@ class MountedVolumes:
         """Return the manifest records of the volumes: what each carries, its device, parameters and floor."""
         return [
             {
-                "carries": own.carries,
+                "carries": own.contents,
                 "device": own.device,
-                "title": own.found()[0].machine.title,
+                "title": own.device_and_parameters()[0].machine.title,
                 "settings": dict(setting.split("=", 1) for setting in own.settings),
                 "direct_io": state["direct_io"],
                 "polls": state["polls"],
@@ -146,7 +146,7 @@ class MountedVolumes:
 
 
 def _metric(volume: Volume, name: str, at_ns: int, value: float, unit: str, kind: str) -> Metric:
-    return Metric("device", "volume", volume.carries, name, at_ns, value, unit, kind)
+    return Metric("device", "volume", volume.contents, name, at_ns, value, unit, kind)
 
 
 def _move_aside(volume: Volume, place: Path) -> DeviceSpec:
@@ -156,7 +156,7 @@ def _move_aside(volume: Volume, place: Path) -> DeviceSpec:
     place.mkdir(mode=0o700)
     seen = back.stat()
     os.chown(place, seen.st_uid, seen.st_gid)
-    device, settings = volume.found()
+    device, settings = volume.device_and_parameters()
     return {
         "device": device.name,
         "folder": str(place),

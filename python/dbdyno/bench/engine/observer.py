@@ -18,7 +18,7 @@ from dbdyno.base.errors import Error
 
 if TYPE_CHECKING:
     from dbdyno.bench.canary import Canaries
-    from dbdyno.bench.engine.usage import Bill
+    from dbdyno.bench.engine.usage import UsageReading
     from dbdyno.bench.metrics import Metric
     from dbdyno.study.plan.plan import Watch
 
@@ -111,9 +111,9 @@ class Observer(ABC, Generic[Target, Link]):
         del target, connection
         return {}
 
-    def bill(self) -> Bill:
+    def first_usage(self) -> UsageReading:
         """Take a first reading of the host resources used by the load's sessions; empty if the server is elsewhere."""
-        from dbdyno.bench.engine.usage import Bill, read_usage
+        from dbdyno.bench.engine.usage import UsageReading, read_usage
 
         arms: dict[Path, int] = {}
         for target in self.targets.values() if self.watch_plan.counters and self.watching else ():
@@ -121,7 +121,7 @@ class Observer(ABC, Generic[Target, Link]):
                 arms |= self._serving_processes(target, self._connection(target))
             except self.failures as error:
                 self._drop_connections(error)
-        return Bill(arms, read_usage(arms))
+        return UsageReading(arms, read_usage(arms))
 
     def _cache_sizes(self, target: Target, connection: Link) -> Mapping[int, Mapping[str, int]]:
         """Return the size of one session's statement cache for each arm, by the arm's number.
@@ -131,7 +131,7 @@ class Observer(ABC, Generic[Target, Link]):
         del target, connection
         return {}
 
-    def with_kept(self, reports: list[dict[str, object]]) -> list[dict[str, object]]:
+    def with_cache_sizes(self, reports: list[dict[str, object]]) -> list[dict[str, object]]:
         """Return a load's arms, with the sizes of their sessions' statement caches if the plan asks for it."""
         found: dict[int, Mapping[str, int]] = {}
         for target in self.targets.values() if self.watch_plan.statement_cache and self.watching else ():
@@ -154,7 +154,7 @@ class Observer(ABC, Generic[Target, Link]):
             watcher.stop()
         self.drop_connections()
 
-    def watch(self, on: bool) -> None:
+    def set_watching(self, on: bool) -> None:
         """Resume (`on`) or pause all observation, to measure its cost."""
         self.watching = on
         for watcher in self.watchers:

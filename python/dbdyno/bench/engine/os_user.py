@@ -130,7 +130,7 @@ def refusal(account: Account, command: Sequence[str | Path]) -> str | None:
     return None if done.returncode == 0 else done.stdout.strip() or f"exit {done.returncode}"
 
 
-def within_reach(account: Account, binaries: Binaries) -> Binaries:
+def reachable_binaries(account: Account, binaries: Binaries) -> Binaries:
     """Return the binaries if the account can run them, otherwise a copy that it can run.
 
     Raises:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dbdyno.base.errors import PlanError, TargetError
-from dbdyno.bench.protocol import Ready
-from dbdyno.study.plan.network import line
+from dbdyno.bench.protocol import RunLayout
+from dbdyno.study.plan.network import line_parameters
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadArm, LoadSpec
@@ -52,7 +52,7 @@ class EngineArm:
 
 
 @dataclass(frozen=True)
-class EngineReady(Ready, ABC):
+class PreparedEnginePlan(RunLayout, ABC):
     """A plan that is ready to run, with its arms on their servers."""
 
     arms: Sequence[EngineArm] = field(default_factory=list)
@@ -62,7 +62,7 @@ class EngineReady(Ready, ABC):
         """Return the specification for the load generator; it contains passwords, so it must be kept in memory only."""
 
 
-def drawn_seed(plan: Plan, seed: int | None) -> int:
+def choose_seed(plan: Plan, seed: int | None) -> int:
     """Return `seed` if given, otherwise the plan's seed, otherwise a random one."""
     if seed is not None:
         return seed
@@ -170,5 +170,5 @@ def load_arm(
         "protocol": protocol,
         "pooled": pooled,
         "expected_errors": work.expected_errors,
-        "network": line(plan.network_of(arm)),
+        "network": line_parameters(plan.network_of(arm)),
     }

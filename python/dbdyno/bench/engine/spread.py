@@ -9,10 +9,10 @@ from dbdyno.hosts.shares import share_of
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadSpec
-    from dbdyno.bench.engine.prepare import EngineReady
+    from dbdyno.bench.engine.prepare import PreparedEnginePlan
 
 
-def refuse_unfit_for_hosts(hosts: int, ready: EngineReady, spec: LoadSpec) -> None:
+def refuse_unfit_for_hosts(hosts: int, ready: PreparedEnginePlan, spec: LoadSpec) -> None:
     """Raise an error if a prepared plan's load cannot be spread over this many hosts; no connection is opened.
 
     Raises:

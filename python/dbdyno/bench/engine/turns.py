@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.bench.clients.load import ClientArm, Loads
+from dbdyno.bench.clients.load import ClientArm, CombinedLoad
 from dbdyno.bench.engine.host_loads import HostLoads
-from dbdyno.bench.engine.prepare import EngineArm, EngineReady
+from dbdyno.bench.engine.prepare import EngineArm, PreparedEnginePlan
 from dbdyno.bench.engine.remaining_sessions import RemainingSessions
 from dbdyno.bench.engine.spread import refuse_unfit_for_hosts
-from dbdyno.bench.engine.volumes import differing_devices, in_words
-from dbdyno.bench.protocol import Ready, Traits
-from dbdyno.bench.recorder import AgainError
+from dbdyno.bench.engine.volumes import describe_devices, differing_devices
+from dbdyno.bench.protocol import RunLayout, Traits
+from dbdyno.bench.recorder import RepeatBlockError
 from dbdyno.cells.hosts import hosts_of
 from dbdyno.study.plan.network import differing_network
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadSpec
     from dbdyno.bench.engine.observer import Observer
     from dbdyno.bench.engine.remaining_sessions import ServerSessions
-    from dbdyno.bench.protocol import Circumstances
+    from dbdyno.bench.protocol import BenchContext
     from dbdyno.bench.recorder import Recorder
     from dbdyno.evidence.run import Run
     from dbdyno.hosts.workers import Workers
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from dbdyno.study.plan.schedule import Turn
 
 
-BROKE_OFF = "check the server's log; `dbdyno run --resume last` goes on with a run that has whole blocks"
+SERVER_LOST_STEP = "check the server's log; `dbdyno run --resume last` goes on with a run that has whole blocks"
 """Next step of an error after a server disappeared during a run."""
 
 
-class OtherValueError(AgainError):
+class SettingMismatchError(RepeatBlockError):
     """Error for a turn that ran under a value other than its arm's; the block does not count."""
 
 
@@ -56,12 +56,12 @@ class EngineBench(ABC):
     traits = Traits(grows=True, warms_up_again=True, spreads=True, lines=True, devices=True)
     counts_at_once = False
     """True if the server's counters include a statement as soon as it ends; PostgreSQL's lag by up to a second."""
-    ready: EngineReady
+    ready: PreparedEnginePlan
     clients: dict[int, ClientArm]
     load: Any
     observer: Observer[Any, Any]
 
-    def __init__(self, plan: Plan, around: Circumstances) -> None:
+    def __init__(self, plan: Plan, around: BenchContext) -> None:
         self.plan = plan
         self.around = around
         self.guardian, self.stopping = around.guardian, around.stopping
@@ -95,9 +95,9 @@ class EngineBench(ABC):
     def _server_sessions(own: Any) -> ServerSessions:
         """Return the sessions of an arm at its server."""
 
-    def retime(self, ready: Ready) -> None:
+    def retime(self, ready: RunLayout) -> None:
         """Use the new, longer timing for the turns that follow."""
-        assert isinstance(ready, EngineReady)
+        assert isinstance(ready, PreparedEnginePlan)
         self.ready = ready
 
     def progress(self) -> tuple[str, int]:
@@ -109,7 +109,7 @@ class EngineBench(ABC):
         if hasattr(self, "load"):
             self.load.stop()
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         """Restore objects and settings and remove embedded servers."""
         with self.server_errors():
             self.held.close()
@@ -143,7 +143,7 @@ class EngineBench(ABC):
         with self.server_errors():
             for watched, same in itertools.groupby(turns, key=lambda turn: turn.watched):
                 own = list(same)
-                self.observer.watch(watched)
+                self.observer.set_watching(watched)
                 if self._stays_open():
                     for some in self._stretches(own, recorder.planned.kind):
                         arm = some[0].arm if len({turn.arm for turn in some}) == 1 else None
@@ -154,7 +154,7 @@ class EngineBench(ABC):
                     with self._in_force(number):
                         self._stretch(list(alike), recorder, self._name(number))
                         self._read_back(number)
-            self.observer.watch(True)
+            self.observer.set_watching(True)
 
     def _stretches(self, turns: list[Turn], kind: str) -> list[list[Turn]]:
         """Return the turns of arms in slices, divided into stretches; normally all turns form one stretch.
@@ -172,9 +172,9 @@ class EngineBench(ABC):
         block = recorder.planned.index
         words = ", ".join(dict.fromkeys(self._name(t.arm) for t in turns))
         with self.observer.stretch(block, arm):
-            bill = self.observer.bill()
+            bill = self.observer.first_usage()
             report = recorder.wait(lambda: self.load.run(block, slices), words, self.load.progress, answered=True)
-            arms = self.observer.with_kept(bill.added_to(report["arms"]))
+            arms = self.observer.with_cache_sizes(bill.add_to_reports(report["arms"]))
         recorder.reports.append({**report, "arms": arms, "wall_ns": report["ended_ns"] - report["started_ns"]})
 
     def _connect(self, arm: int) -> None:
@@ -246,7 +246,7 @@ class EngineBench(ABC):
             client.guardian = self.guardian
             client.start()
 
-    def _load(self, resumed: int) -> Loads | HostLoads | _core.Load:
+    def _load(self, resumed: int) -> CombinedLoad | HostLoads | _core.Load:
         """Return the load of the run's turns; a resumed run draws other numbers than before."""
         from dbdyno import _core
 
@@ -255,7 +255,7 @@ class EngineBench(ABC):
             for number, again in self._client_arms(ready).items():
                 self.clients[number].job = again.job
         if self.clients:
-            return Loads(ready.load_spec(), self.clients)
+            return CombinedLoad(ready.load_spec(), self.clients)
         return self._host_loads(ready.load_spec()) or _core.Load(ready.load_spec())
 
     def _as_before(self, run: Run) -> None:
@@ -264,14 +264,14 @@ class EngineBench(ABC):
         It cannot if a setting is no longer what the run found, or if the server would switch arms in another way.
         """
         for known, now in zip(run.manifest.arms, self.ready.arms, strict=True):
-            refuse_other_befores(run.id, known["was"], now)
+            refuse_changed_settings(run.id, known["was"], now)
         if self.ready.timing.switch != run.manifest.switch:
             raise PlanError(
                 "the server would now switch arms in a different way than at the start of the run", where=run.id
             )
         how = self.ready.timing
         slice_ns, turn_ns = run.manifest.slice_ns or how.slice_ns, run.manifest.turn_ns or how.turn_ns
-        self.ready = self.ready.retimed(replace(how, slice_ns=slice_ns, turn_ns=turn_ns))
+        self.ready = self.ready.with_timing(replace(how, slice_ns=slice_ns, turn_ns=turn_ns))
 
     def _row(self, number: int, protocol: str, special: Mapping[str, str] | None = None) -> JsonObject:
         """Return what the manifest says of an arm; `special` describes a server that was started for it."""
@@ -296,7 +296,7 @@ class EngineBench(ABC):
         }
 
 
-def refuse_other_befores(run: str, was: Mapping[str, str], arm: EngineArm) -> None:
+def refuse_changed_settings(run: str, was: Mapping[str, str], arm: EngineArm) -> None:
     """Raise `PlanError` if a server-wide setting is no longer what the run found when it began.
 
     Blocks before and after the change would not be comparable. Servers that dbdyno starts are not checked.
@@ -315,7 +315,7 @@ def refuse_other_befores(run: str, was: Mapping[str, str], arm: EngineArm) -> No
             )
 
 
-def sent_and_set(plan: Plan, target: str | None, embedded: str) -> tuple[list[str], list[str]]:
+def server_side_effects(plan: Plan, target: str | None, embedded: str) -> tuple[list[str], list[str]]:
     """Return what a plan does to servers, as two lists of sentences: connections and settings, and what is sent."""
     work = plan.workload
     servers = {arm.dsn or target or plan.dsn or embedded for arm in plan.arms}
@@ -329,7 +329,7 @@ def sent_and_set(plan: Plan, target: str | None, embedded: str) -> tuple[list[st
         lines.append(f"copies the database {work.template}, and drops the copies")
     for arm in plan.arms:
         if plan.device_of(arm):
-            lines.append(f"mounts a folder for {in_words(plan.device_of(arm))} ({arm.name})")
+            lines.append(f"mounts a folder for {describe_devices(plan.device_of(arm))} ({arm.name})")
         lines += [f"sets {name} = {value} ({arm.name})" for name, value in arm.settings.items()]
         sent += [*arm.before_sql, *(script.text for script in arm.scripts or []), *arm.after_sql]
     return lines, [f"sends {text}" for text in sent]

@@ -27,13 +27,13 @@ _UTIME, _STIME = 11, 12
 Source: proc(5).
 """
 
-Used = dict[Path, Counter[str]]
+Usage = dict[Path, Counter[str]]
 """Resources used since its start, by /proc folder of a process or thread."""
 
 
-def read_usage(folders: Iterable[Path]) -> Used:
+def read_usage(folders: Iterable[Path]) -> Usage:
     """Read what each process or thread has used since it started; those that are gone are left out."""
-    found: Used = {}
+    found: Usage = {}
     for folder in folders:
         with contextlib.suppress(OSError, ValueError, IndexError):
             found[folder] = _usage_of(folder)
@@ -41,7 +41,7 @@ def read_usage(folders: Iterable[Path]) -> Used:
 
 
 @dataclass(frozen=True)
-class Bill:
+class UsageReading:
     """A first reading of the processes or threads that serve the sessions of all arms.
 
     Attributes:
@@ -50,9 +50,9 @@ class Bill:
     """
 
     arms: Mapping[Path, int]
-    before: Used
+    before: Usage
 
-    def added_to(self, reports: Sequence[Mapping[str, Any]]) -> list[dict[str, object]]:
+    def add_to_reports(self, reports: Sequence[Mapping[str, Any]]) -> list[dict[str, object]]:
         """Return the arms of a load's report, each with what its sessions used since the first reading."""
         after = read_usage(self.arms)
         by: dict[int, Counter[str]] = {}

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from dbdyno.base.errors import DeviceError
 from dbdyno.bench.kinds import ON_DEVICE, embedded_of
-from dbdyno.device.catalogue import Device, alone_us, device_of, settings_of
+from dbdyno.device.catalogue import Device, device_of, idle_request_us, settings_of
 
 DATA, WAL, NONE = "data", "wal", "none"
 PARTS = (DATA, WAL)
@@ -52,11 +52,11 @@ class Volume:
     parts: tuple[str, ...] = PARTS
 
     @property
-    def carries(self) -> str:
+    def contents(self) -> str:
         """Describe the files on the device in words."""
         return " and ".join(WORDS[part] for part in self.parts)
 
-    def found(self) -> tuple[Device, list[tuple[str, str]]]:
+    def device_and_parameters(self) -> tuple[Device, list[tuple[str, str]]]:
         """Return the device's name, and its changed parameters by path.
 
         Raises:
@@ -67,7 +67,7 @@ class Volume:
         return device, settings_of(device, self.settings)
 
 
-def on_both(device: str) -> dict[str, str]:
+def single_device_table(device: str) -> dict[str, str]:
     """Return the table for data and log on one device."""
     return dict.fromkeys(PARTS, device)
 
@@ -83,7 +83,7 @@ def target_parts(target: str | None) -> tuple[str | None, dict[str, str]]:
         return target, {}
     if not device:
         raise DeviceError("is not a device", where=target, next_step="list the devices with `dbdyno device list`")
-    return engine, on_both(device)
+    return engine, single_device_table(device)
 
 
 def volumes_of(devices: Mapping[str, str]) -> list[Volume]:
@@ -114,7 +114,7 @@ def check_volumes(devices: Mapping[str, str]) -> None:
         ModelError: A value or the file of a device is not valid.
     """
     for volume in volumes_of(devices):
-        alone_us(*volume.found(), reads=True)
+        idle_request_us(*volume.device_and_parameters(), reads=True)
 
 
 def _has_place(name: str, placed: list[str]) -> bool:
@@ -127,7 +127,7 @@ def _volume(devices: Mapping[str, str], part: str, *, alone: bool) -> Volume:
     direct, polls = (_is_on(name, given.pop(name, "off"), devices[part]) for name in _SWITCHES)
     settings = tuple(f"{name}={value}" for name, value in given.items())
     made = Volume(devices[part], settings, direct, polls, (part,))
-    made.found()
+    made.device_and_parameters()
     return made
 
 
@@ -157,7 +157,7 @@ def _parameters(devices: Mapping[str, str], part: str, *, alone: bool) -> dict[s
     return own
 
 
-def in_words(devices: Mapping[str, str]) -> str:
+def describe_devices(devices: Mapping[str, str]) -> str:
     """Describe a table of devices, as in 'data on gp3, log on io2 (iops=6000)'; empty if there is none."""
     try:
         volumes = volumes_of(devices)
@@ -168,10 +168,10 @@ def in_words(devices: Mapping[str, str]) -> str:
 
 def differing_devices(devices: Mapping[str, str]) -> dict[str, str]:
     """Return the devices in the form in which a manifest states an arm's differences."""
-    return {DEVICE: in_words(devices)} if devices else {}
+    return {DEVICE: describe_devices(devices)} if devices else {}
 
 
 def _describe(volume: Volume) -> str:
     switches = {"direct I/O": volume.direct_io, "polling": volume.polls}
     changed = ", ".join([*volume.settings, *(word for word, is_on in switches.items() if is_on)])
-    return f"{volume.carries} on {volume.device}" + (f" ({changed})" if changed else "")
+    return f"{volume.contents} on {volume.device}" + (f" ({changed})" if changed else "")

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.bench.flows import tables
 from dbdyno.bench.flows.engines import ENGINES, Engine
-from dbdyno.bench.flows.process import Answered, EngineProcess, FlowError, Stopped
+from dbdyno.bench.flows.process import EngineProcess, FlowError, FlowResult, StopRequested
 from dbdyno.bench.flows.worker import DSN
 from dbdyno.bench.operations import Operations
-from dbdyno.bench.passive_bench import QuietBench, arm_row
-from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
+from dbdyno.bench.passive_bench import PassiveBench, arm_row
+from dbdyno.bench.protocol import BenchContext, EvidenceReading, Facts, RunLayout, Traits
 from dbdyno.bench.undo import FolderUndo
 from dbdyno.flow.answers import Answer, answer, difference
 from dbdyno.study.plan.schedule import blocks, timing
@@ -42,7 +42,7 @@ LIMIT_S = 600.0
 FLOOR_RUNS = 3
 
 
-class FlowBench(QuietBench):
+class FlowBench(PassiveBench):
     """Bench of the engines of one run."""
 
     traits = Traits(
@@ -51,12 +51,12 @@ class FlowBench(QuietBench):
     workload = "flow"
     engines: ClassVar[Mapping[str, Engine]] = ENGINES
     parts: ClassVar[tuple[str, ...]] = ("order",)
-    """Quantities that the analysis derives from the times; see `Reads.parts`."""
+    """Quantities that the analysis derives from the times; see `EvidenceReading.parts`."""
     floor_runs = FLOOR_RUNS
     floors_by_arm = False
     """True if the arms of an engine start in different ways."""
 
-    def __init__(self, plan: Plan, around: Circumstances) -> None:
+    def __init__(self, plan: Plan, around: BenchContext) -> None:
         super().__init__(plan, around)
         self.held = contextlib.ExitStack()
         self.running: dict[str, EngineProcess] = {}
@@ -65,7 +65,7 @@ class FlowBench(QuietBench):
         self.rows: dict[int, int] = {}
         self.done = 0
 
-    def can(self, plan: Plan) -> str | None:
+    def refusal(self, plan: Plan) -> str | None:
         """Return None if every arm is an engine with one flow, otherwise the reason."""
         if plan.workload.kind != self.workload:
             return "its workload is not a data flow"
@@ -78,12 +78,12 @@ class FlowBench(QuietBench):
         return None
 
     @staticmethod
-    def orders(plan: Plan, target: str | None) -> list[str]:
+    def side_effects(plan: Plan, target: str | None) -> list[str]:
         """Return the engines that are started and the flows that they run, as sentences."""
         lines = {f"starts on this host: {plan.parameters_of(arm).get('engine')}": None for arm in plan.arms}
         return [*lines, *(f"carries out: {plan.scripts_of(arm)[0].text}" for arm in plan.arms)]
 
-    def prepare(self, seed: int | None = None) -> Ready:
+    def prepare(self, seed: int | None = None) -> RunLayout:
         """Check that the engines are installed, and lay out the run.
 
         Raises:
@@ -102,7 +102,7 @@ class FlowBench(QuietBench):
         seed = seed if seed is not None else plan.schedule.seed or secrets.randbits(31)
         how = timing(plan.schedule, "turns")
         reason = "each engine has the machine to itself while it works"
-        self.ready = Ready(plan, seed, how, blocks(plan, how, seed), reason)
+        self.ready = RunLayout(plan, seed, how, blocks(plan, how, seed), reason)
         return self.ready
 
     def facts(self) -> Facts:
@@ -112,7 +112,7 @@ class FlowBench(QuietBench):
             one.title: {"version": f"{one.title}; tables: {one.keeps}", "settings": []}
             for one in dict.fromkeys(self._engine(arm) for arm in self.plan.arms)
         }
-        return Facts(about, rows, Reads(parts=self.parts))
+        return Facts(about, rows, EvidenceReading(parts=self.parts))
 
     def begin(self, run: Run, resumed: int) -> None:
         """Create the tables, start the engines, and let every arm answer once.
@@ -125,7 +125,7 @@ class FlowBench(QuietBench):
         folder.mkdir(mode=0o700)
         sizes = sorted({tables.LEAST, *(self._lines(arm) for arm in self.plan.arms)})
         for lines in sizes:
-            tables.make(folder / _set(lines), lines)
+            tables.write_tables(folder / _set(lines), lines)
         for one in dict.fromkeys(self._engine(arm) for arm in self.plan.arms):
             self.around.stopping.check()
             self.around.note(f"starting {one.title}")
@@ -158,7 +158,7 @@ class FlowBench(QuietBench):
             name = self.plan.arms[turn.arm].name
             recorder.wait(partial(self._turn, turn), name, lambda: self.done)
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         """End the engines and remove their files."""
         for one in self.running.values():
             one.end()
@@ -174,7 +174,7 @@ class FlowBench(QuietBench):
             began_ns, error, said, found = time.time_ns(), None, "", None
             try:
                 found = self._carried_out(arm)
-            except Stopped:
+            except StopRequested:
                 break
             except FlowError as failure:
                 error, said = FAILED, failure.message
@@ -188,7 +188,7 @@ class FlowBench(QuietBench):
                 break
         return True
 
-    def _carried_out(self, arm: Arm, lines: int | None = None) -> Answered:
+    def _carried_out(self, arm: Arm, lines: int | None = None) -> FlowResult:
         given = self.plan.parameters_of(arm)
         running = self.running[str(given["engine"])]
         text = self.plan.scripts_of(arm)[0].text
@@ -230,7 +230,7 @@ class FlowBench(QuietBench):
         """Do work outside of a block; a signal ends it."""
         try:
             return work()
-        except Stopped:
+        except StopRequested:
             self.around.stopping.check()
             raise
 

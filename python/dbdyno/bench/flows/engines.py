@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dbdyno.base.errors import FlowError
 from dbdyno.base.processes import find_program, python_command
-from dbdyno.flow import in_pig
+from dbdyno.flow import pig_plans
 
 HERE = Path(__file__).resolve().parent
 
@@ -61,15 +61,15 @@ def _no_spark() -> str | None:
 
 def _no_pig() -> str | None:
     try:
-        in_pig.jars()
+        pig_plans.jars()
     except FlowError as error:
         return f"{error.message} ({error.next_step})"
     return None
 
 
 def _pig(scratch: Path) -> list[str]:
-    own = (str(HERE / "Pig.java"), str(scratch), ",".join(in_pig.RULES))
-    return [str(find_program("java")), *in_pig.OPTIONS, "-XX:+UseSerialGC", "-cp", f"{in_pig.jars()}/*", *own]
+    own = (str(HERE / "Pig.java"), str(scratch), ",".join(pig_plans.RULES))
+    return [str(find_program("java")), *pig_plans.OPTIONS, "-XX:+UseSerialGC", "-cp", f"{pig_plans.jars()}/*", *own]
 
 
 ENGINES = {
@@ -79,7 +79,7 @@ ENGINES = {
             "pig",
             "Pig",
             "pig",
-            f"{len(in_pig.RULES)} rules, each by its name",
+            f"{len(pig_plans.RULES)} rules, each by its name",
             "text files, read each time",
             _no_pig,
             _pig,

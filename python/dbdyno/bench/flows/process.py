@@ -30,12 +30,12 @@ class FlowError(TargetError):
     """Error for a flow that its engine cannot run; the engine continues."""
 
 
-class Stopped(Exception):  # noqa: N818
+class StopRequested(Exception):  # noqa: N818
     """The user or the system asked to stop."""
 
 
 @dataclass(frozen=True)
-class Answered:
+class FlowResult:
     """Result of a flow: its time and CPU time by the engine's process, and its rows."""
 
     elapsed_ns: int
@@ -81,7 +81,7 @@ class EngineProcess:
         """
         self._ask("tables", name, encode_word(str(folder)))
 
-    def run(self, name: str, optimizer: bool, text: str) -> Answered:
+    def run(self, name: str, optimizer: bool, text: str) -> FlowResult:
         """Run a flow on a set of tables.
 
         Raises:
@@ -89,7 +89,7 @@ class EngineProcess:
             TargetError: The engine does not answer.
         """
         words = self._ask("run", name, "on" if optimizer else "off", encode_word(text))
-        return Answered(int(words[1]), int(words[2]), json.loads(decode_word(words[3])))
+        return FlowResult(int(words[1]), int(words[2]), json.loads(decode_word(words[3])))
 
     def _ask(self, *words: str) -> list[str]:
         assert self.process.stdin is not None
@@ -109,7 +109,7 @@ class EngineProcess:
         fileno, deadline = self.process.stdout.fileno(), time.monotonic() + patience_s
         while b"\n" not in self.left:
             if self.stopped():
-                raise Stopped
+                raise StopRequested
             ready, _, _ = select.select([fileno], [], [], STEP_S)
             if ready:
                 data = os.read(fileno, 1 << 16)

@@ -40,7 +40,7 @@ TABLES = (
 )
 
 
-def make(folder: Path, lines: int) -> None:
+def write_tables(folder: Path, lines: int) -> None:
     """Create a folder and write NAME.csv for each table into it."""
     import numpy as np
 

@@ -49,7 +49,7 @@ class Worker(Protocol):
         """Release what the engine holds, at the end."""
 
 
-class Answering:
+class AnswerWorker:
     """Base of workers whose rows are the answer and that have nothing to release."""
 
     def answer(self, rows: list[Any]) -> list[Any]:
@@ -79,7 +79,7 @@ def _cpu_of(pid: int) -> int:
     return (int(fields[11]) + int(fields[12])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
-class DuckDb(Answering):
+class DuckDb(AnswerWorker):
     """DuckDB in memory, one thread."""
 
     def __init__(self) -> None:
@@ -109,17 +109,17 @@ class DuckDb(Answering):
         return own_cpu_ns()
 
 
-class Spark(Answering):
+class Spark(AnswerWorker):
     """Spark in this process and its JVM, one thread, its tables cached."""
 
     def __init__(self) -> None:
         import pyspark
 
-        from dbdyno.flow import in_spark
+        from dbdyno.flow import spark_plans
 
-        self.held = in_spark.session([])
+        self.held = spark_plans.session([])
         self.spark = self.held.__enter__()
-        self.off = ",".join(f"{in_spark.PREFIX}{rule}" for rule in in_spark.RULES)
+        self.off = ",".join(f"{spark_plans.PREFIX}{rule}" for rule in spark_plans.RULES)
         self.about = f"Spark {pyspark.__version__}"
 
     def tables(self, name: str, folder: Path) -> None:
@@ -145,7 +145,7 @@ class Spark(Answering):
         return _cpu_of(self.spark.sparkContext._gateway.proc.pid)
 
 
-class Postgres(Answering):
+class Postgres(AnswerWorker):
     """A PostgreSQL session on a server that was started for it."""
 
     def __init__(self) -> None:

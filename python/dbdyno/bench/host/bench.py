@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.host.probe import LogArm, facts, same_device
-from dbdyno.bench.passive_bench import QuietBench, arm_row
-from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
+from dbdyno.bench.passive_bench import PassiveBench, arm_row
+from dbdyno.bench.protocol import BenchContext, EvidenceReading, Facts, RunLayout, Traits
 from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _REASON = "a log is always open: the arms differ by their files and rules only"
 _COLUMNS = ("source", "object_type", "object", "metric", "at_ns", "value", "unit", "kind")
 
 
-class HostBench(QuietBench):
+class HostBench(PassiveBench):
     """Bench of the log writers of one run."""
 
     traits = Traits(
@@ -39,15 +39,15 @@ class HostBench(QuietBench):
         interrupted="the probe's files are removed",
     )
 
-    def __init__(self, plan: Plan, around: Circumstances) -> None:
+    def __init__(self, plan: Plan, around: BenchContext) -> None:
         super().__init__(plan, around)
         self.held = contextlib.ExitStack()
 
-    def can(self, plan: Plan) -> str | None:
+    def refusal(self, plan: Plan) -> str | None:
         """Return None if the plan's arms are log writers, otherwise the reason."""
         return None if plan.workload.kind == WORKLOAD else "its workload is no log writer's"
 
-    def prepare(self, seed: int | None = None) -> Ready:
+    def prepare(self, seed: int | None = None) -> RunLayout:
         """Check the log writers and lay out the run.
 
         Raises:
@@ -57,14 +57,16 @@ class HostBench(QuietBench):
         from dbdyno import _core
 
         plan = self.plan
-        self.arms = [LogArm.of({"name": arm.name, **plan.parameters_of(arm)}) for arm in plan.arms]
+        self.arms = [LogArm.from_spec({"name": arm.name, **plan.parameters_of(arm)}) for arm in plan.arms]
         if len(self.arms) == 2 and self.arms[0].paths == self.arms[1].paths:
-            self.arms[1] = self.arms[1].with_files_beside("-again")
+            self.arms[1] = self.arms[1].with_separate_files("-again")
         seed = secrets.randbits(31) if seed is None else seed
         spec: ProbeSpec = {"seed": seed, "arms": [arm.spec() for arm in self.arms]}
         self.probe = self.held.enter_context(contextlib.closing(_core.Probe(spec, secrets.randbits(63))))
         how = timing(plan.schedule, "slices" if len(plan.arms) > 1 else "turns")
-        self.ready = Ready(plan, seed, how, blocks(plan, how, seed), _REASON if how.in_slices else "there is one arm")
+        self.ready = RunLayout(
+            plan, seed, how, blocks(plan, how, seed), _REASON if how.in_slices else "there is one arm"
+        )
         return self.ready
 
     def describe(self) -> str:
@@ -80,14 +82,14 @@ class HostBench(QuietBench):
         self.probe.open()
         arms = [arm_row(self.plan, about, changes={}) for about in self.plan.arms]
         for row, about, own in zip(arms, self.plan.arms, self.arms, strict=True):
-            named = LogArm.of({"name": about.name, **self.plan.parameters_of(about)}).paths
+            named = LogArm.from_spec({"name": about.name, **self.plan.parameters_of(about)}).paths
             for path, used in zip(named, own.paths, strict=True):  # the second of two equal arms has separate files
                 row["description"] = row["description"].replace(str(path), str(used))
         logs = [
             {**arm.spec(), "same_device": same_device(arm), "cost": own}
             for arm, own in zip(self.arms, cost, strict=True)
         ]
-        reads = Reads(parts=("logs", "race"))
+        reads = EvidenceReading(parts=("logs", "race"))
         return Facts({"host": facts(self.arms)}, arms, reads, {"logs": logs})
 
     @contextlib.contextmanager
@@ -128,7 +130,7 @@ class HostBench(QuietBench):
         if hasattr(self, "probe"):
             self.probe.stop()
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         """Remove the files."""
         self.held.close()
 

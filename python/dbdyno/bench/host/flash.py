@@ -21,7 +21,7 @@ from dbdyno.bench.host.probe import cache_mode
 FILE_NAME = "dbdyno-flash.tmp"
 """Name under which a file is created in a folder; the file is unlinked immediately."""
 MADE_BYTES = 1 << 30
-NEXT = "name a device that nothing uses, or a file that is not there yet"
+OTHER_PATH_STEP = "name a device that nothing uses, or a file that is not there yet"
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,12 @@ def flash_path(path: Path, destroy: bool) -> Path:
             where=str(path),
             next_step="leave --destroy out; the probe then makes a file in the folder",
         )
-    if stat.S_ISBLK(kind) and (user := used_by(real)):
-        raise TargetError(f"is in use: {user}", where=str(real), next_step=NEXT)
+    if stat.S_ISBLK(kind) and (user := device_users(real)):
+        raise TargetError(f"is in use: {user}", where=str(real), next_step=OTHER_PATH_STEP)
     return real
 
 
-def used_by(device: Path, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> str:
+def device_users(device: Path, proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> str:
     """Return what uses a block device or a part of it, in words; empty if the kernel reports no use."""
     names = {device.name, *(part.parent.name for part in (sys / "class/block" / device.name).glob("*/partition"))}
     for name in sorted(names):

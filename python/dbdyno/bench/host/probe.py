@@ -46,7 +46,7 @@ class LogArm:
         return {**vars(self), "paths": [str(path) for path in self.paths]}
 
     @classmethod
-    def of(cls, spec: Mapping[str, Any]) -> LogArm:
+    def from_spec(cls, spec: Mapping[str, Any]) -> LogArm:
         """Return the arm that `spec` describes."""
         return cls(**{**spec, "paths": tuple(map(Path, spec["paths"]))})
 
@@ -54,7 +54,7 @@ class LogArm:
         """Return the arm as parameters of a typed workload, without its name."""
         return {key: value for key, value in self.spec().items() if key != "name"}
 
-    def with_files_beside(self, end: str) -> LogArm:
+    def with_separate_files(self, end: str) -> LogArm:
         """Return a copy on separate files in the same folders, with `end` appended to their names."""
         return replace(self, paths=tuple(Path(f"{path}{end}") for path in self.paths))
 
@@ -70,7 +70,7 @@ def log_file(path: Path, suffix: str = "") -> Path:
     return path.with_name(path.name + suffix) if suffix else path
 
 
-def place(path: Path) -> FileSystem | None:
+def file_system_for(path: Path) -> FileSystem | None:
     """Return the file system on which a file will be, or None if unknown."""
     return file_system(path.parent)
 
@@ -80,7 +80,7 @@ def facts(arms: list[LogArm]) -> JsonObject:
     found: JsonObject = {**host_facts(), "settings": []}
     paths = dict.fromkeys(path for arm in arms for path in arm.paths)
     for path in paths:
-        disk = place(path)
+        disk = file_system_for(path)
         if disk is None:
             continue
         device = f" on {disk.device}" if disk.device else ""
@@ -111,5 +111,5 @@ def same_device(arm: LogArm) -> str | None:
         return None
     if len(numbers) > 1:
         return None
-    disk = place(arm.paths[0])
+    disk = file_system_for(arm.paths[0])
     return disk.device or disk.kind if disk else "?"

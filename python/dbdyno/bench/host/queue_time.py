@@ -5,7 +5,7 @@
 
 A probe subtracts this time from what it measures, because a modelled machine has its own queue in front of its cores.
 Linux also counts the start of an idle core. That belongs to the measurement, so only the excess over it is subtracted
-(`beyond_usual`).
+(`excess_waits`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class QueueTime:
             self._file = None
 
 
-def beyond_usual(waits_us: Sequence[float]) -> list[float]:
+def excess_waits(waits_us: Sequence[float]) -> list[float]:
     """Return by how much each wait exceeds the usual one (`USUAL`), at least 0 [us]."""
     if not waits_us:
         return []

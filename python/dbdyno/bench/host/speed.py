@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import Self
 
 from dbdyno.bench.host.machine import host_facts
-from dbdyno.bench.host.queue_time import QueueTime, beyond_usual
+from dbdyno.bench.host.queue_time import QueueTime, excess_waits
 from dbdyno.bench.host.syncs import FLAGS, LogFile, Syncs
 
 ROUNDS = 20
@@ -209,7 +209,7 @@ class _Echo:
 
     def trips_us(self) -> list[float]:
         """Return the times of all round trips without the time that the other computed, or waited for a busy core."""
-        return [a - b for a, b in zip(self._spent_us, beyond_usual(self._queued_us), strict=True)]
+        return [a - b for a, b in zip(self._spent_us, excess_waits(self._queued_us), strict=True)]
 
     def _queue_ns(self) -> int:
         return sum(queue.ns() for queue in self._queues)

@@ -18,7 +18,7 @@ from typing import Self
 
 from dbdyno.base.errors import DeviceError
 from dbdyno.bench.host.machine import file_system
-from dbdyno.bench.host.queue_time import QueueTime, beyond_usual
+from dbdyno.bench.host.queue_time import QueueTime, excess_waits
 
 PAGE_BYTES = 8192
 SEGMENT_BYTES = 16 << 20
@@ -48,7 +48,7 @@ class Syncs:
 
     def device_us(self) -> list[float]:
         """Return the part of each flush that is neither CPU time nor a wait for a busy core [us]."""
-        queued = beyond_usual(self.queue_us)
+        queued = excess_waits(self.queue_us)
         return [a - b - c for a, b, c in zip(self.elapsed_us, self.cpu_us, queued, strict=True)]
 
 

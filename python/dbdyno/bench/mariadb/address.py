@@ -17,7 +17,7 @@ from typing import Any, TypedDict, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dbdyno.base.errors import Error, TargetError
-from dbdyno.base.files import read_given
+from dbdyno.base.files import read_user_file
 from dbdyno.base.json_types import JsonObject
 
 PORT = 3306
@@ -111,7 +111,7 @@ def address(dsn: str, failure: type[Error] = TargetError) -> Address:
         raise failure(
             "ssl_ca is missing: there is nothing to check the server's certificate against", next_step=_EXAMPLE
         )
-    return of_parameters(cast("Parameters", given))
+    return address_of_parameters(cast("Parameters", given))
 
 
 def _protection_of(path: Path, failure: type[Error]) -> dict[str, object]:
@@ -131,7 +131,7 @@ def _protection_of(path: Path, failure: type[Error]) -> dict[str, object]:
                 where=str(path),
                 next_step="run `chmod o-w` on the file",
             )
-        file.read_string(read_given(path), str(path))
+        file.read_string(read_user_file(path), str(path))
         found = dict(file.items("client")) if file.has_section("client") else {}
     except (OSError, UnicodeDecodeError, configparser.Error) as error:
         words = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
@@ -152,7 +152,7 @@ def _protection_of(path: Path, failure: type[Error]) -> dict[str, object]:
     return given | ({"ssl_verify_identity": told[VERIFY] or "1"} if VERIFY in told else {})
 
 
-def of_parameters(given: Parameters) -> Address:
+def address_of_parameters(given: Parameters) -> Address:
     """Return the address for these PyMySQL parameters."""
     place = given.get("unix_socket") or f"{given['host']}:{given['port']}"
     local = place if place.startswith("/") else None

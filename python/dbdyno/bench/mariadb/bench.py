@@ -13,21 +13,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.clients.arms import in_words, manifest_record, starts
+from dbdyno.bench.clients.arms import describe_client, manifest_record, start_sentences
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.engine import arm_server
-from dbdyno.bench.engine.cold_start import chill
-from dbdyno.bench.engine.turns import BROKE_OFF, EngineBench, OtherValueError, sent_and_set
+from dbdyno.bench.engine.cold_start import restart_cold
+from dbdyno.bench.engine.turns import SERVER_LOST_STEP, EngineBench, SettingMismatchError, server_side_effects
 from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.binaries import INSTALL
 from dbdyno.bench.mariadb.clients import client_arms
-from dbdyno.bench.mariadb.global_settings import claim, in_effect, other_values
+from dbdyno.bench.mariadb.global_settings import apply_global_settings, claim_settings, differing_values
 from dbdyno.bench.mariadb.objects import turn_sql, workload_objects
 from dbdyno.bench.mariadb.observer import MariaDBObserver
-from dbdyno.bench.mariadb.prepare import EMBEDDED, Prepared, in_own_words, open_targets, prepare
+from dbdyno.bench.mariadb.prepare import EMBEDDED, PreparedPlan, in_mariadb_dialect, open_targets, prepare
 from dbdyno.bench.mariadb.remaining_sessions import MariaDBSessions
-from dbdyno.bench.mariadb.restore import refuse_left
-from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready
+from dbdyno.bench.mariadb.restore import refuse_leftovers
+from dbdyno.bench.protocol import BenchContext, EvidenceReading, Facts, RunLayout
 
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.prepare import ReadyArm
@@ -40,14 +40,14 @@ class MariaDBBench(EngineBench):
     """Bench on the MariaDB servers of a plan's arms."""
 
     counts_at_once = True
-    ready: Prepared
+    ready: PreparedPlan
 
-    def __init__(self, plan: Plan, around: Circumstances) -> None:
+    def __init__(self, plan: Plan, around: BenchContext) -> None:
         if around.cut is not None and around.target:
             plan = replace(plan, dsn=around.target)
-        super().__init__(in_own_words(plan), around)
+        super().__init__(in_mariadb_dialect(plan), around)
 
-    def can(self, plan: Plan) -> str | None:
+    def refusal(self, plan: Plan) -> str | None:
         """Return None if this bench can run the plan, otherwise the reason."""
         if plan.workload.kind is not None:
             return f"its workload {plan.workload.kind!r} has no form in MariaDB's SQL"
@@ -60,12 +60,12 @@ class MariaDBBench(EngineBench):
         return None
 
     @staticmethod
-    def orders(plan: Plan, target: str | None) -> list[str]:
+    def side_effects(plan: Plan, target: str | None) -> list[str]:
         """Return the servers that the plan connects to or starts, and what it sets and sends there, as sentences."""
-        does, sends = sent_and_set(plan, target, EMBEDDED)
-        return does + arm_server.orders(plan, INSTALL) + starts(plan) + sends
+        does, sends = server_side_effects(plan, target, EMBEDDED)
+        return does + arm_server.side_effects(plan, INSTALL) + start_sentences(plan) + sends
 
-    def prepare(self, seed: int | None = None) -> Ready:
+    def prepare(self, seed: int | None = None) -> RunLayout:
         """Open the servers and lay out the run.
 
         The previous values of settings to be changed are read again after their server's lock was taken.
@@ -82,10 +82,10 @@ class MariaDBBench(EngineBench):
             if self.around.only_looks:
                 return self.ready
             for target in self._others().values():
-                refuse_left(target)
+                refuse_leftovers(target)
             if altered := self._altered_servers():
                 for target in altered.values():
-                    claim(target, self.guardian)
+                    claim_settings(target, self.guardian)
                 self.ready = prepare(self.plan, targets, self.ready.seed)
             self._start_clients()
             if self.around.cut is not None:
@@ -98,7 +98,7 @@ class MariaDBBench(EngineBench):
 
         protocol = self.ready.plan.workload.protocol
         clients = {
-            at: in_words(own.arm, own.arm.protocol or protocol)
+            at: describe_client(own.arm, own.arm.protocol or protocol)
             for at, own in enumerate(self.ready.arms)
             if own.arm.client is not None
         }
@@ -116,7 +116,7 @@ class MariaDBBench(EngineBench):
         ]
         for number, client in self.clients.items():
             arms[number]["changes"] |= manifest_record(client)
-        return Facts(targets, arms, Reads(), self._volumes())
+        return Facts(targets, arms, EvidenceReading(), self._volumes())
 
     def begin(self, run: Run, resumed: int) -> None:
         """Create the workload's objects and open the sessions that stay open.
@@ -126,7 +126,7 @@ class MariaDBBench(EngineBench):
         self.name = str(run.path.resolve())
         with self.server_errors():
             for target in self._altered_servers().values():
-                claim(target, self.guardian, self.name)
+                claim_settings(target, self.guardian, self.name)
             for target in self._targets().values():
                 objects = workload_objects(self.ready.plan.workload, target, self.guardian, self.stopping)
                 self.held.enter_context(objects)
@@ -134,7 +134,7 @@ class MariaDBBench(EngineBench):
             self.observer = MariaDBObserver(self.ready)
             self._connect_lasting()
 
-    def _client_arms(self, ready: Prepared) -> dict[int, ClientArm]:
+    def _client_arms(self, ready: PreparedPlan) -> dict[int, ClientArm]:
         return client_arms(ready)
 
     def _stays_open(self) -> bool:
@@ -146,7 +146,11 @@ class MariaDBBench(EngineBench):
 
     def _altered_servers(self) -> dict[str, MariaDB]:
         """Return the servers that are not ours and on which a global setting is altered, by address."""
-        return {arm.target.safe_dsn: arm.target for arm in self.ready.arms if arm.of("global") and not arm.target.owned}
+        return {
+            arm.target.safe_dsn: arm.target
+            for arm in self.ready.arms
+            if arm.changes_by_method("global") and not arm.target.is_embedded
+        }
 
     @staticmethod
     def _server_sessions(own: ReadyArm) -> MariaDBSessions:
@@ -156,15 +160,15 @@ class MariaDBBench(EngineBench):
     def _in_force(self, number: int) -> Iterator[None]:
         ready = self.ready.arms[number]
         with contextlib.ExitStack() as stack:
-            options = {change.name: change.literal.strip("'") for change in ready.of("restart")}
+            options = {change.name: change.literal.strip("'") for change in ready.changes_by_method("restart")}
             if ready.arm.cold:
                 self.observer.drop_connections()
-                chill(ready.target, lambda: ready.target.start(options))
+                restart_cold(ready.target, lambda: ready.target.start(options))
             elif self.ready.timing.switch == "restart":
                 # Every turn of every arm begins the same way, with caches as after a start.
                 self.observer.drop_connections()
                 ready.target.restart(options)
-            stack.enter_context(in_effect(ready.target, ready.changes, self.guardian, self.name))
+            stack.enter_context(apply_global_settings(ready.target, ready.changes, self.guardian, self.name))
             self._read_back(number)
             before, after = ready.arm.before_sql, ready.arm.after_sql
             stack.enter_context(turn_sql(before, after, ready.target, self.guardian, self.stopping))
@@ -185,8 +189,8 @@ class MariaDBBench(EngineBench):
             for change in arm.server_changes()
         }
         wanted |= {change.name: change.value for change in own.server_changes()}
-        if wanted and (differing := other_values(own.target, wanted)):
-            raise OtherValueError(
+        if wanted and (differing := differing_values(own.target, wanted)):
+            raise SettingMismatchError(
                 f"a setting is not what the arm {own.arm.name!r} wants: {differing}",
                 where=own.target.safe_dsn,
                 next_step="find out who alters the setting, or write the value as the server shows it, then run again",
@@ -198,7 +202,9 @@ class MariaDBBench(EngineBench):
         try:
             yield
         except driver().Error as error:
-            raise TargetError(f"the server closed the connection: {error_text(error)}", next_step=BROKE_OFF) from error
+            raise TargetError(
+                f"the server closed the connection: {error_text(error)}", next_step=SERVER_LOST_STEP
+            ) from error
 
 
 BENCH = MariaDBBench

@@ -74,7 +74,7 @@ def programs_in(folder: Path, who: str) -> Programs:
     return Programs(server, install, folder.parent)
 
 
-def check_within_reach(account: Account, programs: Programs) -> None:
+def check_reachable(account: Account, programs: Programs) -> None:
     """Check that the user account that is to run the server can run it.
 
     Raises:

@@ -52,7 +52,7 @@ def connections(_target: MariaDB, connection: Any) -> Check:
 def server_settings(target: MariaDB, connection: Any) -> Check:
     """Check whether settings of the whole server can be varied."""
     name = "server settings"
-    if target.owned:
+    if target.is_embedded:
         return Check(name, True, "embedded server", "global settings and those of a start can be varied", "")
     grants = [str(row[0]).upper() for row in rows(connection, "show grants")]
     if any(word in one for one in grants if " ON *.*" in one for word in ("ALL PRIVILEGES", "SUPER", " ADMIN")):
@@ -62,9 +62,9 @@ def server_settings(target: MariaDB, connection: Any) -> Check:
     return Check(name, False, "no right to SET GLOBAL", "only session settings can be varied", step)
 
 
-def left_by_runs(target: MariaDB, connection: Any) -> Check:
+def leftover_settings(target: MariaDB, connection: Any) -> Check:
     """Check whether a killed run left a setting of this server changed."""
-    return check_findings(UnrestoredMariaDB(target).look_by(connection, sources())[1])
+    return check_findings(UnrestoredMariaDB(target).find_unrestored_on(connection, sources())[1])
 
 
 def durability(_target: MariaDB, connection: Any) -> Check:

@@ -30,7 +30,7 @@ class MariaClaim:
         self._parameters = {name: value for name, value in parameters.items() if name != ENGINE}
         self._session: Any = None
 
-    def hold(self, run: str = "") -> Any:
+    def acquire(self, run: str = "") -> Any:
         """Take the lock, or confirm that it is still held, and return its session; `run` is not used.
 
         Raises:

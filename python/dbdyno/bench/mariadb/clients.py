@@ -11,8 +11,8 @@ from urllib.parse import quote
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients.arms import client_name, name_of, refuse_other_engine
 from dbdyno.bench.clients.builtin import locate
-from dbdyno.bench.clients.check_words import MARIADB
-from dbdyno.bench.clients.conformance import Examined
+from dbdyno.bench.clients.check_statements import MARIADB
+from dbdyno.bench.clients.conformance import ClientUnderTest
 from dbdyno.bench.clients.job import Job
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.clients.network_line import ClientLine
@@ -21,7 +21,7 @@ from dbdyno.study.plan.plan import Arm
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadArm
-    from dbdyno.bench.mariadb.prepare import Prepared, ReadyArm
+    from dbdyno.bench.mariadb.prepare import PreparedPlan, ReadyArm
     from dbdyno.bench.mariadb.server import MariaDB
 
 
@@ -29,7 +29,7 @@ _ALIVE = """select count(*) from performance_schema.session_connect_attrs
 where attr_name = 'program_name' and attr_value = %s"""
 
 
-def client_arms(ready: Prepared) -> dict[int, ClientArm]:
+def client_arms(ready: PreparedPlan) -> dict[int, ClientArm]:
     """Return the arms that an external client runs, by arm number.
 
     Raises:
@@ -42,7 +42,7 @@ def client_arms(ready: Prepared) -> dict[int, ClientArm]:
     }
 
 
-def _client_arm(own: ReadyArm, arm: LoadArm, ready: Prepared) -> ClientArm:
+def _client_arm(own: ReadyArm, arm: LoadArm, ready: PreparedPlan) -> ClientArm:
     """Return an arm prepared for its external client.
 
     Raises:
@@ -69,7 +69,7 @@ def _client_arm(own: ReadyArm, arm: LoadArm, ready: Prepared) -> ClientArm:
     return made
 
 
-def examination(target: MariaDB, client: str | list[str]) -> Examined:
+def client_under_test(target: MariaDB, client: str | list[str]) -> ClientUnderTest:
     """Return a client prepared for a conformance test on a server.
 
     Raises:
@@ -96,7 +96,7 @@ def examination(target: MariaDB, client: str | list[str]) -> Examined:
         with contextlib.closing(target.connect()) as connection:
             return int(row(connection, _ALIVE, [mark])[0])
 
-    return Examined(made, alive, MARIADB)
+    return ClientUnderTest(made, alive, MARIADB)
 
 
 def environment_of(connection: Any, where: str) -> dict[str, str]:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
+from dbdyno.bench.engine.embedded_server import EmbeddedServer, indent_log
 from dbdyno.bench.engine.os_user import engine_account, run_as
-from dbdyno.bench.engine.own_server import OwnServer, indent_log
 from dbdyno.bench.engine.server_paths import free_port
 from dbdyno.bench.engine.volumes import DATA, Volume
 from dbdyno.bench.mariadb.address import Parameters, driver
-from dbdyno.bench.mariadb.binaries import Programs, check_within_reach, find_programs
+from dbdyno.bench.mariadb.binaries import Programs, check_reachable, find_programs
 from dbdyno.bench.mariadb.session import open_session
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ DATABASE = "dbdyno_lab"
 TCP_USER = "dbdyno_lab"
 
 
-class EmbeddedMariaDB(OwnServer):
+class EmbeddedMariaDB(EmbeddedServer):
     """A MariaDB server started by dbdyno, as a context manager.
 
     Args:
@@ -122,7 +122,7 @@ class EmbeddedMariaDB(OwnServer):
     def _create(self) -> None:
         account = engine_account()
         self._programs = self._given or find_programs()
-        check_within_reach(account, self._programs)
+        check_reachable(account, self._programs)
 
         def own(folder: Path) -> None:
             if account.other:

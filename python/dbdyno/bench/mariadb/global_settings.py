@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.engine import unrestored
+from dbdyno.bench.engine import unrestored_settings
 from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.claim import ENGINE
 from dbdyno.bench.mariadb.session import rows
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from dbdyno.bench.mariadb.server import MariaDB
 
 
-def may_alter(target: MariaDB, changes: Sequence[SettingChange], *, allowed: bool) -> None:
+def check_may_alter(target: MariaDB, changes: Sequence[SettingChange], *, allowed: bool) -> None:
     """Raise `TargetError` if global settings would be altered and the user did not allow it, or the role may not.
 
     Raises:
         TargetError: The plan does not allow it, or a privilege is missing.
     """
     names = ", ".join(change.name for change in changes if change.how == "global")
-    if not names or target.owned:
+    if not names or target.is_embedded:
         return
     if not allowed:
         raise TargetError(
@@ -55,7 +55,7 @@ def may_alter(target: MariaDB, changes: Sequence[SettingChange], *, allowed: boo
         )
 
 
-def claim(target: MariaDB, guardian: Guardian, run: str = "") -> None:
+def claim_settings(target: MariaDB, guardian: Guardian, run: str = "") -> None:
     """Have the guardian take the lock of the server's settings.
 
     Raises:
@@ -65,7 +65,9 @@ def claim(target: MariaDB, guardian: Guardian, run: str = "") -> None:
 
 
 @contextlib.contextmanager
-def in_effect(target: MariaDB, changes: Sequence[SettingChange], guardian: Guardian, run: str) -> Iterator[None]:
+def apply_global_settings(
+    target: MariaDB, changes: Sequence[SettingChange], guardian: Guardian, run: str
+) -> Iterator[None]:
     """Put the global changes in effect for the duration of the block.
 
     Raises:
@@ -76,31 +78,31 @@ def in_effect(target: MariaDB, changes: Sequence[SettingChange], guardian: Guard
         yield
         return
     undo = _undo(target, todo)
-    if not target.owned:
-        claim(target, guardian, run)
+    if not target.is_embedded:
+        claim_settings(target, guardian, run)
         undo = replace(undo, record=str(_note(target, todo, guardian, run)), lasting=True)
     try:
         number = guardian.push(undo)
     except BaseException:  # without the guardian nothing is changed
-        unrestored.forget(undo.record)
+        unrestored_settings.delete_record(undo.record)
         raise
     try:
         with contextlib.closing(target.connect()) as connection:
             for change in todo:
                 _set(connection, change)
-        if wrong := other_values(target, {change.name: change.value for change in todo}):
+        if wrong := differing_values(target, {change.name: change.value for change in todo}):
             raise TargetError(f"the value is not in effect in a new session: {wrong}", where=target.safe_dsn)
         yield
     finally:
-        if problems := undo.carry_out():
+        if problems := undo.execute():
             raise TargetError(
                 "settings could not be restored yet: " + "; ".join(problems),
-                next_step=f"{guardian.goes_on(undo)}. Manually: {'; '.join(undo.statements)}",
+                next_step=f"{guardian.retry_sentence(undo)}. Manually: {'; '.join(undo.statements)}",
             )
         guardian.discard(number)
 
 
-def other_values(target: MariaDB, wanted: Mapping[str, str]) -> str:
+def differing_values(target: MariaDB, wanted: Mapping[str, str]) -> str:
     """Return what a new session sees instead of the wanted values, as a sentence; empty if all values are as wanted."""
     with contextlib.closing(target.connect()) as connection:
         facts = read_facts(connection, wanted)
@@ -133,7 +135,10 @@ def _note(target: MariaDB, changes: Sequence[SettingChange], guardian: Guardian,
     Raises:
         TargetError: The record cannot be written.
     """
-    kept = {change.name: unrestored.Kept(change.before, change.before_literal, (change.value,)) for change in changes}
+    kept = {
+        change.name: unrestored_settings.ChangedSetting(change.before, change.before_literal, (change.value,))
+        for change in changes
+    }
     with contextlib.closing(target.connect()) as connection:
-        record = unrestored.new_record(target.safe_dsn, target.identity(connection), kept, run)
-    return unrestored.write_new(replace(record, guardian=this_process(guardian.pid)))
+        record = unrestored_settings.new_record(target.safe_dsn, target.identity(connection), kept, run)
+    return unrestored_settings.write_new(replace(record, guardian=this_process(guardian.pid)))

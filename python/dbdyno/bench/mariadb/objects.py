@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
-from dbdyno.base.signals import Interrupted, Stopping
-from dbdyno.bench.guardian import ThereBeforeError
+from dbdyno.base.signals import Interrupted, StopSignals
+from dbdyno.bench.guardian import ObjectExistsError
 from dbdyno.bench.mariadb.address import driver, error_text
-from dbdyno.bench.mariadb.session import StopAsked, run_heeding
+from dbdyno.bench.mariadb.session import StopRequested, run_stoppable
 from dbdyno.bench.mariadb.undo import MariaUndo
-from dbdyno.bench.postgres.objects import THERE
+from dbdyno.bench.postgres.objects import OBJECT_EXISTS_STEP
 
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
@@ -32,7 +32,7 @@ EXISTS = (1007, 1050, 1061, 1304, 1359)
 
 
 @contextlib.contextmanager
-def workload_objects(work: Workload, target: MariaDB, guardian: Guardian, stopping: Stopping) -> Iterator[None]:
+def workload_objects(work: Workload, target: MariaDB, guardian: Guardian, stopping: StopSignals) -> Iterator[None]:
     """Run the set-up, and run the teardown when the context ends for any reason.
 
     Raises:
@@ -52,7 +52,7 @@ def workload_objects(work: Workload, target: MariaDB, guardian: Guardian, stoppi
 
 @contextlib.contextmanager
 def turn_sql(
-    before: Sequence[str], after: Sequence[str], target: MariaDB, guardian: Guardian, stopping: Stopping
+    before: Sequence[str], after: Sequence[str], target: MariaDB, guardian: Guardian, stopping: StopSignals
 ) -> Iterator[None]:
     """Run an arm's SQL before its turn, and the SQL after it when the context ends for any reason.
 
@@ -68,10 +68,10 @@ def turn_sql(
         yield
 
 
-def _run(target: MariaDB, statement: str, where: str, stopping: Stopping, undo: Undo | None = None) -> None:
+def _run(target: MariaDB, statement: str, where: str, stopping: StopSignals, undo: Undo | None = None) -> None:
     try:
-        run_heeding(target.parameters, statement, stopping.is_asked)
-    except StopAsked as error:
+        run_stoppable(target.parameters, statement, stopping.is_requested)
+    except StopRequested as error:
         raise Interrupted from error
     except driver().Error as error:
         first = " ".join(statement.split())
@@ -80,6 +80,6 @@ def _run(target: MariaDB, statement: str, where: str, stopping: Stopping, undo: 
         refused = TargetError(
             f"the server refuses {shown!r}: {error_text(error)}",
             where=f"{where} on {target.safe_dsn}",
-            next_step=THERE if exists else "run it manually on the server, then correct the plan",
+            next_step=OBJECT_EXISTS_STEP if exists else "run it manually on the server, then correct the plan",
         )
-        raise (ThereBeforeError(refused, undo) if exists and undo is not None else refused) from error
+        raise (ObjectExistsError(refused, undo) if exists and undo is not None else refused) from error

@@ -19,7 +19,7 @@ from dbdyno.evidence.events import wait_class
 
 if TYPE_CHECKING:
     from dbdyno.bench.canary import Canaries
-    from dbdyno.bench.mariadb.prepare import Prepared
+    from dbdyno.bench.mariadb.prepare import PreparedPlan
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.bench.metrics import Metric
 
@@ -44,7 +44,7 @@ where a.attr_value in %s group by a.attr_value
 class MariaDBObserver(Observer["MariaDB", Any]):
     """Observer of the MariaDB servers of a run."""
 
-    def __init__(self, ready: Prepared) -> None:
+    def __init__(self, ready: PreparedPlan) -> None:
         super().__init__(ready.plan.watch, {arm.arm.name: (arm.target.safe_dsn, arm.target) for arm in ready.arms})
         self.names = program_names([arm.arm.name for arm in ready.arms])
         self.failures = (driver().Error, Error, OSError)
@@ -89,7 +89,7 @@ class MariaDBObserver(Observer["MariaDB", Any]):
         from dbdyno.bench.canary import measure_canaries
 
         folder = target.engine.folder if target.engine is not None else Path(tempfile.gettempdir())
-        return measure_canaries(lambda: rows(connection, "select 1"), folder, target.owned)
+        return measure_canaries(lambda: rows(connection, "select 1"), folder, target.is_embedded)
 
     def _classes(self, waits: Mapping[str, list[Any]]) -> Iterable[str]:
         pairs = zip(waits["event_type"], waits["event"], strict=True)

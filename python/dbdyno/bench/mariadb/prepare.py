@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.clients.arms import refuse_unfit
+from dbdyno.bench.clients.arms import refuse_unfit_arm
 from dbdyno.bench.engine import cold_start
 from dbdyno.bench.engine.prepare import (
     EngineArm,
-    EngineReady,
+    PreparedEnginePlan,
     check_room,
     check_scripts,
+    choose_seed,
     choose_switch,
-    drawn_seed,
     load_arm,
 )
 from dbdyno.bench.engine.volumes import volumes_of
-from dbdyno.bench.mariadb.global_settings import may_alter
+from dbdyno.bench.mariadb.global_settings import check_may_alter
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.settings import SettingChange, classify, session_sql
 from dbdyno.bench.mariadb.watch import NO_WAITS, program_names
@@ -50,13 +50,13 @@ class ReadyArm(EngineArm):
     target: MariaDB
     changes: list[SettingChange]
 
-    def of(self, how: str) -> list[SettingChange]:
+    def changes_by_method(self, how: str) -> list[SettingChange]:
         """Return the changes that take effect in this way."""
         return [change for change in self.changes if change.how == how]
 
 
 @dataclass(frozen=True)
-class Prepared(EngineReady):
+class PreparedPlan(PreparedEnginePlan):
     """A plan that is ready to run on its servers."""
 
     arms: Sequence[ReadyArm] = field(default_factory=list)
@@ -128,7 +128,7 @@ def _own_settings(plan: Plan) -> dict[str, str]:
     return {**room, **plan.embedded_settings}
 
 
-def prepare(plan: Plan, targets: list[MariaDB], seed: int | None = None) -> Prepared:
+def prepare(plan: Plan, targets: list[MariaDB], seed: int | None = None) -> PreparedPlan:
     """Determine how the arms' settings take effect on their servers, and lay out the run.
 
     Args:
@@ -148,9 +148,9 @@ def prepare(plan: Plan, targets: list[MariaDB], seed: int | None = None) -> Prep
     arms = [_ready(arm, target, plan) for arm, target in zip(plan.arms, targets, strict=True)]
     switch, reason = choose_switch(plan, arms)
     how = timing(plan.schedule, switch)
-    seed = drawn_seed(plan, seed)
+    seed = choose_seed(plan, seed)
     check_room(plan, arms, how, _free)
-    prepared = Prepared(plan, seed, how, blocks(plan, how, seed), reason, _notes(plan, arms), arms)
+    prepared = PreparedPlan(plan, seed, how, blocks(plan, how, seed), reason, _notes(plan, arms), arms)
     # This fails now if the load could not run, or if the server or its certificate would refuse it.
     _core.Load(prepared.load_spec()).try_connect()
     return prepared
@@ -184,18 +184,18 @@ def _ready(arm: Arm, target: MariaDB, plan: Plan) -> ReadyArm:
             where=f"arm {arm.name!r} on {target.safe_dsn}",
             next_step="use the embedded server: --target mariadb",
         )
-    refuse_unfit(plan, arm, EMBEDDED)
+    refuse_unfit_arm(plan, arm, EMBEDDED)
     try:
         changes = classify(target, arm.settings)
-        may_alter(target, changes, allowed=plan.alter_system)
+        check_may_alter(target, changes, allowed=plan.alter_system)
     except TargetError as error:
         place = f"arm {arm.name!r}, {error.where or target.safe_dsn}"
         raise TargetError(error.message, where=place, next_step=error.next_step) from error
     return ReadyArm(arm, target, changes)
 
 
-def in_own_words(plan: Plan) -> Plan:
+def in_mariadb_dialect(plan: Plan) -> Plan:
     """Return the plan with the built-in workload in MariaDB's SQL dialect."""
-    from dbdyno.study.plan.workloads import for_engine
+    from dbdyno.study.plan.workloads import workload_for_engine
 
-    return replace(plan, workload=for_engine(plan.workload, "mariadb"))
+    return replace(plan, workload=workload_for_engine(plan.workload, "mariadb"))

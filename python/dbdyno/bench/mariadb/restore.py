@@ -13,15 +13,15 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.engine import unrestored
-from dbdyno.bench.mariadb.global_settings import claim, other_values
+from dbdyno.bench.engine import unrestored_settings
+from dbdyno.bench.mariadb.global_settings import claim_settings, differing_values
 from dbdyno.bench.mariadb.server import MariaDB
-from dbdyno.bench.mariadb.settings import Fact, literal, read_facts, same_value
+from dbdyno.bench.mariadb.settings import SettingFact, literal, read_facts, same_value
 from dbdyno.bench.mariadb.undo import MariaUndo
-from dbdyno.bench.postgres.leftovers import Finding, Source, State, restore_command, settle, sources
+from dbdyno.bench.postgres.leftovers import Finding, Source, State, delete_settled_records, restore_command, sources
 
 if TYPE_CHECKING:
-    from dbdyno.bench.engine.unrestored import Kept
+    from dbdyno.bench.engine.unrestored_settings import ChangedSetting
 
 
 class UnrestoredMariaDB:
@@ -29,15 +29,15 @@ class UnrestoredMariaDB:
 
     def __init__(self, target: MariaDB) -> None:
         self.target = target
-        self.facts: dict[str, Fact] = {}
+        self.facts: dict[str, SettingFact] = {}
 
-    def look(self, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
+    def find_unrestored(self, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
         """Return this server's records and findings; see `UnrestoredServer`."""
         with contextlib.closing(self.target.connect()) as connection:
-            return self.look_by(connection, among)
+            return self.find_unrestored_on(connection, among)
 
-    def look_by(self, connection: Any, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
-        """Return the same as `look`, using a connection that is already open."""
+    def find_unrestored_on(self, connection: Any, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
+        """Return the same as `find_unrestored`, using a connection that is already open."""
         server = self.target.identity(connection)
         here = [one for one in among if one.record.server == server]
         found = []
@@ -49,7 +49,7 @@ class UnrestoredMariaDB:
                     found.append(Finding(source, fact.name, kept, fact.value, _state(fact, kept)))
         return here, found
 
-    def statement(self, one: Finding) -> str:
+    def restore_statement(self, one: Finding) -> str:
         """Return the statement that restores a setting; see `UnrestoredServer`.
 
         Raises:
@@ -62,7 +62,7 @@ class UnrestoredMariaDB:
                 f"{one.kept.was!r:.80} cannot be restored: {error}", where=f"setting {one.name}"
             ) from error
 
-    def put_back(self, left: Sequence[Finding]) -> None:
+    def restore(self, left: Sequence[Finding]) -> None:
         """Restore settings; see `UnrestoredServer`.
 
         Raises:
@@ -70,12 +70,12 @@ class UnrestoredMariaDB:
         """
         from dbdyno.bench.guardian import Guardian
 
-        statements = tuple(map(self.statement, left))
+        statements = tuple(map(self.restore_statement, left))
         with Guardian() as guardian:
-            claim(self.target, guardian)
-            problems = MariaUndo("restore", self.target.parameters, statements).carry_out()
+            claim_settings(self.target, guardian)
+            problems = MariaUndo("restore", self.target.parameters, statements).execute()
             wanted = {one.name: one.kept.was for one in left}
-            if not problems and (wrong := other_values(self.target, wanted)):
+            if not problems and (wrong := differing_values(self.target, wanted)):
                 problems = [f"not in effect in a new session: {wrong}"]
         if problems:
             step = "run it again when that is mended"
@@ -98,7 +98,7 @@ def open_server(target: str) -> Iterator[UnrestoredMariaDB]:
     yield UnrestoredMariaDB(MariaDB.open(target))
 
 
-def refuse_left(target: MariaDB) -> None:
+def refuse_leftovers(target: MariaDB) -> None:
     """Raise `TargetError` if a killed run left a setting of this server changed; remove records of restored settings.
 
     The changed value would be taken for the previous value. Servers that dbdyno starts are not checked.
@@ -106,10 +106,10 @@ def refuse_left(target: MariaDB) -> None:
     Raises:
         TargetError: A run left a setting changed.
     """
-    if target.owned:
+    if target.is_embedded:
         return
-    _, findings = UnrestoredMariaDB(target).look(sources())
-    settle(findings)
+    _, findings = UnrestoredMariaDB(target).find_unrestored(sources())
+    delete_settled_records(findings)
     left = [one for one in findings if one.state == "ours" and one.source.record.state != "held"]
     if left:
         raise _leftover_error(target, left)
@@ -126,15 +126,15 @@ def _leftover_error(target: MariaDB, left: Sequence[Finding]) -> TargetError:
     return TargetError(message, where=target.safe_dsn, next_step=step)
 
 
-def _state(fact: Fact, kept: Kept) -> State:
-    if unrestored.HIDDEN in (kept.was, *kept.ours):
+def _state(fact: SettingFact, kept: ChangedSetting) -> State:
+    if unrestored_settings.HIDDEN in (kept.was, *kept.ours):
         return "other"
     if _has_value(fact, kept.was):
         return "back"
     return "ours" if any(_has_value(fact, value) for value in kept.ours) else "other"
 
 
-def _has_value(fact: Fact, value: str) -> bool:
+def _has_value(fact: SettingFact, value: str) -> bool:
     try:
         return same_value(fact, value, fact.value)
     except ValueError:  # a value of another version

@@ -20,12 +20,12 @@ from dbdyno.bench.mariadb.address import driver
 
 TLS = 1 << 11
 """Capability flag of a server that supports TLS."""
-AT_ONCE = ("", "mysql_native_password", "caching_sha2_password")
+IMMEDIATE_METHODS = ("", "mysql_native_password", "caching_sha2_password")
 """Authentication methods whose first answer is a proof, not the password."""
-TELLS = (b"mysql_clear_password", b"dialog", b"sha256_password")
+PASSWORD_METHODS = (b"mysql_clear_password", b"dialog", b"sha256_password")
 """Authentication methods that send the password itself to the server."""
-OLD = b"mysql_old_password"
-SIGNED = b"client_ed25519"
+OLD_METHOD = b"mysql_old_password"
+SIGNATURE_METHOD = b"client_ed25519"
 """Authentication method that signs a challenge.
 
 PyMySQL needs a package for it that dbdyno does not require; the load's own client supports it.
@@ -37,7 +37,7 @@ _UNEXPECTED = (struct.error, IndexError, KeyError, TypeError, ValueError, Assert
 
 
 @functools.cache
-def guard() -> Any:
+def safe_connection_class() -> Any:
     """Return the class of connections that turn malformed answers into errors of the driver.
 
     Raises:
@@ -80,8 +80,8 @@ def guard() -> Any:
                 super()._get_server_information()
             if self._checks() and not self.unix_socket and not self.server_capabilities & TLS:
                 raise failure(NO_TLS, "TLS is required (ssl_ca), and the server offers none")
-            if self._auth_plugin_name not in AT_ONCE:
-                self._auth_plugin_name = AT_ONCE[1]
+            if self._auth_plugin_name not in IMMEDIATE_METHODS:
+                self._auth_plugin_name = IMMEDIATE_METHODS[1]
 
         def _request_authentication(self) -> None:
             with in_words("the server's part of the login cannot be read"):
@@ -94,10 +94,10 @@ def guard() -> Any:
                     raise failure(NO_METHOD, f"the server asks for the password itself, {words}") from error
 
         def _process_auth(self, plugin_name: bytes, *rest: Any) -> Any:
-            if plugin_name == OLD or (plugin_name in TELLS and not self._secure):
-                why = "which is broken" if plugin_name == OLD else "and no ssl_ca proves whose it is"
+            if plugin_name == OLD_METHOD or (plugin_name in PASSWORD_METHODS and not self._secure):
+                why = "which is broken" if plugin_name == OLD_METHOD else "and no ssl_ca proves whose it is"
                 raise failure(NO_METHOD, f"the server asks for the password by {plugin_name.decode()}, {why}")
-            return _sign(self, *rest) if plugin_name == SIGNED else super()._process_auth(plugin_name, *rest)
+            return _sign(self, *rest) if plugin_name == SIGNATURE_METHOD else super()._process_auth(plugin_name, *rest)
 
         def query(self, *given: Any, **more: Any) -> Any:
             with in_words("the server answers what nobody asked"):

@@ -11,7 +11,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.live_servers import refuse_live
 from dbdyno.bench.host.machine import data_disk_facts, host_facts, server_is_here
-from dbdyno.bench.mariadb.address import Address, Parameters, address, driver, error_text, of_parameters
+from dbdyno.bench.mariadb.address import Address, Parameters, address, address_of_parameters, driver, error_text
 from dbdyno.bench.mariadb.session import ANSWER_S, open_session, row, rows
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _STEPS = {
 """Next step after a failed login, by a part of the error message."""
 _CHECK = "check address, user and password (MYSQL_PWD, or read_default_file=...)"
 """Next step after any other failed login."""
-KEPT = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_identity", "server_public_key")
+KEPT_OPTIONS = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_identity", "server_public_key")
 """Options of a connection string that are kept in addition to what the connection reports."""
 _HIDDEN_NAMES = ("password", "passphrase", "secret")
 _PROBES = {
@@ -76,9 +76,9 @@ class MariaDB:
         return target
 
     @classmethod
-    def on(cls, engine: EmbeddedMariaDB) -> MariaDB:
+    def from_engine(cls, engine: EmbeddedMariaDB) -> MariaDB:
         """Return the target for a running embedded server."""
-        target = cls(of_parameters(engine.parameters()), engine)
+        target = cls(address_of_parameters(engine.parameters()), engine)
         with contextlib.closing(target.connect()) as connection:
             target._resolve(connection)
         return target
@@ -87,7 +87,7 @@ class MariaDB:
         return f"MariaDB({self.safe_dsn!r})"
 
     @property
-    def owned(self) -> bool:
+    def is_embedded(self) -> bool:
         """Return True if dbdyno started the server."""
         return self.engine is not None
 
@@ -109,7 +109,7 @@ class MariaDB:
         Raises:
             TargetError: It does, or the configuration cannot be read.
         """
-        if not self.owned:
+        if not self.is_embedded:
             given = self._where.parameters
             refuse_live(given.get("unix_socket") or given["host"], int(given["port"]), self.safe_dsn)
 
@@ -176,7 +176,7 @@ class MariaDB:
 
         Facts that this user may not see are missing.
         """
-        facts: JsonObject = {"target": self.safe_dsn, "owned": self.owned}
+        facts: JsonObject = {"target": self.safe_dsn, "owned": self.is_embedded}
         with contextlib.closing(self.connect()) as connection:
             for name, sql in _PROBES.items():
                 with contextlib.suppress(driver().Error):
@@ -247,14 +247,14 @@ class MariaDB:
             found["database"] = text(connection.db)
         if connection.password:
             found["password"] = text(connection.password)
-        kept = cast("Parameters", {name: value for name, value in given.items() if name in KEPT})
+        kept = cast("Parameters", {name: value for name, value in given.items() if name in KEPT_OPTIONS})
         if kept.keys() & {"ssl_cert", "ssl_key"}:
             raise TargetError(
                 "the load cannot log in with a client certificate (ssl_cert, ssl_key)",
                 where=self.safe_dsn,
                 next_step="give only ssl_ca, and a user with a password",
             )
-        self._where = of_parameters({**found, **kept})
+        self._where = address_of_parameters({**found, **kept})
 
     def _no_answer(self, error: Exception) -> TargetError:
         if self.engine is not None and not self.engine.running:
@@ -311,7 +311,7 @@ def open_target(
         volumes=volumes,
     )
     with own as engine:
-        yield MariaDB.on(engine)
+        yield MariaDB.from_engine(engine)
 
 
 def shown_value(name: str, value: str | None) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.bench.mariadb.address import CONNECT_S, driver
-from dbdyno.bench.mariadb.safe_connection import NO_KEY, guard
+from dbdyno.bench.mariadb.safe_connection import NO_KEY, safe_connection_class
 
 ANSWER_S = 30.0
 """Seconds that a statement that answers at once may be silent."""
@@ -18,7 +18,7 @@ STEP_S = 0.1
 CANCEL_S = 5.0
 
 
-class StopAsked(Exception):  # noqa: N818
+class StopRequested(Exception):  # noqa: N818
     """Error for a statement that was cancelled because the user or the system asked to stop."""
 
 
@@ -42,7 +42,7 @@ def open_session(parameters: Mapping[str, Any], *, answer_s: float | None = ANSW
         given["password"] = given["password"].encode()  # the driver would encode it as Latin-1
     named = given.get("server_public_key")
     given["server_public_key"] = Path(named).read_bytes() if named else NO_KEY
-    return guard()(
+    return safe_connection_class()(
         **given,
         autocommit=True,
         charset="utf8mb4",
@@ -82,7 +82,7 @@ def row(connection: Any, sql: str, values: Sequence[Any] | None = None) -> tuple
     return found[0]
 
 
-def run_heeding(parameters: Mapping[str, Any], sql: str, stop: Callable[[], bool] | None) -> None:
+def run_stoppable(parameters: Mapping[str, Any], sql: str, stop: Callable[[], bool] | None) -> None:
     """Run a statement on a separate connection, however long it takes, unless `stop` returns True meanwhile.
 
     Raises:
@@ -106,7 +106,7 @@ def run_heeding(parameters: Mapping[str, Any], sql: str, stop: Callable[[], bool
             if stop is not None and stop() and thread.is_alive():
                 _end(parameters, connection)
                 thread.join(CANCEL_S)
-                raise StopAsked
+                raise StopRequested
     finally:
         with contextlib.suppress(Exception):
             connection.close()

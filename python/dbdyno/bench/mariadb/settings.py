@@ -48,7 +48,7 @@ _TEXT = re.compile(r"[^'\"\\`\x00-\x1f\x7f]{0,2000}")
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class SettingFact:
     """Row of information_schema.system_variables for one setting."""
 
     name: str
@@ -120,11 +120,11 @@ def classify(target: MariaDB, settings: Mapping[str, str]) -> list[SettingChange
     return changes
 
 
-def read_facts(connection: Any, names: Iterable[str]) -> dict[str, Fact]:
+def read_facts(connection: Any, names: Iterable[str]) -> dict[str, SettingFact]:
     """Return what the server says of the named settings, by lower-case name; unknown ones are missing."""
     wanted = [name.upper() for name in names]
     found = rows(connection, _FACTS, [wanted]) if wanted else []
-    return {row[0]: Fact(*row) for row in found}
+    return {row[0]: SettingFact(*row) for row in found}
 
 
 def session_sql(changes: Sequence[SettingChange]) -> list[str]:
@@ -132,7 +132,7 @@ def session_sql(changes: Sequence[SettingChange]) -> list[str]:
     return [f"set session {change.name} = {change.literal}" for change in changes if change.how == "session"]
 
 
-def literal(fact: Fact, value: str) -> str:
+def literal(fact: SettingFact, value: str) -> str:
     """Return a value as an SQL literal.
 
     Raises:
@@ -159,7 +159,7 @@ def literal(fact: Fact, value: str) -> str:
     return f"'{value}'"
 
 
-def same_value(fact: Fact, wanted: str, found: str) -> bool:
+def same_value(fact: SettingFact, wanted: str, found: str) -> bool:
     """Return True if the value in effect equals the wanted one, however they are written.
 
     For sets and flags, all wanted elements must be in effect; others may be as well.
@@ -186,7 +186,7 @@ def _whole(text: str) -> int:
     return int(int(found[1]) * 1024 ** _UNITS[found[2].lower()])
 
 
-def _change(fact: Fact, value: str, target: MariaDB) -> SettingChange:
+def _change(fact: SettingFact, value: str, target: MariaDB) -> SettingChange:
     place = f"setting {fact.name}"
     if fact.name in NOT_OURS:
         raise TargetError(
@@ -201,7 +201,7 @@ def _change(fact: Fact, value: str, target: MariaDB) -> SettingChange:
             where=place,
             next_step="remove the setting from the arm",
         )
-    if how == "restart" and not target.owned:
+    if how == "restart" and not target.is_embedded:
         raise TargetError(
             "the setting takes effect only with a restart, and dbdyno restarts only servers that it started",
             where=place,
@@ -226,7 +226,7 @@ def _change(fact: Fact, value: str, target: MariaDB) -> SettingChange:
     return SettingChange(fact.name, value, how, fact.value, own, before)
 
 
-def _try_in_session(connection: Any, facts: Mapping[str, Fact], changes: Sequence[SettingChange]) -> None:
+def _try_in_session(connection: Any, facts: Mapping[str, SettingFact], changes: Sequence[SettingChange]) -> None:
     """Let the server accept or refuse the values of session settings, in a session that ends afterwards."""
     for change, sql in zip([one for one in changes if one.how == "session"], session_sql(changes), strict=True):
         try:

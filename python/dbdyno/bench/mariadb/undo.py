@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.unanswered import UNANSWERED, is_unanswered, note_unanswered
+from dbdyno.bench.silent_servers import UNANSWERED, is_unanswered, note_unanswered
 
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.address import Parameters
@@ -33,14 +33,14 @@ class MariaUndo:
     lasting: bool = False
     record: str = ""
 
-    def carry_out(self) -> list[str]:
+    def execute(self) -> list[str]:
         """Run the statements and return problems as sentences, an empty list on success.
 
         A server that did not answer a login a moment ago is not asked again: the guardian does so.
         """
         if is_unanswered(self.connection):
             return [f"{self.label}: {UNANSWERED}"]
-        from dbdyno.bench.engine.unrestored import forget
+        from dbdyno.bench.engine.unrestored_settings import delete_record
         from dbdyno.bench.mariadb.address import driver, error_text
         from dbdyno.bench.mariadb.session import rows
 
@@ -55,7 +55,7 @@ class MariaUndo:
         except (driver().Error, OSError) as error:
             problems.append(f"{self.label}: {error_text(error)}")
         if not problems:
-            forget(self.record)
+            delete_record(self.record)
         return problems
 
     def _connect(self) -> Any:

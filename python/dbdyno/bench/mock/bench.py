@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from dbdyno.bench.mock.script import Script
 from dbdyno.bench.operations import Operations
-from dbdyno.bench.passive_bench import QuietBench, arm_row
-from dbdyno.bench.protocol import Facts, Reads, Ready, Traits
+from dbdyno.bench.passive_bench import PassiveBench, arm_row
+from dbdyno.bench.protocol import EvidenceReading, Facts, RunLayout, Traits
 from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
@@ -31,32 +31,32 @@ OPERATIONS_MOST = 100_000
 """Maximum number of operations of one turn."""
 
 
-class MockBench(QuietBench):
+class MockBench(PassiveBench):
     """Bench with arms whose times are drawn from scripts."""
 
     traits = Traits(interrupted="nothing was changed")
 
-    def can(self, plan: Plan) -> str | None:
+    def refusal(self, plan: Plan) -> str | None:
         """Return None if the plan's workload defines the times, otherwise the reason."""
         return None if plan.workload.kind == WORKLOAD else "a mock runs the workload `mock` only"
 
-    def prepare(self, seed: int | None = None) -> Ready:
+    def prepare(self, seed: int | None = None) -> RunLayout:
         """Read the scripts and lay out the run.
 
         Raises:
             PlanError: A script's parameters are invalid.
         """
         plan = self.plan
-        self.scripts = [Script.of(plan.parameters_of(arm)) for arm in plan.arms]
+        self.scripts = [Script.from_parameters(plan.parameters_of(arm)) for arm in plan.arms]
         self.seed = seed if seed is not None else plan.schedule.seed or secrets.randbits(31)
         how = timing(plan.schedule, "slices" if len(plan.arms) > 1 else "turns")
-        self.ready = Ready(plan, self.seed, how, blocks(plan, how, self.seed), "a mock switches at once")
+        self.ready = RunLayout(plan, self.seed, how, blocks(plan, how, self.seed), "a mock switches at once")
         return self.ready
 
     def facts(self) -> Facts:
         """Return the arms with their scripts."""
         arms = [arm_row(self.plan, arm, sessions=1, rate_per_s=None) for arm in self.plan.arms]
-        return Facts({"mock": {"version": "seeded times", "settings": []}}, arms, Reads())
+        return Facts({"mock": {"version": "seeded times", "settings": []}}, arms, EvidenceReading())
 
     @contextlib.contextmanager
     def watch(self, recorder: Recorder) -> Iterator[None]:

@@ -37,7 +37,7 @@ class Script:
     stall_ms: float = 500.0
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any]) -> Script:
+    def from_parameters(cls, parameters: Mapping[str, Any]) -> Script:
         """Return the script with a workload's parameters.
 
         Raises:

@@ -21,10 +21,10 @@ from dbdyno.base.errors import PlanError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.signals import Interrupted
 from dbdyno.bench.model.describe import describe_on_model
-from dbdyno.bench.passive_bench import QuietBench, arm_row
-from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
+from dbdyno.bench.passive_bench import PassiveBench, arm_row
+from dbdyno.bench.protocol import BenchContext, EvidenceReading, Facts, RunLayout, Traits
 from dbdyno.hosts.model_blocks import ModelBlocks
-from dbdyno.model.machine import Machine, machine_of, parsed
+from dbdyno.model.machine import Machine, machine_of, parse_machine
 from dbdyno.study.plan.schedule import Timing, blocks
 from dbdyno.study.plan.typed_workloads import refusal
 
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 _TIMING = Timing("model", 0, None, None, 0, in_order=True)
 
 
-class ModelBench(QuietBench):
+class ModelBench(PassiveBench):
     """Bench of a machine in virtual time, run by the core."""
 
     traits = Traits(parallel_blocks=True, spreads=True, no_errors="what a model does never ends in an error")
 
-    def __init__(self, plan: Plan, around: Circumstances) -> None:
+    def __init__(self, plan: Plan, around: BenchContext) -> None:
         self.around = around
         schedule = replace(plan.schedule, warmup_blocks=0)
         self.plan = replace(plan, schedule=schedule, watch=replace(plan.watch, overhead_blocks=0))
@@ -53,11 +53,11 @@ class ModelBench(QuietBench):
                 "is resumed with the machine it was started with", where=around.cut.id, next_step="leave --target out"
             )
 
-    def can(self, plan: Plan) -> str | None:
+    def refusal(self, plan: Plan) -> str | None:
         """Return None if the workload is a typed one in a closed loop, otherwise the reason."""
         return refusal(plan)
 
-    def prepare(self, seed: int | None = None) -> Ready:
+    def prepare(self, seed: int | None = None) -> RunLayout:
         """Read the machine, let the core check everything, and lay out the run.
 
         Raises:
@@ -66,7 +66,7 @@ class ModelBench(QuietBench):
         """
         plan, cut = self.plan, self.around.cut
         if cut is not None:
-            self.machine = parsed(plan.dsn or "", cut.manifest.machine["toml"])
+            self.machine = parse_machine(plan.dsn or "", cut.manifest.machine["toml"])
         else:
             self.machine = machine_of(plan.dsn or "")
         if seed is None:
@@ -74,7 +74,7 @@ class ModelBench(QuietBench):
         self.core = self._on_workers(plan, seed) or core_run(plan, self.machine, seed)
         self.arms = ", ".join(arm.name for arm in plan.arms[:3]) + (" ..." if len(plan.arms) > 3 else "")
         order = blocks(plan, _TIMING, seed)
-        return Ready(plan, seed, _TIMING, order, "in virtual time all arms begin alike")
+        return RunLayout(plan, seed, _TIMING, order, "in virtual time all arms begin alike")
 
     def _on_workers(self, plan: Plan, seed: int) -> ModelBlocks | None:
         """Return the blocks that the user's workers run, or None if there are no workers."""
@@ -97,7 +97,7 @@ class ModelBench(QuietBench):
         return Facts(
             {machine.target: _facts(machine, names)},
             [_arm(plan, at, machine) for at in range(len(plan.arms))],
-            Reads(virtual=True, parts=("devices", "databases", "race", "limits")),
+            EvidenceReading(virtual=True, parts=("devices", "databases", "race", "limits")),
             {"machine": {"target": machine.target, "title": machine.title, "toml": machine.toml}},
         )
 

@@ -19,10 +19,10 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.engine import unrestored
+from dbdyno.bench.engine import unrestored_settings
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.permission import refusal
-from dbdyno.bench.postgres.setting_values import SettingFact, in_unit, same_value
+from dbdyno.bench.postgres.setting_values import SettingFact, same_value, with_unit
 from dbdyno.bench.postgres.settings import SettingChange, alter_system_sql, read_facts
 from dbdyno.bench.undo import SqlUndo, execute
 from dbdyno.evidence.run import this_process
@@ -107,12 +107,12 @@ def _on_own_engine(
             for change in changes:
                 _alter(conn, change.name, change.value)
         engine.restart() if restart else engine.reload()
-        await_in_force(target, {change.name: change.value for change in changes})
+        wait_until_in_effect(target, {change.name: change.value for change in changes})
         yield
     finally:
         engine.write_auto_conf(saved)
         engine.restart() if restart or not engine.running else engine.reload()
-        await_in_force(target, {fact.name: fact.setting for fact in before.values()})
+        wait_until_in_effect(target, {fact.name: fact.setting for fact in before.values()})
 
 
 @contextlib.contextmanager
@@ -131,36 +131,36 @@ def _on_other_engine(
         try:
             number = guardian.push(undo)
         except BaseException:  # without the guardian nothing is changed
-            unrestored.forget(undo.record)
+            unrestored_settings.delete_record(undo.record)
             raise
         for change in changes:
             _alter(conn, change.name, change.value)
         conn.execute("select pg_reload_conf()")
-        await_in_force(target, {change.name: change.value for change in changes})
+        wait_until_in_effect(target, {change.name: change.value for change in changes})
         yield
     finally:
         conn.close()
         if number is not None:
-            problems = undo.carry_out()
+            problems = undo.execute()
             if problems:
                 raise TargetError(
                     "settings could not be restored yet: " + "; ".join(problems),
-                    next_step=f"{guardian.goes_on(undo)}. Manually: {'; '.join(undo.statements)}",
+                    next_step=f"{guardian.retry_sentence(undo)}. Manually: {'; '.join(undo.statements)}",
                 )
-            await_in_force(target, {fact.name: fact.setting for fact in before.values()})
+            wait_until_in_effect(target, {fact.name: fact.setting for fact in before.values()})
             with contextlib.closing(target.connect()) as check:
                 _compare_entries(entries, read_entries(check, before.values()))
             guardian.discard(number)
 
 
-def put_back_sql(entries: Mapping[str, str | None]) -> tuple[str, ...]:
+def restore_sql(entries: Mapping[str, str | None]) -> tuple[str, ...]:
     """Return the statements that restore entries of postgresql.auto.conf (None: remove the entry) and reload them."""
     return (*(alter_system_sql(*entry) for entry in entries.items()), "select pg_reload_conf()")
 
 
 def _undo(target: Postgres, conn: Connection, entries: Mapping[str, str | None], record: Path) -> SqlUndo:
     label = "settings " + ", ".join(entries)
-    undo = target.sql_undo(label, put_back_sql(entries), (conn.info.backend_pid,))
+    undo = target.sql_undo(label, restore_sql(entries), (conn.info.backend_pid,))
     return replace(undo, lasting=True, claimed=True, record=str(record))
 
 
@@ -178,10 +178,11 @@ def _record_settings(
         TargetError: The record cannot be written.
     """
     settings = {
-        change.name: unrestored.Kept(change.before, entries[change.name], (change.value,)) for change in changes
+        change.name: unrestored_settings.ChangedSetting(change.before, entries[change.name], (change.value,))
+        for change in changes
     }
-    record = unrestored.new_record(target.safe_dsn, target.identity(conn), settings, run)
-    return unrestored.write_new(replace(record, guardian=this_process(guardian.pid)))
+    record = unrestored_settings.new_record(target.safe_dsn, target.identity(conn), settings, run)
+    return unrestored_settings.write_new(replace(record, guardian=this_process(guardian.pid)))
 
 
 def read_entries(conn: Connection, facts: Iterable[SettingFact]) -> dict[str, str | None]:
@@ -232,7 +233,7 @@ def _compare_entries(wanted: dict[str, str | None], found: dict[str, str | None]
         )
 
 
-def other_values(target: Postgres, wanted: Mapping[str, str]) -> str:
+def differing_values(target: Postgres, wanted: Mapping[str, str]) -> str:
     """Return what a new session sees instead of the wanted values, as a sentence; empty if all values are as wanted."""
     with contextlib.closing(target.connect()) as conn:
         facts = read_facts(conn, wanted).values()
@@ -241,7 +242,7 @@ def other_values(target: Postgres, wanted: Mapping[str, str]) -> str:
     )
 
 
-def await_in_force(target: Postgres, wanted: dict[str, str]) -> None:
+def wait_until_in_effect(target: Postgres, wanted: dict[str, str]) -> None:
     """Wait until new sessions see the wanted values.
 
     Raises:
@@ -270,7 +271,7 @@ def _in_force(fact: SettingFact, wanted: str) -> bool:
 
 def _why_not_in_force(fact: SettingFact, wanted: str) -> str:
     pending = ", waiting for a restart" if fact.pending_restart else ""
-    return f"{fact.name} is {in_unit(fact, fact.setting)} (from: {fact.source}{pending}), not {wanted}"
+    return f"{fact.name} is {with_unit(fact, fact.setting)} (from: {fact.source}{pending}), not {wanted}"
 
 
 def _alter(conn: Connection, name: str, value: str) -> None:

@@ -13,27 +13,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.bench.clients.arms import in_words, manifest_record, starts
+from dbdyno.bench.clients.arms import describe_client, manifest_record, start_sentences
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.engine import arm_server
-from dbdyno.bench.engine.cold_start import chill
-from dbdyno.bench.engine.turns import EngineBench, sent_and_set
+from dbdyno.bench.engine.cold_start import restart_cold
+from dbdyno.bench.engine.turns import EngineBench, server_side_effects
 from dbdyno.bench.kinds import EMBEDDED
 from dbdyno.bench.postgres.capture_check import with_capture
 from dbdyno.bench.postgres.clients import client_arms
 from dbdyno.bench.postgres.objects import turn_sql, workload_objects
 from dbdyno.bench.postgres.observer import PostgresObserver
-from dbdyno.bench.postgres.prepare import Prepared, ReadyArm, open_targets, prepare
+from dbdyno.bench.postgres.prepare import PreparedPlan, ReadyArm, open_targets, prepare
 from dbdyno.bench.postgres.remaining_sessions import PostgresSessions
-from dbdyno.bench.postgres.replay import Replays
+from dbdyno.bench.postgres.replay import ReplayLoad
 from dbdyno.bench.postgres.server_settings import (
     claim_servers,
     read_back,
     record_settings,
-    refuse_left_settings,
+    refuse_leftover_settings,
     server_errors,
 )
-from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready
+from dbdyno.bench.protocol import BenchContext, EvidenceReading, Facts, RunLayout
 from dbdyno.study.plan.typed_workloads import IN_SQL
 
 if TYPE_CHECKING:
@@ -68,15 +68,15 @@ class PostgresBench(EngineBench):
     """Bench on the PostgreSQL servers of a plan's arms."""
 
     traits = replace(EngineBench.traits, replays=True)
-    ready: Prepared
+    ready: PreparedPlan
     observer: PostgresObserver
 
-    def __init__(self, plan: Plan, around: Circumstances) -> None:
+    def __init__(self, plan: Plan, around: BenchContext) -> None:
         if around.cut is not None:
             plan = replace(plan, dsn=around.target) if around.target else _with_own_secrets(plan)
         super().__init__(plan, around)
 
-    def can(self, plan: Plan) -> str | None:
+    def refusal(self, plan: Plan) -> str | None:
         """Return None if the plan's workload has a form in SQL and no arm runs a command, otherwise the reason."""
         kind = plan.workload.kind
         if any(arm.command for arm in plan.arms):
@@ -84,13 +84,13 @@ class PostgresBench(EngineBench):
         return None if kind is None or kind in IN_SQL else f"its workload {kind!r} has no form in SQL"
 
     @staticmethod
-    def orders(plan: Plan, target: str | None) -> list[str]:
+    def side_effects(plan: Plan, target: str | None) -> list[str]:
         """Return the servers that the plan connects to, and what it starts, sets and sends there, as sentences."""
-        lines, sends = sent_and_set(plan, target, EMBEDDED[0])
-        return lines + arm_server.orders(plan, "initdb") + starts(plan) + sends
+        lines, sends = server_side_effects(plan, target, EMBEDDED[0])
+        return lines + arm_server.side_effects(plan, "initdb") + start_sentences(plan) + sends
 
     @server_errors()
-    def prepare(self, seed: int | None = None) -> Ready:
+    def prepare(self, seed: int | None = None) -> RunLayout:
         """Open the servers and lay out the run.
 
         The previous values of settings to be changed are read again after their server's lock was taken.
@@ -108,7 +108,7 @@ class PostgresBench(EngineBench):
             return self.ready
         if claim_servers(self.ready, self.guardian):
             self.ready = prepare(self.plan, targets, self.ready.seed)
-        refuse_left_settings(self.ready, self.around.folder)
+        refuse_leftover_settings(self.ready, self.around.folder)
         self._start_clients()
         if self.around.cut is not None:
             self._as_before(self.around.cut)
@@ -119,7 +119,9 @@ class PostgresBench(EngineBench):
         from dbdyno.bench.engine.describe import describe_prepared
 
         clients = {
-            at: in_words(arm.arm, arm.protocol) for at, arm in enumerate(self.ready.arms) if arm.arm.client is not None
+            at: describe_client(arm.arm, arm.protocol)
+            for at, arm in enumerate(self.ready.arms)
+            if arm.arm.client is not None
         }
         return describe_prepared(self.ready, clients=clients)
 
@@ -130,7 +132,7 @@ class PostgresBench(EngineBench):
         for number, client in self.clients.items():
             arms[number]["changes"] |= manifest_record(client)
         targets = {name: _facts(target) for name, target in self._targets().items()}
-        return Facts(targets, arms, Reads(), self._volumes())
+        return Facts(targets, arms, EvidenceReading(), self._volumes())
 
     @server_errors()
     def begin(self, run: Run, resumed: int) -> None:
@@ -141,7 +143,7 @@ class PostgresBench(EngineBench):
         enter = self.held.enter_context
         enter(record_settings(run, self.ready, self.guardian))
         if self.ready.plan.workload.replay is not None:
-            self.load = Replays(self.ready, self.around)
+            self.load = ReplayLoad(self.ready, self.around)
             enter(self.load.databases())
             self._start_observing(run)
             return
@@ -153,7 +155,7 @@ class PostgresBench(EngineBench):
     def _start_observing(self, run: Run) -> None:
         """Create the observer, open the sessions that stay open, and start observing."""
         self.name = str(run.path.resolve())
-        self.observer = PostgresObserver(self.ready, self.stopping.is_asked)
+        self.observer = PostgresObserver(self.ready, self.stopping.is_requested)
         self._connect_lasting()
 
     @contextlib.contextmanager
@@ -167,7 +169,7 @@ class PostgresBench(EngineBench):
     def _read_back(self, number: int) -> None:
         read_back(self.ready, number)
 
-    def _client_arms(self, ready: Prepared) -> dict[int, ClientArm]:
+    def _client_arms(self, ready: PreparedPlan) -> dict[int, ClientArm]:
         return client_arms(ready)
 
     def _stays_open(self) -> bool:
@@ -186,9 +188,9 @@ class PostgresBench(EngineBench):
 
         ready = self.ready.arms[number]
         with contextlib.ExitStack() as stack:
-            with self.observer.apart():
+            with self.observer.disconnected():
                 if ready.arm.cold:
-                    chill(ready.target)
+                    restart_cold(ready.target)
                 stack.enter_context(
                     apply_server_settings(
                         ready.target,

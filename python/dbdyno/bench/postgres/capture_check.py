@@ -80,7 +80,7 @@ def _refuse_writes(folder: str, told: Mapping[str, Any]) -> None:
     )
 
 
-def notes(plan: Plan, targets: Sequence[Postgres]) -> tuple[str, ...]:
+def replay_notes(plan: Plan, targets: Sequence[Postgres]) -> tuple[str, ...]:
     """Return sentences about the replay for the plan's reader; empty if the plan replays nothing.
 
     Raises:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.check import Check, is_superuser, value
+from dbdyno.bench.check import Check, first_value, is_superuser
 from dbdyno.bench.metrics import VIEWS
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def version(_target: Postgres, conn: Connection) -> Check:
     """Check which version the server has, and whether dbdyno is tested with it."""
-    number = int(value(conn, "select current_setting('server_version_num')"))
-    shown = "PostgreSQL " + str(value(conn, "select current_setting('server_version')"))
+    number = int(first_value(conn, "select current_setting('server_version_num')"))
+    shown = "PostgreSQL " + str(first_value(conn, "select current_setting('server_version')"))
     if number < 120000:
         return Check(
             "version",
@@ -32,7 +32,7 @@ def version(_target: Postgres, conn: Connection) -> Check:
 
 def role(_target: Postgres, conn: Connection) -> Check:
     """Check which role is connected, and whether it is a superuser."""
-    role = value(conn, "select current_user::text")
+    role = first_value(conn, "select current_user::text")
     if is_superuser(conn):
         return Check("role", True, f"'{role}', superuser", "every setting can be varied", "")
     return Check(
@@ -46,7 +46,7 @@ def role(_target: Postgres, conn: Connection) -> Check:
 
 def other_sessions(_target: Postgres, conn: Connection) -> Check:
     """Check whether the waits of other sessions are visible."""
-    sees = is_superuser(conn) or value(conn, "select pg_has_role(current_user, 'pg_read_all_stats', 'usage')")
+    sees = is_superuser(conn) or first_value(conn, "select pg_has_role(current_user, 'pg_read_all_stats', 'usage')")
     if sees:
         return Check("waits of others", True, "pg_read_all_stats", "all sessions' waits are visible", "")
     return Check(
@@ -100,9 +100,9 @@ def io_timing(_target: Postgres, conn: Connection) -> Check:
 def pg_stat_statements(_target: Postgres, conn: Connection) -> Check:
     """Check whether counters per statement are available."""
     name = "pg_stat_statements"
-    installed = value(conn, "select extversion from pg_extension where extname = 'pg_stat_statements'")
-    active = value(conn, "select current_setting('pg_stat_statements.track', true)")
-    available = value(
+    installed = first_value(conn, "select extversion from pg_extension where extname = 'pg_stat_statements'")
+    active = first_value(conn, "select current_setting('pg_stat_statements.track', true)")
+    available = first_value(
         conn,
         "select default_version from pg_available_extensions where name = 'pg_stat_statements'",
     )
@@ -132,9 +132,9 @@ def pg_stat_statements(_target: Postgres, conn: Connection) -> Check:
 def alter_system(target: Postgres, conn: Connection) -> Check:
     """Check whether server settings can be varied."""
     name = "server settings"
-    if target.owned:
+    if target.is_embedded:
         return Check(name, True, "embedded engine", "reload and restart settings can be varied", "")
-    if value(conn, "select current_setting('allow_alter_system', true)") == "off":
+    if first_value(conn, "select current_setting('allow_alter_system', true)") == "off":
         return Check(
             name,
             False,
@@ -142,12 +142,12 @@ def alter_system(target: Postgres, conn: Connection) -> Check:
             "only session settings can be varied",
             "use the embedded engine for server settings",
         )
-    may_reload = value(conn, "select has_function_privilege('pg_reload_conf()', 'execute')")
-    number = int(value(conn, "select current_setting('server_version_num')"))
+    may_reload = first_value(conn, "select has_function_privilege('pg_reload_conf()', 'execute')")
+    number = int(first_value(conn, "select current_setting('server_version_num')"))
     granted = is_superuser(conn)
     if number >= 150000 and not granted:
         granted = bool(
-            value(
+            first_value(
                 conn,
                 "select exists (select from pg_settings where context = 'sighup'"
                 " and has_parameter_privilege(name, 'ALTER SYSTEM'))",
@@ -174,13 +174,13 @@ def alter_system(target: Postgres, conn: Connection) -> Check:
 
 def session_settings(_target: Postgres, conn: Connection) -> Check:
     """Check how many settings can be varied per session."""
-    total = int(value(conn, "select count(*) from pg_settings where context = 'superuser'"))
-    number = int(value(conn, "select current_setting('server_version_num')"))
-    free = int(value(conn, "select count(*) from pg_settings where context = 'user'"))
+    total = int(first_value(conn, "select count(*) from pg_settings where context = 'superuser'"))
+    number = int(first_value(conn, "select current_setting('server_version_num')"))
+    free = int(first_value(conn, "select count(*) from pg_settings where context = 'user'"))
     allowed = total if is_superuser(conn) else 0
     if number >= 150000:
         allowed = int(
-            value(
+            first_value(
                 conn,
                 "select count(*) from pg_settings where context = 'superuser' and has_parameter_privilege(name, 'SET')",
             )
@@ -196,7 +196,7 @@ def session_settings(_target: Postgres, conn: Connection) -> Check:
 
 def schema(_target: Postgres, conn: Connection) -> Check:
     """Check whether built-in workloads can create their tables."""
-    if value(conn, "select has_database_privilege(current_database(), 'create')"):
+    if first_value(conn, "select has_database_privilege(current_database(), 'create')"):
         return Check("own schema", True, "may create schemas", "built-in workloads make their own", "")
     return Check(
         "own schema",
@@ -209,7 +209,7 @@ def schema(_target: Postgres, conn: Connection) -> Check:
 
 def recovery(_target: Postgres, conn: Connection) -> Check:
     """Check whether the server accepts writes."""
-    if value(conn, "select pg_is_in_recovery()"):
+    if first_value(conn, "select pg_is_in_recovery()"):
         return Check("primary or standby", False, "standby", "read-only workloads, no redo positions", "")
     return Check("primary or standby", True, "primary", "reads and writes", "")
 
@@ -220,7 +220,7 @@ def wal_position(_target: Postgres, conn: Connection) -> Check:
 
     name = "WAL position"
     try:
-        where = value(conn, "select pg_current_wal_insert_lsn()::text")
+        where = first_value(conn, "select pg_current_wal_insert_lsn()::text")
     except psycopg.Error as error:
         said = str(error).splitlines()[0]
         return Check(name, False, said, "redo bytes per commit cannot be measured", "use a primary")

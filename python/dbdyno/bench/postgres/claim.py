@@ -48,7 +48,7 @@ class Claim:
         self._parameters = dict(parameters)
         self._session: Session | None = None
 
-    def hold(self, run: str = "") -> Session:
+    def acquire(self, run: str = "") -> Session:
         """Take the lock, or confirm that it is still held, and return its session.
 
         Args:

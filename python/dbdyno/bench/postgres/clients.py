@@ -11,15 +11,15 @@ from urllib.parse import quote, urlencode
 
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients.arms import client_name, name_of
-from dbdyno.bench.clients.builtin import BUILTIN, locate
-from dbdyno.bench.clients.conformance import Examined
+from dbdyno.bench.clients.builtin import BUILTIN_CLIENTS, locate
+from dbdyno.bench.clients.conformance import ClientUnderTest
 from dbdyno.bench.clients.job import Job
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.clients.network_line import ClientLine
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadArm
-    from dbdyno.bench.postgres.prepare import Prepared, ReadyArm
+    from dbdyno.bench.postgres.prepare import PreparedPlan, ReadyArm
     from dbdyno.bench.postgres.server import Postgres
 
 CHECKS_CLIENT = "-c client_connection_check_interval=1000"
@@ -32,7 +32,7 @@ PROTECTION = (
 _PATH = ("host", "port", "user", "password", "dbname")
 
 
-def client_arms(ready: Prepared) -> dict[int, ClientArm]:
+def client_arms(ready: PreparedPlan) -> dict[int, ClientArm]:
     """Return the arms that an external client runs, by arm number.
 
     Raises:
@@ -58,7 +58,7 @@ def client_arm(ready: ReadyArm, arm: LoadArm, seed: int) -> ClientArm:
     started = locate(ready.arm.client, Path(), f"arm {ready.arm.name!r}")
     connection = arm["connection"]
     parameters = parameters_of(ready.target, str(connection["application_name"]), connection["options"])
-    refuse_laxer(ready.arm.client, parameters, f"arm {ready.arm.name!r}")
+    refuse_ignored_protection(ready.arm.client, parameters, f"arm {ready.arm.name!r}")
     job = Job({**arm, "protocol": ready.protocol}, _core.Drawer(arm, seed), ready.arm.fetch_size, seed)
     made = ClientArm(job, started.command, {**started.environment, **environment(parameters)}, client_name(ready.arm))
     made.secret = parameters.get("password")
@@ -82,7 +82,7 @@ def _line(ready: ReadyArm, arm: LoadArm, parameters: Mapping[str, str]) -> Clien
             where=where,
             next_step="give host and port in the connection string, or leave network out",
         )
-    row = BUILTIN.get(ready.arm.client) if isinstance(ready.arm.client, str) else None
+    row = BUILTIN_CLIENTS.get(ready.arm.client) if isinstance(ready.arm.client, str) else None
     named_host = row.libpq if row is not None else parameters.get("sslmode") == "verify-full"
     if not named_host and parameters.get("sslmode") == "verify-full":
         raise PlanError(
@@ -95,19 +95,19 @@ def _line(ready: ReadyArm, arm: LoadArm, parameters: Mapping[str, str]) -> Clien
         spec,
         host,
         int(parameters.get("port", "5432")),
-        lambda port: environment(through_port(parameters, port, named_host)),
+        lambda port: environment(parameters_through_port(parameters, port, named_host)),
     )
 
 
-def through_port(parameters: Mapping[str, str], port: int, named_host: bool) -> dict[str, str]:
+def parameters_through_port(parameters: Mapping[str, str], port: int, named_host: bool) -> dict[str, str]:
     """Return the parameters of a connection through a port of 127.0.0.1.
 
     With `named_host` the server's name is kept, against which libpq checks the certificate, and `hostaddr` says where
     to connect.
 
-    >>> through_port({"host": "db", "port": "5432"}, 4711, True)
+    >>> parameters_through_port({"host": "db", "port": "5432"}, 4711, True)
     {'host': 'db', 'port': '4711', 'hostaddr': '127.0.0.1'}
-    >>> through_port({"host": "db", "port": "5432"}, 4711, False)
+    >>> parameters_through_port({"host": "db", "port": "5432"}, 4711, False)
     {'host': '127.0.0.1', 'port': '4711'}
     """
     own = {name: value for name, value in parameters.items() if name != "hostaddr"}
@@ -126,7 +126,7 @@ def parameters_of(target: Postgres, application_name: str, options: str | None) 
     return {name: value for name, value in given.items() if value}
 
 
-def refuse_laxer(client: str | list[str], parameters: Mapping[str, str], where: str) -> None:
+def refuse_ignored_protection(client: str | list[str], parameters: Mapping[str, str], where: str) -> None:
     """Raise `PlanError` if a built-in client without libpq would ignore an option that protects the connection.
 
     A client of the user gets the options and is responsible for honouring them.
@@ -134,7 +134,7 @@ def refuse_laxer(client: str | list[str], parameters: Mapping[str, str], where: 
     Raises:
         PlanError: The client cannot honour one of the options `PROTECTION`.
     """
-    row = BUILTIN.get(client) if isinstance(client, str) else None
+    row = BUILTIN_CLIENTS.get(client) if isinstance(client, str) else None
     if row is None or row.libpq:
         return
     for name in PROTECTION:
@@ -173,7 +173,7 @@ def uri(parameters: Mapping[str, str]) -> str:
     return f"postgresql://{login}@{place}/{head.get('dbname', '')}{rest}"
 
 
-def examination(target: Postgres, client: str | list[str]) -> Examined:
+def client_under_test(target: Postgres, client: str | list[str]) -> ClientUnderTest:
     """Return a client prepared for a conformance test on a server.
 
     Raises:
@@ -190,7 +190,7 @@ def examination(target: Postgres, client: str | list[str]) -> Examined:
     }
     started = locate(client, Path(), "client")
     parameters = parameters_of(target, mark, None)
-    refuse_laxer(client, parameters, "client")
+    refuse_ignored_protection(client, parameters, "client")
     words = {**started.environment, **environment(parameters)}
     made = ClientArm(Job(arm, _core.Drawer(arm, 7)), started.command, words, name_of(client))
     made.secret = parameters.get("password")
@@ -200,4 +200,4 @@ def examination(target: Postgres, client: str | list[str]) -> Examined:
             row = conn.execute("select count(*) from pg_stat_activity where application_name = %s", [mark]).fetchone()
         return int(row[0]) if row else 0
 
-    return Examined(made, alive)
+    return ClientUnderTest(made, alive)

@@ -25,8 +25,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.engine.os_user import Account, engine_account, run_as, within_reach
-from dbdyno.bench.engine.own_server import OwnServer
+from dbdyno.bench.engine.embedded_server import EmbeddedServer
+from dbdyno.bench.engine.os_user import Account, engine_account, reachable_binaries, run_as
 from dbdyno.bench.engine.server_paths import free_port, socket_folder
 from dbdyno.bench.engine.volumes import Volume
 from dbdyno.bench.guardian import Guardian
@@ -46,7 +46,7 @@ USER = "postgres"
 DATABASE = "postgres"
 
 
-class EmbeddedPostgres(OwnServer):
+class EmbeddedPostgres(EmbeddedServer):
     """A PostgreSQL server started by dbdyno, as a context manager.
 
     Args:
@@ -177,7 +177,7 @@ class EmbeddedPostgres(OwnServer):
 
     def _create(self) -> None:
         account = engine_account()
-        self._binaries = within_reach(account, self._binaries or find_binaries())
+        self._binaries = reachable_binaries(account, self._binaries or find_binaries())
 
         def fill() -> None:
             if account.other:

@@ -203,11 +203,11 @@ class ExactWatcher:
         return int(told.get("probes_ns", 0)), int(told.get("notes", 0))
 
     def _keep(self, stretch: Stretch, sessions: Mapping[int, tuple[int, str]], parts: list[str]) -> None:
-        from dbdyno.evidence.memory import for_files
+        from dbdyno.evidence.memory import file_connection
 
         if not parts:
             return
-        with contextlib.closing(for_files()) as connection:
+        with contextlib.closing(file_connection()) as connection:
             found = connection.execute(_READ if self._source == LOOKS else _ROWS, [parts]).fetchall()
         fidelity = READ if self._source == LOOKS else EXACT
         inside: dict[str, dict[str, int]] = {}

@@ -1,7 +1,7 @@
 """Detection of settings that runs left changed on a server, by comparing records with current values.
 
-Two sources record what a setting was: this user's records (`dbdyno.bench.engine.unrestored`) and the manifests of
-interrupted runs. The server has the current value. A setting that has one of the run's values was left changed; one
+Two sources record what a setting was: this user's records (`dbdyno.bench.engine.unrestored_settings`) and the manifests
+of interrupted runs. The server has the current value. A setting that has one of the run's values was left changed; one
 that has its previous value is restored; any other value was set by somebody else since and is not touched.
 """
 
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.engine import unrestored
-from dbdyno.bench.engine.unrestored import Kept, UnrestoredSettings
-from dbdyno.bench.postgres.setting_values import SettingFact, in_unit, same_value
+from dbdyno.bench.engine import unrestored_settings
+from dbdyno.bench.engine.unrestored_settings import ChangedSetting, UnrestoredSettings
+from dbdyno.bench.postgres.setting_values import SettingFact, same_value, with_unit
 from dbdyno.bench.postgres.settings import read_facts
 from dbdyno.evidence.run import DEFAULT_FOLDER, Run, list_runs
 
@@ -53,7 +53,7 @@ class Finding:
 
     source: Source
     name: str
-    kept: Kept
+    kept: ChangedSetting
     found: str
     state: State
 
@@ -65,7 +65,7 @@ class Finding:
 
 def sources(folder: Path = DEFAULT_FOLDER) -> list[Source]:
     """Return the settings still to be restored according to this user's records and the runs in `folder`."""
-    found = [Source(record, path, _run_of(record)) for path, record in unrestored.all_records().items()]
+    found = [Source(record, path, _run_of(record)) for path, record in unrestored_settings.all_records().items()]
     known = {one.run for one in found}
     for run in list_runs(folder):
         if run.path.resolve() not in known:
@@ -76,20 +76,20 @@ def sources(folder: Path = DEFAULT_FOLDER) -> list[Source]:
 def unsettled_records(run: Run) -> list[Source]:
     """Return the records in the manifest of a run that was interrupted before it could note that all is restored."""
     records = run.manifest.server_settings
-    if run.status != "aborted" or run.manifest.settings_put_back or unrestored.is_marked(run.path):
+    if run.status != "aborted" or run.manifest.settings_put_back or unrestored_settings.is_marked_restored(run.path):
         return []
     if run.path.stat().st_uid != os.geteuid():  # another user's folder must not decide what is altered
         return []
-    return [Source(unrestored.from_json(record), None, run.path.resolve()) for record in records]
+    return [Source(unrestored_settings.from_json(record), None, run.path.resolve()) for record in records]
 
 
-def of_server(target: Postgres, conn: Connection, among: Iterable[Source]) -> list[Source]:
+def sources_of_server(target: Postgres, conn: Connection, among: Iterable[Source]) -> list[Source]:
     """Return the sources that belong to this server."""
     server = target.identity(conn)
     return [one for one in among if one.record.server == server]
 
 
-def look(conn: Connection, among: Iterable[Source]) -> list[Finding]:
+def compare_with_server(conn: Connection, among: Iterable[Source]) -> list[Finding]:
     """Return each setting of the records, compared with its value on the server."""
     from dbdyno.bench.postgres.altered_settings import read_entries
 
@@ -104,13 +104,13 @@ def look(conn: Connection, among: Iterable[Source]) -> list[Finding]:
             fact = facts.get(name.lower())
             if fact is not None:
                 state = _state(fact, kept, None if entries is None else (entries[fact.name],))
-                found.append(Finding(source, name, kept, in_unit(fact, fact.setting), state))
+                found.append(Finding(source, name, kept, with_unit(fact, fact.setting), state))
     return found
 
 
-def _state(fact: SettingFact, kept: Kept, entry: tuple[str | None] | None) -> State:
+def _state(fact: SettingFact, kept: ChangedSetting, entry: tuple[str | None] | None) -> State:
     """Return the state of a setting; `entry` is None if this role may not see the entries made by ALTER SYSTEM."""
-    if unrestored.HIDDEN in (kept.was, *kept.ours):
+    if unrestored_settings.HIDDEN in (kept.was, *kept.ours):
         return "other"
     if same_value(fact, kept.was) and (entry is None or entry[0] == kept.entry):
         return "back"
@@ -129,29 +129,29 @@ def refuse_leftovers(target: Postgres, folder: Path) -> None:
     import contextlib
 
     known = sources(folder)
-    if not known or target.owned:
+    if not known or target.is_embedded:
         return
     with contextlib.closing(target.connect()) as conn:
-        findings = look(conn, of_server(target, conn, known))
-    settle(findings)
+        findings = compare_with_server(conn, sources_of_server(target, conn, known))
+    delete_settled_records(findings)
     left = [one for one in findings if one.state == "ours" and one.source.record.state != "held"]
     if left:
         raise _leftover_error(target, left)
 
 
-def settle(findings: Sequence[Finding]) -> None:
+def delete_settled_records(findings: Sequence[Finding]) -> None:
     """Remove the records whose settings are all restored."""
     for source in {id(one.source): one.source for one in findings}.values():
         own = [one for one in findings if one.source is source]
         if all(one.state == "back" for one in own) and source.record.state == "left":
-            forget(source)
+            delete_record(source)
 
 
-def forget(source: Source) -> None:
+def delete_record(source: Source) -> None:
     """Remove a record, and note in the run's folder that its settings are restored."""
     if source.run is not None:
-        unrestored.mark_put_back(str(source.run))
-    unrestored.forget(source.path)
+        unrestored_settings.mark_restored(str(source.run))
+    unrestored_settings.delete_record(source.path)
 
 
 def _leftover_error(target: Postgres, left: list[Finding]) -> TargetError:

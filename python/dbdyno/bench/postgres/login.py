@@ -16,7 +16,7 @@ _SILENT = re.compile("timeout|no answer")
 SHORT = 4
 
 
-def login_failed(error: Exception, where: str, secrets: Iterable[str]) -> TargetError:
+def login_error(error: Exception, where: str, secrets: Iterable[str]) -> TargetError:
     """Return a `TargetError` with the reason and the next step, with all secrets removed."""
     lines = [line.strip() for line in str(error).splitlines()]
     said = [line for line in lines if line and not line.startswith(_ASKED)] or [type(error).__name__]

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TargetError
-from dbdyno.base.signals import Interrupted, Stopping
-from dbdyno.bench.guardian import ThereBeforeError
+from dbdyno.base.signals import Interrupted, StopSignals
+from dbdyno.bench.guardian import ObjectExistsError
 
 if TYPE_CHECKING:
     import psycopg
@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 NEEDS_NO_TRANSACTION = "25001"
 EXISTS = ("42P04", "42P06", "42P07", "42710", "42723")
 """SQLSTATEs of objects that already exist: a database, schema, relation, other object, function."""
-THERE = "it is another run's, or yours: nothing was touched; end that run, or give the plan's objects other names"
+OBJECT_EXISTS_STEP = (
+    "it is another run's, or yours: nothing was touched; end that run, or give the plan's objects other names"
+)
 
 
 @contextlib.contextmanager
 def workload_objects(
-    work: Workload, target: Postgres, guardian: Guardian, stopping: Stopping | None = None
+    work: Workload, target: Postgres, guardian: Guardian, stopping: StopSignals | None = None
 ) -> Iterator[None]:
     """Run the set-up, and run the teardown when the context ends for any reason.
 
@@ -72,7 +74,7 @@ def _run_first(conn: psycopg.Connection[Any], statement: str, register: Callable
 
 @contextlib.contextmanager
 def turn_sql(
-    before: list[str], after: list[str], target: Postgres, guardian: Guardian, stopping: Stopping | None = None
+    before: list[str], after: list[str], target: Postgres, guardian: Guardian, stopping: StopSignals | None = None
 ) -> Iterator[None]:
     """Run an arm's SQL before its turn, and the SQL after it when the context ends for any reason.
 
@@ -91,23 +93,23 @@ def turn_sql(
         yield
 
 
-def _stop_check(stopping: Stopping | None) -> Callable[[], bool] | None:
-    return None if stopping is None else stopping.is_asked
+def _stop_check(stopping: StopSignals | None) -> Callable[[], bool] | None:
+    return None if stopping is None else stopping.is_requested
 
 
 @contextlib.contextmanager
 def _server_errors(statement: str, where: str, target: Postgres, undo: Undo | None = None) -> Iterator[None]:
-    """Turn a statement's errors into `TargetError`, or `ThereBeforeError` for an existing object if `undo` is given.
+    """Turn a statement's errors into `TargetError`, or `ObjectExistsError` for an existing object if `undo` is given.
 
     `undo` is the teardown of a set-up that has begun.
     """
     import psycopg
 
-    from dbdyno.bench.postgres.session import StopAsked
+    from dbdyno.bench.postgres.session import StopRequested
 
     try:
         yield
-    except StopAsked as error:
+    except StopRequested as error:
         raise Interrupted from error
     except psycopg.Error as error:
         first = " ".join(statement.split())
@@ -116,6 +118,6 @@ def _server_errors(statement: str, where: str, target: Postgres, undo: Undo | No
         refused = TargetError(
             f"the engine refuses {shown!r}: {str(error).splitlines()[0]}",
             where=f"{where} on {target.safe_dsn}",
-            next_step=THERE if exists else "run it manually on the engine, then correct the plan",
+            next_step=OBJECT_EXISTS_STEP if exists else "run it manually on the engine, then correct the plan",
         )
-        raise (ThereBeforeError(refused, undo) if exists and undo is not None else refused) from error
+        raise (ObjectExistsError(refused, undo) if exists and undo is not None else refused) from error

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dbdyno.bench.canary import Canaries
     from dbdyno.bench.metrics import Metric
-    from dbdyno.bench.postgres.prepare import Prepared
+    from dbdyno.bench.postgres.prepare import PreparedPlan
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.bench.postgres.watch import Watcher
 
@@ -30,7 +30,7 @@ _PIDS = "select pid, application_name from pg_stat_activity where application_na
 class PostgresObserver(Observer["Postgres", "Connection"]):
     """Observer of the PostgreSQL servers of a run."""
 
-    def __init__(self, ready: Prepared, stop: Callable[[], bool] | None = None) -> None:
+    def __init__(self, ready: PreparedPlan, stop: Callable[[], bool] | None = None) -> None:
         """Create an observer; `stop` is called while a server is silent, and waiting ends when it returns True."""
         import psycopg
 
@@ -41,7 +41,7 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
         self._stop = stop
 
     @contextlib.contextmanager
-    def apart(self) -> Iterator[None]:
+    def disconnected(self) -> Iterator[None]:
         """Close our connections, so that they do not hinder a restart of the engine in the block."""
         self.drop_connections()
         yield
@@ -88,14 +88,14 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
         return connection
 
     def _cache_sizes(self, target: Postgres, connection: Connection) -> Mapping[int, Mapping[str, int]]:
-        from dbdyno.bench.postgres.statement_cache import kept_by
+        from dbdyno.bench.postgres.statement_cache import read_session_cache
         from dbdyno.bench.postgres.watch import application_names
 
         if target.engine is None:
             return {}
         numbers = {name: at for at, name in enumerate(application_names(self.arms).values())}
         pids = {numbers[name]: pid for pid, name in connection.execute(_PIDS, [list(numbers)]).fetchall()}
-        found = {arm: kept_by(connection, target.engine, pid) for arm, pid in pids.items()}
+        found = {arm: read_session_cache(connection, target.engine, pid) for arm, pid in pids.items()}
         return {arm: kept.as_row() for arm, kept in found.items() if kept is not None}
 
     def _watcher(self, target: Postgres, period_ns: int) -> Watcher | ExactWatcher:

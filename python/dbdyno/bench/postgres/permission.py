@@ -44,7 +44,7 @@ def refusal(
             f"{', '.join(fixed)}: set on the server's command line, which has priority over ALTER SYSTEM",
             next_step="start the server without that option",
         )
-    if target.owned:
+    if target.is_embedded:
         return None
     commands = "; ".join(alter_system_sql(change.name, change.value) for change in server)
     restart = [change.name for change in server if change.how == "restart"]

@@ -22,7 +22,7 @@ REASON = (
 )
 
 
-def keeps_prepared(target: Postgres) -> bool:
+def keeps_prepared_statements(target: Postgres) -> bool:
     """Return True if what a connection prepared is available in its next transaction, and in no other connection.
 
     Several connections prepare different statements under one name, and each runs its own.

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.prepare import (
     EngineArm,
-    EngineReady,
+    PreparedEnginePlan,
     check_room,
     check_scripts,
+    choose_seed,
     choose_switch,
-    drawn_seed,
     load_arm,
 )
 from dbdyno.bench.engine.volumes import volumes_of
@@ -46,7 +46,7 @@ class ReadyArm(EngineArm):
 
 
 @dataclass(frozen=True)
-class Prepared(EngineReady):
+class PreparedPlan(PreparedEnginePlan):
     """A plan that is ready to run on its servers."""
 
     arms: Sequence[ReadyArm] = field(default_factory=list)
@@ -121,7 +121,7 @@ def _embedded_settings(plan: Plan) -> dict[str, str]:
     return {**room, **(preload_setting() if plan.watch.statements else {}), **plan.embedded_settings}
 
 
-def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Prepared:
+def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> PreparedPlan:
     """Determine how the arms' settings take effect on their servers, and lay out the run.
 
     Args:
@@ -134,7 +134,7 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
         TargetError: A setting cannot be put in effect, or a server has no room for the sessions.
     """
     from dbdyno import _core
-    from dbdyno.bench.clients.arms import refuse_unfit
+    from dbdyno.bench.clients.arms import refuse_unfit_arm
     from dbdyno.bench.postgres import capture_check
     from dbdyno.study.plan.typed_workloads import compile_workload
 
@@ -144,17 +144,17 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
         plan = replace(plan, watch=replace(plan.watch, overhead_blocks=0))
     check_scripts(plan)
     for arm in plan.arms:
-        refuse_unfit(plan, arm)
+        refuse_unfit_arm(plan, arm)
     arms = [_ready(arm, target, plan) for arm, target in zip(plan.arms, targets, strict=True)]
     arms, notes = _past_poolers(arms)
-    notes += capture_check.notes(plan, targets)
+    notes += capture_check.replay_notes(plan, targets)
     switch, reason = choose_switch(plan, arms)
     how = timing(plan.schedule, switch)
-    seed = drawn_seed(plan, seed)
+    seed = choose_seed(plan, seed)
     for ready in arms:
         check_workload(plan, ready)
     check_room(plan, arms, how, _free)
-    prepared = Prepared(plan, seed, how, blocks(plan, how, seed), reason, notes, arms)
+    prepared = PreparedPlan(plan, seed, how, blocks(plan, how, seed), reason, notes, arms)
     # This fails now if the load could not run, or if the server or its certificate would refuse it.
     _core.Load(prepared.load_spec()).try_connect()
     return prepared
@@ -162,10 +162,10 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
 
 def _past_poolers(arms: list[ReadyArm]) -> tuple[list[ReadyArm], tuple[str, ...]]:
     """Return the arms with a protocol that works behind their poolers, the same for all, and a note if it changed."""
-    from dbdyno.bench.postgres.pooler import REASON, keeps_prepared
+    from dbdyno.bench.postgres.pooler import REASON, keeps_prepared_statements
 
     behind = {id(ready.target): ready.target for ready in arms if ready.target.pooled and ready.protocol == "prepared"}
-    if all(keeps_prepared(target) for target in behind.values()):
+    if all(keeps_prepared_statements(target) for target in behind.values()):
         return arms, ()
     return [replace(ready, protocol="extended") if ready.protocol == "prepared" else ready for ready in arms], (REASON,)
 
@@ -182,7 +182,7 @@ def check_workload(plan: Plan, ready: ReadyArm) -> None:
     if plan.workload.builtin:
         kinds.append("schema")
     where = f"arm {ready.arm.name!r} on {ready.target.safe_dsn}"
-    for reason in filter(None, map(ready.target.can, kinds)):
+    for reason in filter(None, map(ready.target.refusal, kinds)):
         raise TargetError(reason, where=where)
     if plan.watch.statements:
         from dbdyno.bench.postgres.statements import make_readable

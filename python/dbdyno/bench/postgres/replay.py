@@ -1,4 +1,4 @@
-"""A captured run as the load of arms; `Replays` has the interface of `_core.Load`.
+"""A captured run as the load of arms; `ReplayLoad` has the interface of `_core.Load`.
 
 A turn replays the whole capture once. If it may write, it does so in a separate copy of the database as it was when the
 capture began; the copy is created before the turn and dropped after it. Every turn of every arm therefore begins with
@@ -21,29 +21,29 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.base.errors import TargetError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.bench.clients.external_load import Part
+from dbdyno.bench.clients.external_load import PartWriter
 from dbdyno.bench.postgres.keys.plan import key_plan
 from dbdyno.evidence.capture_keys import KeyPlan, unmapped_keys
 from dbdyno.evidence.captures import LIMITS
-from dbdyno.study.plan.replay import NAME, times
+from dbdyno.study.plan.replay import NAME, core_speed
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import ArmReport, LoadReport, LoadSpec
-    from dbdyno.bench.postgres.prepare import Prepared
+    from dbdyno.bench.postgres.prepare import PreparedPlan
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.bench.protocol import Circumstances
+    from dbdyno.bench.protocol import BenchContext
 
-DIFFERING = ("rows_differ", "fails_now", "failed_then", "fails_otherwise", "uneven", "left_out", "broken")
+DIFFERENCES = ("rows_differ", "fails_now", "failed_then", "fails_otherwise", "uneven", "left_out", "broken")
 """Counts that a replay reports of answers that differ from those in the capture."""
 _TRANSACTION = 0
 _FORCED = 130_000
 """Server version from which a database can be dropped while somebody is connected to it."""
 
 
-class Replays(Part):
+class ReplayLoad(PartWriter):
     """Load that replays a capture in each arm's turns."""
 
-    def __init__(self, ready: Prepared, around: Circumstances) -> None:
+    def __init__(self, ready: PreparedPlan, around: BenchContext) -> None:
         self.ready, self.around = ready, around
         self.spec: LoadSpec = ready.load_spec()
         super().__init__(self.spec)
@@ -96,7 +96,9 @@ class Replays(Part):
             with contextlib.closing(target.connect(statement_timeout_ms=0)) as conn:
                 conn.execute(f'create database "{self.template}"'.encode())
             own = target.in_database(str(self.template))
-            with contextlib.closing(own.connect(statement_timeout_ms=0, stop=self.around.stopping.is_asked)) as conn:
+            with contextlib.closing(
+                own.connect(statement_timeout_ms=0, stop=self.around.stopping.is_requested)
+            ) as conn:
                 for statement in setup:
                     conn.execute(statement.encode())
 
@@ -117,7 +119,7 @@ class Replays(Part):
         make = sql.SQL("create database {} template {}").format(
             sql.Identifier(self._copy), sql.Identifier(str(self.template))
         )
-        stop = self.around.stopping.is_asked
+        stop = self.around.stopping.is_requested
         with (
             _server_errors(target, f"a copy of {self.template}"),
             contextlib.closing(target.connect(statement_timeout_ms=0, stop=stop)) as conn,
@@ -203,7 +205,7 @@ class Replays(Part):
         unexpected = {at + 1 for at, (_, known) in enumerate(failures) if not known}
         ends = [start + length for start, length in zip(columns["started_ns"], columns["elapsed_ns"], strict=True)]
         lasted = max(ends, default=0) - min(columns["started_ns"], default=0)
-        differing = sum(told[key] for key in DIFFERING)
+        differing = sum(told[key] for key in DIFFERENCES)
         row = {
             "arm": arm,
             "transactions": count,
@@ -231,7 +233,7 @@ class Replays(Part):
         return {
             "run": work.replay,
             "connection": connection,
-            "speed": times(work.speed),
+            "speed": core_speed(work.speed),
             "order": work.order == "commit",
             "writes": self.writes,
             "session_sql": own["session_sql"],
@@ -258,11 +260,11 @@ def _server_errors(target: Postgres, what: str) -> Iterator[None]:
     import psycopg
 
     from dbdyno.base.signals import Interrupted
-    from dbdyno.bench.postgres.session import StopAsked
+    from dbdyno.bench.postgres.session import StopRequested
 
     try:
         yield
-    except StopAsked as error:
+    except StopRequested as error:
         raise Interrupted from error
     except psycopg.Error as error:
         steps = {"55006": "nobody may be connected to a database while it is copied", "42501": "it wants its owner"}

@@ -45,7 +45,7 @@ _NAMES = {
 }
 
 
-class Watch:
+class ReplayWatch:
     """Counters of a server at the start of a replay, and samples of its sessions; `report` is the final result."""
 
     def __init__(self, conn: Connection) -> None:
@@ -81,7 +81,7 @@ class Watch:
             self.missing[name] = str(error).splitlines()[0] if str(error) else type(error).__name__
             return []
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Sample the active sessions, unless that was done very recently."""
         if time.monotonic() - self._sampled_s < _SAMPLED_S:
             return
@@ -113,9 +113,9 @@ class Watch:
 
 
 @contextlib.contextmanager
-def watch_server(target: Postgres) -> Iterator[Watch]:
+def watch_server(target: Postgres) -> Iterator[ReplayWatch]:
     """Watch a server until the block ends."""
     with contextlib.closing(target.connect(statement_timeout_ms=2000, lock_timeout_ms=500)) as conn:
-        watch = Watch(conn)
+        watch = ReplayWatch(conn)
         yield watch
         watch.end()

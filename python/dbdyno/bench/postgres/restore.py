@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.postgres.leftovers import Finding, Source, look, of_server
+from dbdyno.bench.postgres.leftovers import Finding, Source, compare_with_server, sources_of_server
 from dbdyno.bench.postgres.server import open_target
 from dbdyno.bench.postgres.settings import alter_system_sql
 
@@ -21,29 +21,29 @@ class UnrestoredPostgres:
     def __init__(self, target: Postgres) -> None:
         self.target = target
 
-    def look(self, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
+    def find_unrestored(self, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
         """Return this server's records and findings; see `UnrestoredServer`."""
         with contextlib.closing(self.target.connect()) as conn:
-            here = of_server(self.target, conn, among)
-            return here, look(conn, here)
+            here = sources_of_server(self.target, conn, among)
+            return here, compare_with_server(conn, here)
 
-    def statement(self, one: Finding) -> str:
+    def restore_statement(self, one: Finding) -> str:
         """Return the statement that restores a setting; see `UnrestoredServer`."""
         return alter_system_sql(one.name, one.kept.entry)
 
-    def put_back(self, left: Sequence[Finding]) -> None:
+    def restore(self, left: Sequence[Finding]) -> None:
         """Restore settings; see `UnrestoredServer`."""
         from dbdyno.bench.guardian import Guardian
-        from dbdyno.bench.postgres.altered_settings import await_in_force, put_back_sql
+        from dbdyno.bench.postgres.altered_settings import restore_sql, wait_until_in_effect
 
         with Guardian() as guardian:
             guardian.claim(self.target.libpq_parameters())
-            statements = put_back_sql({one.name: one.kept.entry for one in left})
-            problems = self.target.sql_undo("restore", statements).carry_out()
+            statements = restore_sql({one.name: one.kept.entry for one in left})
+            problems = self.target.sql_undo("restore", statements).execute()
             if problems:
                 step = "run it again when that is mended"
                 raise TargetError("; ".join(problems), where=self.target.safe_dsn, next_step=step)
-            await_in_force(self.target, {one.name: one.kept.was for one in left})
+            wait_until_in_effect(self.target, {one.name: one.kept.was for one in left})
 
 
 @contextlib.contextmanager

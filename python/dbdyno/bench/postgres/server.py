@@ -23,7 +23,7 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.base.live_servers import refuse_live
 from dbdyno.bench.host.machine import host_facts, server_is_here
 from dbdyno.bench.postgres.data_folder import disk_facts
-from dbdyno.bench.postgres.login import login_failed
+from dbdyno.bench.postgres.login import login_error
 from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.bench.postgres.wire_options import load_connection, refusal
 
@@ -138,7 +138,7 @@ class Postgres:
         return cls(given, keep_first=keep_first)
 
     @classmethod
-    def on(cls, engine: EmbeddedPostgres, *, tcp: bool = False) -> Postgres:
+    def from_engine(cls, engine: EmbeddedPostgres, *, tcp: bool = False) -> Postgres:
         """Return the target for a running embedded server, connected by its socket or by TCP."""
         return cls(engine.tcp_conninfo() if tcp else engine.conninfo(), engine)
 
@@ -149,10 +149,10 @@ class Postgres:
             spare.close()
 
     def __repr__(self) -> str:
-        return f"Postgres({self.safe_dsn!r}, owned={self.owned})"
+        return f"Postgres({self.safe_dsn!r}, owned={self.is_embedded})"
 
     @property
-    def owned(self) -> bool:
+    def is_embedded(self) -> bool:
         """Return True if dbdyno started the server: it may then be restarted, and is removed at the end."""
         return self.engine is not None
 
@@ -173,7 +173,7 @@ class Postgres:
         Raises:
             TargetError: It does, or the configuration cannot be read.
         """
-        if not self.owned:
+        if not self.is_embedded:
             refuse_live(self._parameters["host"], int(self._parameters["port"]), self.safe_dsn)
 
     def libpq_parameters(self) -> dict[str, str]:
@@ -227,13 +227,13 @@ class Postgres:
     def _kept_connection(
         self, application_name: str, answer_s: float | None, stop: Callable[[], bool] | None
     ) -> Connection:
-        from dbdyno.bench.postgres.session import limit, open_session
+        from dbdyno.bench.postgres.session import open_session, set_time_limits
 
         spare, self._spare = self._spare, None
         if spare is None:
             return open_session(self._arguments(application_name), answer_s=answer_s, stop=stop)
         spare.execute("select /* dbdyno */ set_config('application_name', %s, false)", [application_name])
-        limit(spare, self._arguments(application_name), answer_s, stop)
+        set_time_limits(spare, self._arguments(application_name), answer_s, stop)
         return spare
 
     def in_database(self, name: str) -> Postgres:
@@ -261,16 +261,16 @@ class Postgres:
         """Return an undo that runs these statements here; if the server is not ours, the guardian retries for hours."""
         from dbdyno.bench.undo import SqlUndo
 
-        patience_s = 2.0 if self.owned else 10.0
+        patience_s = 2.0 if self.is_embedded else 10.0
         parameters = self.libpq_parameters()
-        return SqlUndo(label, parameters, tuple(statements), tuple(backends), patience_s, lasting=not self.owned)
+        return SqlUndo(label, parameters, tuple(statements), tuple(backends), patience_s, lasting=not self.is_embedded)
 
     def identity(self, conn: Connection) -> str:
         """Return a key that distinguishes this server from others: its system identifier, otherwise host and port."""
         known = _first_value(conn, _PROBES["system_identifier"])
         return str(known or f"{self._parameters['host']}:{self._parameters['port']}")
 
-    def can(self, kind: str) -> str | None:
+    def refusal(self, kind: str) -> str | None:
         """Return None if a workload of this kind (read, write, schema, redo) can run here, otherwise the reason."""
         refused = refusal(self._options)
         if refused:
@@ -296,7 +296,7 @@ class Postgres:
 
         Facts that this role may not see are missing.
         """
-        facts: JsonObject = {"target": self.safe_dsn, "owned": self.owned}
+        facts: JsonObject = {"target": self.safe_dsn, "owned": self.is_embedded}
         with contextlib.closing(self.connect(statement_timeout_ms=5000)) as conn:
             for name, sql in _PROBES.items():
                 value = _first_value(conn, sql)
@@ -369,7 +369,7 @@ class Postgres:
                 next_step="check in the kernel's log why it ended (such as lack of memory or disk space)",
             )
         secrets = [self._parameters.get(name) for name in ("password", "sslpassword")]
-        failed = login_failed(error, self.safe_dsn or "target", [secret for secret in secrets if secret])
+        failed = login_error(error, self.safe_dsn or "target", [secret for secret in secrets if secret])
         failed.unreachable = isinstance(error, psycopg.errors.ConnectionTimeout)
         return failed
 
@@ -403,7 +403,7 @@ def open_target(
         workdir, settings, guardian=guardian, keep=keep, binaries=binaries, initdb=initdb, volumes=volumes
     )
     with own as engine:
-        yield Postgres.on(engine, tcp=tcp)
+        yield Postgres.from_engine(engine, tcp=tcp)
 
 
 def _answer_s(statement_timeout_ms: int | None) -> float | None:

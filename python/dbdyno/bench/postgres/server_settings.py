@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.engine.turns import BROKE_OFF, OtherValueError
-from dbdyno.bench.postgres.prepare import Prepared
+from dbdyno.bench.engine.turns import SERVER_LOST_STEP, SettingMismatchError
+from dbdyno.bench.postgres.prepare import PreparedPlan
 from dbdyno.evidence.run import Run
 
 if TYPE_CHECKING:
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
 
 
-def _altered_settings(ready: Prepared) -> dict[str, tuple[Postgres, dict[str, str]]]:
+def _altered_settings(ready: PreparedPlan) -> dict[str, tuple[Postgres, dict[str, str]]]:
     """Return, per server that is not ours, the settings that any arm alters there, with their previous values."""
     found: dict[str, tuple[Postgres, dict[str, str]]] = {}
     for arm in ready.arms:
         for change in arm.server_changes():
-            if not arm.target.owned:
+            if not arm.target.is_embedded:
                 _, before = found.setdefault(arm.target.safe_dsn, (arm.target, {}))
                 before[change.name] = change.before
     return found
 
 
-def claim_servers(ready: Prepared, guardian: Guardian, run: str = "") -> bool:
+def claim_servers(ready: PreparedPlan, guardian: Guardian, run: str = "") -> bool:
     """Take the lock of each server that the plan alters, and return True if there is any.
 
     Raises:
@@ -47,7 +47,7 @@ def claim_servers(ready: Prepared, guardian: Guardian, run: str = "") -> bool:
     return bool(altered)
 
 
-def refuse_left_settings(ready: Prepared, folder: Path) -> None:
+def refuse_leftover_settings(ready: PreparedPlan, folder: Path) -> None:
     """Raise `TargetError` if a killed run left settings of one of the servers changed.
 
     Raises:
@@ -59,9 +59,9 @@ def refuse_left_settings(ready: Prepared, folder: Path) -> None:
         refuse_leftovers(target, folder)
 
 
-def settings_to_restore(ready: Prepared, run: Run) -> dict[str, object]:
+def settings_to_restore(ready: PreparedPlan, run: Run) -> dict[str, object]:
     """Return what the manifest says of the settings that the run alters: enough to restore them."""
-    from dbdyno.bench.engine import unrestored
+    from dbdyno.bench.engine import unrestored_settings
     from dbdyno.bench.postgres.altered_settings import read_entries
     from dbdyno.bench.postgres.settings import read_facts
 
@@ -75,13 +75,15 @@ def settings_to_restore(ready: Prepared, run: Run) -> dict[str, object]:
             for change in arm.server_changes():
                 if arm.target.safe_dsn == name:
                     values.setdefault(change.name, []).append(change.value)
-        kept = {n: unrestored.Kept(was, entries[n], tuple(values[n])) for n, was in before.items()}
-        records.append(unrestored.to_json(unrestored.new_record(name, server, kept, str(run.path.resolve()))))
+        kept = {n: unrestored_settings.ChangedSetting(was, entries[n], tuple(values[n])) for n, was in before.items()}
+        records.append(
+            unrestored_settings.to_json(unrestored_settings.new_record(name, server, kept, str(run.path.resolve())))
+        )
     return {"server_settings": records, "settings_put_back": False} if records else {}
 
 
 @contextlib.contextmanager
-def record_settings(run: Run, ready: Prepared, guardian: Guardian) -> Iterator[None]:
+def record_settings(run: Run, ready: PreparedPlan, guardian: Guardian) -> Iterator[None]:
     """Record previous settings in the manifest before the first change, and at the end whether they are restored.
 
     The lock carries the run's name meanwhile.
@@ -99,20 +101,20 @@ def record_settings(run: Run, ready: Prepared, guardian: Guardian) -> Iterator[N
                 run.save(settings_put_back=not owing)
 
 
-def read_back(ready: Prepared, number: int) -> None:
+def read_back(ready: PreparedPlan, number: int) -> None:
     """Check in a new session that the settings that any arm alters have this arm's values.
 
     Raises:
         OtherValueError: A setting has another value.
     """
-    from dbdyno.bench.postgres.altered_settings import other_values
+    from dbdyno.bench.postgres.altered_settings import differing_values
 
     arm = ready.arms[number]
     wanted = dict(_altered_settings(ready).get(arm.target.safe_dsn, (arm.target, {}))[1])
     wanted |= {change.name: change.value for change in arm.server_changes()}
-    differing = other_values(arm.target, wanted) if wanted else ""
+    differing = differing_values(arm.target, wanted) if wanted else ""
     if differing:
-        raise OtherValueError(
+        raise SettingMismatchError(
             f"another user changed a setting while the arm {arm.arm.name!r} ran: {differing}",
             where=arm.target.safe_dsn,
             next_step="find out who alters the setting (see pg_file_settings and the server's log), then run again",
@@ -128,4 +130,4 @@ def server_errors() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise TargetError(f"the server closed the connection: {said}", next_step=BROKE_OFF) from error
+        raise TargetError(f"the server closed the connection: {said}", next_step=SERVER_LOST_STEP) from error

@@ -12,8 +12,8 @@ The limits apply to silence: each byte that arrives restarts the time. TCP's own
 `tcp_user_timeout`) are set as well, but they detect only a peer that no longer acknowledges; a proxy or a firewall that
 drops what it has acknowledged is detected by these deadlines only.
 
-A session can also be stopped: if `stop` returns True while it waits, the statement is cancelled and `StopAsked` raised.
-An interruption (Ctrl-C) closes the connection without waiting.
+A session can also be stopped: if `stop` returns True while it waits, the statement is cancelled and `StopRequested`
+raised. An interruption (Ctrl-C) closes the connection without waiting.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class NoAnswer(psycopg.OperationalError):
     """True if a second connection got no answer either: then no request to this server will be answered."""
 
 
-class StopAsked(psycopg.OperationalError):
+class StopRequested(psycopg.OperationalError):
     """Error for a statement that was cancelled because the user or the system asked to stop."""
 
 
@@ -78,7 +78,7 @@ class Session(psycopg.Connection[Any]):
         """
         try:
             return self._drive(gen, timeout)
-        except (NoAnswer, StopAsked, KeyboardInterrupt) as error:
+        except (NoAnswer, StopRequested, KeyboardInterrupt) as error:
             if not isinstance(error, NoAnswer):
                 with contextlib.suppress(Exception):
                     self.cancel_safe(timeout=CANCEL_S)
@@ -104,7 +104,7 @@ class Session(psycopg.Connection[Any]):
     def _patience(self, heard: float) -> float:
         """Return the time from which silence counts from now on, or raise an error if waiting must end."""
         if self.stop is not None and self.stop():
-            raise StopAsked("cancelled: the run was asked to end")
+            raise StopRequested("cancelled: the run was asked to end")
         silent_s = time.monotonic() - heard
         if self.known is not None and silent_s >= PROBE_S and self._asked_of != heard:
             self._asked_of = heard
@@ -145,11 +145,11 @@ def open_session(
     given = {k: v for k, v in parameters.items() if v is not None}
     known = {"autocommit": True, "prepare_threshold": None, **DEFAULTS, **given}
     session = Session.connect(**known)
-    limit(session, known, answer_s, stop)
+    set_time_limits(session, known, answer_s, stop)
     return session
 
 
-def limit(
+def set_time_limits(
     session: Session, known: Mapping[str, Any], answer_s: float | None, stop: Callable[[], bool] | None = None
 ) -> None:
     """Set how long a connection waits from now on; see `open_session`."""
@@ -194,4 +194,4 @@ def server_gone(error: BaseException) -> bool:
     return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
 
 
-__all__ = ["NoAnswer", "Session", "StopAsked", "limit", "open_session", "server_gone"]
+__all__ = ["NoAnswer", "Session", "StopRequested", "open_session", "server_gone", "set_time_limits"]

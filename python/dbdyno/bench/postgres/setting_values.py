@@ -121,7 +121,7 @@ def same_value(fact: SettingFact, wanted: str) -> bool:
     return fact.setting == wanted
 
 
-def in_unit(fact: SettingFact, number: str | None) -> str:
+def with_unit(fact: SettingFact, number: str | None) -> str:
     """Return a bare number of pg_settings with its unit: 16 of a setting in `8kB` gives `128kB`."""
     match = re.fullmatch(r"(\d+)(\D+)", fact.unit or "")
     if match and number:
@@ -186,7 +186,7 @@ def _problem_with_number(fact: SettingFact, text: str) -> str | None:
         return f"expected a number{_unit_hint(fact)}"
     low, high = float(fact.min_value or "-inf"), float(fact.max_value or "inf")
     if not low <= number <= high:
-        return f"outside {in_unit(fact, fact.min_value)} .. {in_unit(fact, fact.max_value)}"
+        return f"outside {with_unit(fact, fact.min_value)} .. {with_unit(fact, fact.max_value)}"
     return None
 
 

@@ -33,7 +33,7 @@ _MORE = re.compile(r"level: \d+; \d+ more child contexts ")
 
 
 @dataclass(frozen=True)
-class Kept:
+class StatementCache:
     """Statement cache of one session.
 
     Attributes:
@@ -58,7 +58,7 @@ class Kept:
         }
 
 
-def kept_in(log: str, pid: int) -> Kept | None:
+def cache_in_log(log: str, pid: int) -> StatementCache | None:
     """Return the contents of a session's memory report in the log, or None if its last line is not there yet."""
     statements = size = 0
     whole = True
@@ -71,11 +71,13 @@ def kept_in(log: str, pid: int) -> Kept | None:
         elif _MORE.search(line):
             whole = False
         elif total := _TOTAL.search(line):
-            return Kept(statements, size, int(total[1]), whole)
+            return StatementCache(statements, size, int(total[1]), whole)
     return None
 
 
-def kept_by(connection: psycopg.Connection[tuple[Any, ...]], engine: EmbeddedPostgres, pid: int) -> Kept | None:
+def read_session_cache(
+    connection: psycopg.Connection[tuple[Any, ...]], engine: EmbeddedPostgres, pid: int
+) -> StatementCache | None:
     """Ask a session of an embedded server for its memory and wait at most `PATIENCE_S`; None if there is no answer."""
     if connection.info.server_version < SINCE:
         return None
@@ -85,7 +87,7 @@ def kept_by(connection: psycopg.Connection[tuple[Any, ...]], engine: EmbeddedPos
     with engine.log_file.open("rb") as file:
         while True:
             file.seek(begin)
-            if (found := kept_in(file.read().decode(errors="replace"), pid)) is not None:
+            if (found := cache_in_log(file.read().decode(errors="replace"), pid)) is not None:
                 return found
             if time.monotonic() > deadline:
                 return None

@@ -80,7 +80,7 @@ def make_readable(target: Postgres, where: str) -> None:
 
     with contextlib.closing(target.connect()) as conn:
         try:
-            if target.owned:
+            if target.is_embedded:
                 conn.execute(f"create extension if not exists {SOURCE}")
             conn.execute(f"select 1 from {SOURCE} limit 1").fetchall()  # noqa: S608
         except psycopg.Error as error:

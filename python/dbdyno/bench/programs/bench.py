@@ -27,11 +27,11 @@ from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.base.files import os_errors_as
 from dbdyno.base.processes import child_environment, find_program
 from dbdyno.bench.operations import Operations
-from dbdyno.bench.passive_bench import QuietBench, arm_row
-from dbdyno.bench.programs.command_line import filled_in, words_of
+from dbdyno.bench.passive_bench import PassiveBench, arm_row
+from dbdyno.bench.programs.command_line import fill_in_variables, words_of
 from dbdyno.bench.programs.generated_files import makers
 from dbdyno.bench.programs.processors import Processors
-from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
+from dbdyno.bench.protocol import BenchContext, EvidenceReading, Facts, RunLayout, Traits
 from dbdyno.bench.undo import FolderUndo
 from dbdyno.study.plan.schedule import blocks, timing
 
@@ -47,19 +47,19 @@ STARTS = 20
 SAID_MOST = 300
 
 
-class ProgramBench(QuietBench):
+class ProgramBench(PassiveBench):
     """Bench of the commands of a plan's arms."""
 
     traits = Traits(grows=True, warms_up_again=True, interrupted="the programs were ended")
 
-    def __init__(self, plan: Plan, around: Circumstances) -> None:
+    def __init__(self, plan: Plan, around: BenchContext) -> None:
         super().__init__(plan, around)
         self.live: set[subprocess.Popen[bytes]] = set()
         self.held = contextlib.ExitStack()
         self.lock = threading.Lock()
         self.done = 0
 
-    def can(self, plan: Plan) -> str | None:
+    def refusal(self, plan: Plan) -> str | None:
         """Return None if the plan has a command and uses nothing that only an engine has, otherwise the reason."""
         if plan.workload.command is None:
             return "its workload is not a command"
@@ -82,18 +82,18 @@ class ProgramBench(QuietBench):
         return None
 
     @staticmethod
-    def orders(plan: Plan, target: str | None) -> list[str]:
+    def side_effects(plan: Plan, target: str | None) -> list[str]:
         """Return the commands of each arm as they would be started, as sentences: a variable may hold the program."""
         work = plan.workload
         lines: dict[str, None] = {f"makes files for it: {name} ({what})": None for name, what in work.files.items()}
         for arm in plan.arms:
             known = _printable_variables(plan, arm)
             for command in filter(None, (work.prepare, plan.command_of(arm))):
-                words = filled_in(command, known, f"arm {arm.name!r}")
+                words = fill_in_variables(command, known, f"arm {arm.name!r}")
                 lines[f"runs on this host: {shlex.join(words)}"] = None
         return list(lines)
 
-    def prepare(self, seed: int | None = None) -> Ready:
+    def prepare(self, seed: int | None = None) -> RunLayout:
         """Find the programs and lay out the run.
 
         Raises:
@@ -110,7 +110,7 @@ class ProgramBench(QuietBench):
         self.start_ns = _start_ns()
         note = f"starting a program takes {self.start_ns / 1e6:.2f} ms here, which is in every time"
         reason = "a command is started again each time" if how.in_slices else "there is one arm"
-        self.ready = Ready(plan, seed, how, blocks(plan, how, seed), reason, (note,))
+        self.ready = RunLayout(plan, seed, how, blocks(plan, how, seed), reason, (note,))
         return self.ready
 
     def describe(self) -> str:
@@ -143,7 +143,7 @@ class ProgramBench(QuietBench):
             for arm in self.plan.arms
         ]
         about = {"version": f"{platform.system()} {platform.release()} {platform.machine()}", "settings": []}
-        return Facts({"this host": about}, rows, Reads(), {"start_ns": self.start_ns})
+        return Facts({"this host": about}, rows, EvidenceReading(), {"start_ns": self.start_ns})
 
     def begin(self, run: Run, resumed: int) -> None:
         """Create the files of the workload, in a folder that is removed however the run ends.
@@ -162,7 +162,7 @@ class ProgramBench(QuietBench):
                 self.around.stopping.check()
                 make(self.folder / name)
 
-    def retime(self, ready: Ready) -> None:
+    def retime(self, ready: RunLayout) -> None:
         """Use the new, longer timing for the turns that follow."""
         self.ready = ready
 
@@ -170,10 +170,10 @@ class ProgramBench(QuietBench):
     def watch(self, recorder: Recorder) -> Iterator[None]:
         """Collect the operations of a block, and write them at its end."""
         self.operations, self.done = Operations(self.plan, recorder), 0
-        recorder.started_ns, before = time.time_ns(), Processors.now()
+        recorder.started_ns, before = time.time_ns(), Processors.read()
         yield
-        recorder.ended_ns, after = time.time_ns(), Processors.now()
-        recorder.own |= before.others_until(after) if before and after else {}
+        recorder.ended_ns, after = time.time_ns(), Processors.read()
+        recorder.own |= before.others_share(after) if before and after else {}
         self.operations.write()
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
@@ -185,7 +185,7 @@ class ProgramBench(QuietBench):
         """Ask the running programs to end."""
         self._signal(signal.SIGTERM)
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         """Kill the programs that still run, and remove the files that were made for them."""
         self._signal(signal.SIGKILL)
         self.held.close()
@@ -311,7 +311,7 @@ def _printable_variables(plan: Plan, arm: Arm) -> dict[str, str]:
 
 def _command(plan: Plan, arm: Arm, command: str | None = None) -> str:
     """Return a command of an arm as text, without secrets."""
-    words = filled_in(
+    words = fill_in_variables(
         command or plan.command_of(arm), named_without_secrets(_printable_variables(plan, arm)), f"arm {arm.name!r}"
     )
     return sql_without_secrets(" ".join(words))

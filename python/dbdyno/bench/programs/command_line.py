@@ -19,9 +19,9 @@ def words_of(command: str, variables: Mapping[str, str], where: str) -> list[str
     """Return the words of a command to start, with the full path of its program.
 
     Raises:
-        PlanError: The program does not exist, or `filled_in` raises it.
+        PlanError: The program does not exist, or `fill_in_variables` raises it.
     """
-    words = filled_in(command, variables, where)
+    words = fill_in_variables(command, variables, where)
     program = words[0] if "/" in words[0] else find_program(words[0])
     if program is None:
         raise PlanError(
@@ -30,7 +30,7 @@ def words_of(command: str, variables: Mapping[str, str], where: str) -> list[str
     return [str(program), *words[1:]]
 
 
-def filled_in(command: str, variables: Mapping[str, str], where: str) -> list[str]:
+def fill_in_variables(command: str, variables: Mapping[str, str], where: str) -> list[str]:
     """Return the words of a command with the variables' values filled in; `{{` and `}}` are braces.
 
     Raises:

@@ -36,7 +36,7 @@ class Processors:
     count: int
 
     @classmethod
-    def now(cls, stat: Path = STAT) -> Processors | None:
+    def read(cls, stat: Path = STAT) -> Processors | None:
         """Return a reading now, or None if the kernel does not provide it."""
         allowed = {f"cpu{number}" for number in os.sched_getaffinity(0)}
         tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -49,7 +49,7 @@ class Processors:
         own_ns = round(sum(own[:4]) * 1e9)
         return cls(busy * tick_ns, own_ns, time.monotonic_ns(), len(allowed))
 
-    def others_until(self, later: Processors) -> dict[str, float]:
+    def others_share(self, later: Processors) -> dict[str, float]:
         """Return what others used until a later reading, as a share of these CPUs, and the number of CPUs."""
         whole = max(1, (later.at_ns - self.at_ns) * self.count)
         others = (later.busy_ns - self.busy_ns) - (later.own_ns - self.own_ns)

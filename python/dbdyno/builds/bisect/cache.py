@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbdyno.base.errors import PlanError
-from dbdyno.base.files import os_errors_as, write_whole
+from dbdyno.base.files import os_errors_as, write_atomically
 from dbdyno.base.processes import child_environment
 from dbdyno.builds.bisect.commits import Commit, GitError, git
 
@@ -47,7 +47,7 @@ class BuildCache:
     failed: dict[str, str] = field(default_factory=dict)
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold a lock on the folder, so that no second search builds there at the same time.
 
         Raises:
@@ -70,7 +70,7 @@ class BuildCache:
 
     def build(self, commit: Commit) -> Path | None:
         """Return the folder of a commit's build, which is built if it does not exist; None if the build fails."""
-        place = self.place(commit)
+        place = self.folder_of(commit)
         record = place.with_name(f"{place.name}.json")
         if not record.exists():
             self._make(commit, place, record)
@@ -80,7 +80,7 @@ class BuildCache:
         self.failed[commit.name] = known["said"]
         return None
 
-    def place(self, commit: Commit) -> Path:
+    def folder_of(self, commit: Commit) -> Path:
         """Return the folder of a commit's build."""
         word = hashlib.sha256(self.command.encode()).hexdigest()[:4]
         return self.folder / f"{commit.short}-{word}"
@@ -107,7 +107,7 @@ class BuildCache:
         code, said = self._build(place) if self.command else (0, "")
         seconds = round(time.monotonic() - began, 3)
         known = {"ok": code == 0, "commit": commit.name, "command": self.command, "seconds": seconds, "said": said}
-        write_whole(record, (json.dumps(known, indent=1) + "\n").encode(), durable=True)
+        write_atomically(record, (json.dumps(known, indent=1) + "\n").encode(), durable=True)
         if code:
             self.note(f"{commit.short} does not build and is skipped: {said}; its log: {place}.log")
 

@@ -94,7 +94,7 @@ def commit_of(repository: Path, name: str) -> str:
         ) from error
 
 
-def line_of(repository: Path, good: str, bad: str) -> list[Commit]:
+def first_parent_chain(repository: Path, good: str, bad: str) -> list[Commit]:
     """Return the commits from `good` to `bad` along first parents, both included.
 
     Raises:

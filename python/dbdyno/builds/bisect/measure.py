@@ -26,7 +26,7 @@ Goodness = Mapping[int, float]
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """Result of a test between builds.
 
     Attributes:
@@ -67,7 +67,7 @@ class StoppingRunner(Runner):
         from dbdyno.stats.metrics import default_headline
 
         plan = self.ready.plan
-        headline = plan.judge.headline or default_headline("open" if plan.open_loop else "closed")
+        headline = plan.judge.headline or default_headline("open" if plan.is_open_loop else "closed")
         rows = dict(rows_of_block(self.run, index))
         lost = failing_arms(rows)
         return self.is_decided({} if lost else numbers(rows, headline))
@@ -94,11 +94,11 @@ class Laboratory:
     metric: str | None = None
     runs: int = 0
 
-    def compare(self, good: Path, bad: Path, alpha: float, name: str) -> Measured:
+    def compare(self, good: Path, bad: Path, alpha: float, name: str) -> Measurement:
         """Compare two builds; the mean is the logarithm of how many times better the second one is."""
         return self._test({GOOD: good, BAD: bad}, alpha, lambda logs: logs[1] - logs[0], name)
 
-    def between(self, good: Path, tested: Path, bad: Path, alpha: float, name: str) -> Measured:
+    def between(self, good: Path, tested: Path, bad: Path, alpha: float, name: str) -> Measurement:
         """Compare a build with the midpoint between two others; the mean is the logarithm of its distance from it."""
         builds = {GOOD: good, TESTED: tested, BAD: bad}
         return self._test(builds, alpha, lambda logs: logs[1] - (logs[0] + logs[2]) / 2, name)
@@ -117,7 +117,7 @@ class Laboratory:
 
     def _test(
         self, builds: Mapping[str, Path], alpha: float, value: Callable[[list[float]], float], name: str
-    ) -> Measured:
+    ) -> Measurement:
         """Run the plan until the sign of the mean of `value` is known, or the blocks are used up."""
         plan, test = self.plan_of(builds), SideTest(alpha)
         plan = replace(plan, title=f"{plan.title}: {name}")
@@ -127,7 +127,7 @@ class Laboratory:
             nonlocal side, empty
             logs = [math.log(found[at]) if at in found else math.nan for at in range(len(builds))]
             empty += math.isnan(sum(logs))
-            side = test.see(value(logs))
+            side = test.add(value(logs))
             return side != 0
 
         def runner(*around: Any) -> StoppingRunner:
@@ -138,7 +138,7 @@ class Laboratory:
         run = start(plan, self.out, self.progress, seed=seed, runner=runner)
         run.save(blocks_planned=run.measured_blocks())
         failed = _failing_arm(run) if empty > test.count else ""
-        return Measured(side, test.mean, test.half(), test.count, run.id, failed)
+        return Measurement(side, test.mean, test.half_width(), test.count, run.id, failed)
 
 
 def _failing_arm(run: Run) -> str:

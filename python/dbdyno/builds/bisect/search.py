@@ -12,9 +12,9 @@ from typing import Protocol
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.builds.bisect.cache import BuildCache
 from dbdyno.builds.bisect.commits import Commit
-from dbdyno.builds.bisect.measure import Measured
+from dbdyno.builds.bisect.measure import Measurement
 from dbdyno.builds.bisect.model import SCHEMA, BisectModel, Ratio, TestRow
-from dbdyno.builds.bisect.words import verdict_of
+from dbdyno.builds.bisect.verdict import verdict_of
 from dbdyno.stats.bisection import Bisection
 
 SLOWER, FASTER = "slower", "faster"
@@ -23,10 +23,10 @@ SLOWER, FASTER = "slower", "faster"
 class Measurer(Protocol):
     """Measurer of builds; `Laboratory` is the real one."""
 
-    def compare(self, good: Path, bad: Path, alpha: float, name: str) -> Measured:
+    def compare(self, good: Path, bad: Path, alpha: float, name: str) -> Measurement:
         """Compare two builds."""
 
-    def between(self, good: Path, tested: Path, bad: Path, alpha: float, name: str) -> Measured:
+    def between(self, good: Path, tested: Path, bad: Path, alpha: float, name: str) -> Measurement:
         """Compare a build with the middle between two others."""
 
 
@@ -73,7 +73,7 @@ class CommitSearch:
             raise PlanError(
                 f"cannot be built: {self.cache.failed[commit.name]}",
                 where=commit.short,
-                next_step=f"see {self.cache.place(commit)}.log, then correct --build or name another commit",
+                next_step=f"see {self.cache.folder_of(commit)}.log, then correct --build or name another commit",
             )
         return place
 
@@ -93,10 +93,10 @@ class CommitSearch:
             words = f"its transactions fail ({found.failed})" if found.failed else "cannot tell"
             self._skip(state, version, words, found)
             return
-        state.see(version, is_bad=found.side == worse)
+        state.record(version, is_bad=found.side == worse)
         self._add(commit, "like the bad one" if found.side == worse else "like the good one", found, None)
 
-    def _skip(self, state: Bisection, version: int, words: str, found: Measured | None = None) -> None:
+    def _skip(self, state: Bisection, version: int, words: str, found: Measurement | None = None) -> None:
         state.skip(version)
         self._add(self.commits[version], f"skipped: {words}", found, None)
 
@@ -114,7 +114,7 @@ class CommitSearch:
             return change
         return None
 
-    def _add(self, commit: Commit, words: str, found: Measured | None, change: Ratio | None) -> None:
+    def _add(self, commit: Commit, words: str, found: Measurement | None, change: Ratio | None) -> None:
         self.rows.append(
             {
                 "commit": commit.name,
@@ -148,7 +148,7 @@ class CommitSearch:
         return model
 
 
-def _ratio(found: Measured) -> Ratio:
+def _ratio(found: Measurement) -> Ratio:
     """Return a change of the goodness as ratios; None where an end is not yet known."""
     ends = (found.mean - found.half, found.mean + found.half)
     low, high = (math.exp(end) if math.isfinite(end) and abs(end) < 700 else None for end in ends)

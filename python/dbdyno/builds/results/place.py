@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.base.files import os_errors_as, write_whole
+from dbdyno.base.files import os_errors_as, write_atomically
 from dbdyno.base.json_types import JsonObject
 from dbdyno.builds.results.branch import BRANCH, ResultBranch
-from dbdyno.study.analysis.measured.kept import KeptRun, parse_result
+from dbdyno.study.analysis.measured.result_file import ResultRun, parse_result
 
 _FREE = ("title", "question")
 
@@ -56,7 +56,7 @@ class ResultFolder:
                 continue
             with os_errors_as(EvidenceError, "cannot be written", path, "free space or check permissions there"):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(path, content, durable=True)
+                write_atomically(path, content, durable=True)
             added.append(name)
         return added
 
@@ -74,7 +74,7 @@ def place_of(text: str, remote: str | None = None) -> Place:
     return ResultFolder(Path(text))
 
 
-def results_in(place: Place) -> tuple[list[KeptRun], list[EvidenceError]]:
+def results_in(place: Place) -> tuple[list[ResultRun], list[EvidenceError]]:
     """Return the results of a place, oldest first, and an error for each file that is not a result."""
     found, refused = [], []
     for name, content in place.files():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.base.errors import AdviceError
-from dbdyno.base.files import read_given
+from dbdyno.base.files import read_user_file
 from dbdyno.base.json_types import JsonObject
 from dbdyno.base.limits import Number
 from dbdyno.cli.output import folder_option, show_rows
@@ -168,7 +168,7 @@ def _with_device(facts: Facts, on: str, fast_gb: float | None) -> Facts:
 
 def _with_machine(facts: Facts, machine: Path | None, sessions: int | None, load: Load | None) -> Facts:
     """Return the evidence with what a calibrated machine predicts, or with the reason why nothing is predicted."""
-    from dbdyno.advise.predicted import with_machine, without_machine
+    from dbdyno.advise.predictions import with_machine, without_machine
 
     if machine is not None:
         return with_machine(facts, machine, sessions, load)
@@ -195,7 +195,7 @@ def _is_file(advice: str) -> bool:
 
 def _text(path: Path) -> str:
     try:
-        return read_given(path)
+        return read_user_file(path)
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else f"it is not UTF-8 text at byte {error.start}"
         raise AdviceError(
@@ -267,12 +267,12 @@ def _recorded_evidence(on: str, folder: Path, store: Path, target: str | None) -
     """Return the evidence of snapshots, a trace, a recording of cells or a run."""
     if on.startswith("snap:"):
         from dbdyno.advise.engines.postgres.snapshots import read as read_snapshots
-        from dbdyno.cli.snap.options import tell_damage
+        from dbdyno.cli.snap.options import report_damage
         from dbdyno.snapshot.store.folder import Store
 
         holder = Store(store)
         facts = read_snapshots(holder, on, target)
-        tell_damage(holder)
+        report_damage(holder)
         return facts
     if on.endswith((".trc", ".trc.gz")):
         from dbdyno.advise.traces import read as read_traces

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.base import visible
+from dbdyno.base import escaping
 from dbdyno.base.errors import AdviceError
-from dbdyno.base.files import read_given
+from dbdyno.base.files import read_user_file
 
 if TYPE_CHECKING:
     from dbdyno.advise.experiments import Experiment, Load
@@ -37,7 +37,7 @@ def load_of(workload: str | None) -> Load | None:
         return Load(workload)
     path = Path(workload)
     try:
-        text = read_given(path)
+        text = read_user_file(path)
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else f"is not UTF-8 text at byte {error.start}"
         raise AdviceError(
@@ -45,7 +45,7 @@ def load_of(workload: str | None) -> Load | None:
             where=workload,
             next_step=f"name a script, or a built-in mix: {', '.join(NAMES)}",
         ) from error
-    name = visible.line(path.name, 60)
+    name = escaping.escape_line(path.name, 60)
     if check_script(name, text) == 0:
         raise AdviceError("contains no SQL command", where=workload, next_step="end each SQL command with ;")
     return Load(name, text)
@@ -64,7 +64,7 @@ def write_plans(model: Mapping[str, Any], folder: Path, load: Load | None, force
     texts: dict[Path, str] = {}
     for one in model["findings"]:
         if why := untestable(one, load):
-            click.echo(f"no plan for {one['number']} {one['rule']}: {visible.line(why)}", err=True)
+            click.echo(f"no plan for {one['number']} {one['rule']}: {escaping.escape_line(why)}", err=True)
             continue
         path = folder / f"advise-{one['number']:02d}-{one['test']['setting']}.toml"
         texts[path] = plan_text(model, one, load)
@@ -83,28 +83,30 @@ def write_plans(model: Mapping[str, Any], folder: Path, load: Load | None, force
 def prove(text: str, where: str, target: str, out: Path, yes: bool, form: str | None, output: Path | None) -> None:
     """Run the plan of an advice on the target, store the result, and print it."""
     from dbdyno.advise.experiments import read
-    from dbdyno.advise.proofs import keep, proof_of
+    from dbdyno.advise.proofs import proof_of, save_proof
     from dbdyno.cli.compare import end_with_verdict
-    from dbdyno.cli.run import carried_out, write_report
+    from dbdyno.cli.run import run_plan, write_report
     from dbdyno.study.plan.file import parse_plan
-    from dbdyno.study.plan.targets import on_target
+    from dbdyno.study.plan.targets import plan_on_target
 
     experiment, own = read(text, where)
     plan = parse_plan(text, Path(where))
     _refuse(plan, experiment, target, where)
-    plan = on_target(plan, target)
+    plan = plan_on_target(plan, target)
     if not own:
         _ask(plan, where, yes)
-    run = carried_out(plan, out)
+    run = run_plan(plan, out)
     analysis = write_report(run, form, output)
     proof = proof_of(experiment, analysis, run.manifest, run.id)
-    keep(proof)
-    click.echo(f"advice {proof.rule}, {proof.setting} {proof.found} against {proof.proposed}: {proof.words}", err=True)
+    save_proof(proof)
+    click.echo(
+        f"advice {proof.rule}, {proof.setting} {proof.found} against {proof.proposed}: {proof.as_text}", err=True
+    )
     if proof.gates:
         click.echo(f"gates failed: {', '.join(proof.gates)}", err=True)
-    if proof.beside_model:
-        click.echo(proof.beside_model, err=True)
-    if not proof.counts:
+    if proof.model_comparison:
+        click.echo(proof.model_comparison, err=True)
+    if not proof.is_on_same_engine:
         click.echo(_other_engine_note(experiment), err=True)
     end_with_verdict(analysis, "run")
 
@@ -123,7 +125,7 @@ def plan_of(model: Mapping[str, Any], named: str, load: Load | None) -> str:
         raise AdviceError(
             f"{len(found) or 'no'} findings match {named!r}",
             where="--prove",
-            next_step=f"name a plan file, or one finding by its number: {visible.line(shown, 400)}",
+            next_step=f"name a plan file, or one finding by its number: {escaping.escape_line(shown, 400)}",
         )
     if why := untestable(found[0], load):
         raise AdviceError(why, where=f"{found[0]['number']} {found[0]['rule']}")
@@ -155,8 +157,8 @@ def _ask(plan: Plan, where: str, yes: bool) -> None:
 
     shown = replace(plan, dsn=without_secrets(plan.dsn))
     click.echo(f"{where} comes from elsewhere or was changed. Proving it:", err=True)
-    for order in kind_of(plan.dsn).bench().orders(shown, None):
-        click.echo(f"  {visible.line(order, 400)}", err=True)
+    for order in kind_of(plan.dsn).load_bench().side_effects(shown, None):
+        click.echo(f"  {escaping.escape_line(order, 400)}", err=True)
     if plan.alter_system:
         click.echo("  may change settings of the whole server (ALTER SYSTEM), and puts them back", err=True)
     if not yes:

@@ -13,7 +13,7 @@ from dbdyno.cli.output import FLAT, folder_option, form_of, show_rows, write_tex
 from dbdyno.cli.pages import FORMATS, page_options, show_page
 
 if TYPE_CHECKING:
-    from dbdyno.cells.page import DiffPage, FlashLog, Moved, Without
+    from dbdyno.cells.page import CounterChange, DiffPage, FlashLog, MissingChange
 
 
 @click.command()
@@ -44,10 +44,10 @@ def command(
     dbdyno cells diff before.txt after.txt --mask 'FL_.*'
     """
     from dbdyno.cells.catalogue import family_words
-    from dbdyno.cells.diff import diff_page, side
+    from dbdyno.cells.diff import collection_of, diff_page
 
     kind = form_of(form, output, FORMATS)
-    sides = [side(name, mask=mask, runs=folder) for name in (before, after)]
+    sides = [collection_of(name, mask=mask, runs=folder) for name in (before, after)]
     page = diff_page(*sides, by=by)
     rows = [row for row in page["rows"] if everything or row["delta"]]
     if kind == "html":
@@ -67,7 +67,7 @@ def command(
         raise click.exceptions.Exit(2)
 
 
-def _print(page: DiffPage, rows: list[Moved], output: Path | None) -> None:
+def _print(page: DiffPage, rows: list[CounterChange], output: Path | None) -> None:
     from dbdyno.cells.show import digits_text
 
     if rows:
@@ -92,10 +92,10 @@ def _print(page: DiffPage, rows: list[Moved], output: Path | None) -> None:
         )
     for sentence in flash_log_sentences(page["flash_log"]):
         click.echo(sentence)
-    tell_without(page["without"])
+    report_missing_changes(page["without"])
 
 
-def _lines(rows: list[Moved]) -> list[dict[str, str]]:
+def _lines(rows: list[CounterChange]) -> list[dict[str, str]]:
     from dbdyno.cells.show import digits_text
 
     lines = [
@@ -113,7 +113,7 @@ def _lines(rows: list[Moved]) -> list[dict[str, str]]:
     return [{key: line[key] for key in shown} for line in lines]
 
 
-def tell_without(entries: list[Without]) -> None:
+def report_missing_changes(entries: list[MissingChange]) -> None:
     """Print which cells have counters without a difference, and why."""
     told: dict[tuple[str, str], int] = {}
     for entry in entries:

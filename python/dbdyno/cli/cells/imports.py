@@ -30,7 +30,7 @@ def command(files: tuple[Path, ...], out: Path, cell: str) -> None:
     dbdyno cells import *CellSrvStatExaWatcher*.dat.bz2 --out night
     """
     from dbdyno.cells.archive import import_files
-    from dbdyno.cells.findings import DOUBTED, FOREIGN, OTHER_LANGUAGE
+    from dbdyno.cells.findings import AMBIGUOUS_NUMBER, FOREIGN_NUMBER, OTHER_LANGUAGE
 
     made = import_files(files, out, cell=cell)
     beside = f", {made.alerts:,} alert(s)" if made.alerts else ""
@@ -45,7 +45,7 @@ def command(files: tuple[Path, ...], out: Path, cell: str) -> None:
     more = sum(max(0, len(told) - SHOWN) for told in (made.errors, made.unread))
     if more:
         click.echo(f"dbdyno: and {more} lines more", err=True)
-    if any(entry.why in (FOREIGN, DOUBTED) for _, entry in made.unread):
+    if any(entry.why in (FOREIGN_NUMBER, AMBIGUOUS_NUMBER) for _, entry in made.unread):
         click.echo(f"  next: {OTHER_LANGUAGE}", err=True)
     click.echo(f"next: dbdyno cells diff BEFORE {made.run.path}", err=True)
     if made.unread or made.errors or made.refused:

@@ -14,7 +14,7 @@ from dbdyno.cli.parameters import EXISTING_FILE, FILE, option_with_default
 if TYPE_CHECKING:
     from dbdyno.cells.collection import Collection, Column
     from dbdyno.cells.hosts import Host
-    from dbdyno.cells.selection import Pick
+    from dbdyno.cells.selection import Selection
     from dbdyno.cells.ssh import Access
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,10 +45,10 @@ def reach_options(function: F) -> F:
         metavar="FILE",
         help="Cells: a file with one name per line, as for dcli.",
     )
-    return hosts(groups(way_options(function)))
+    return hosts(groups(access_options(function)))
 
 
-def way_options(function: F) -> F:
+def access_options(function: F) -> F:
     """Add the options for reaching cells that are not named by --hosts; `access_of` reads them."""
     options = (
         click.option("-l", "--user", metavar="NAME", help="User on the cells."),
@@ -115,8 +115,8 @@ def confirm() -> None:
         raise click.exceptions.Exit(2)
 
 
-def pick_options(function: F) -> F:
-    """Add --mask, --exclude, --object and --database; `pick_from` reads them."""
+def selection_options(function: F) -> F:
+    """Add --mask, --exclude, --object and --database; `selection_from` reads them."""
     options = (
         mask_option,
         click.option("--exclude", metavar="REGEX", help="Leave out metrics whose whole name matches."),
@@ -128,14 +128,14 @@ def pick_options(function: F) -> F:
     return function
 
 
-def pick_from(given: dict[str, Any]) -> Pick:
-    """Return the selection given by `pick_options`, and remove these options from `given`."""
-    from dbdyno.cells.selection import pick_of
+def selection_from(given: dict[str, Any]) -> Selection:
+    """Return the selection given by `selection_options`, and remove these options from `given`."""
+    from dbdyno.cells.selection import selection_of
 
-    return pick_of(*(given.pop(name) for name in ("mask", "exclude", "item", "databases")))
+    return selection_of(*(given.pop(name) for name in ("mask", "exclude", "item", "databases")))
 
 
-def tell_twice(collection: Collection) -> None:
+def report_duplicates(collection: Collection) -> None:
     """Print a line for each cell that was named twice."""
     for sentence in collection.twice:
         click.echo(f"dbdyno: {sentence}", err=True)
@@ -149,7 +149,7 @@ def _name_and_address(host: Host) -> str:
     return host.name if way in host.name else f"{host.name} ({way})"
 
 
-def tell_problems(columns: Sequence[Column]) -> bool:
+def report_problems(columns: Sequence[Column]) -> bool:
     """Print a line for each cell with missing data; return True if there was one."""
     for column in columns:
         if column.problem:

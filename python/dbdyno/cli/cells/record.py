@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.cli.cells.options import access_of, hosts_from, reach_options, tell_problems, tell_twice
+from dbdyno.cli.cells.options import access_of, hosts_from, reach_options, report_duplicates, report_problems
 from dbdyno.cli.output import share_option
 from dbdyno.cli.parameters import PATH, option_with_default
 
@@ -56,12 +56,12 @@ def command(every: float, lasting: float | None, out: Path, **reach: Any) -> Non
         left = f"; {silent} of {len(columns)} gave nothing" if silent else ""
         click.echo(f"round {index + 1}: {rows:,} values of {len(columns) - silent} cells{left}", err=True)
         if index == 0:
-            tell_twice(collection)
+            report_duplicates(collection)
         new = [column for column in columns if column.problem != known.get(column.host.name)]
         for column in new:
             if not column.problem:
                 click.echo(f"dbdyno: {column.host.name}: answers again", err=True)
-        tell_problems(new)
+        report_problems(new)
         known.update((column.host.name, column.problem) for column in columns)
         failed = failed or any(column.problem for column in columns)
 

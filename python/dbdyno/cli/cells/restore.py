@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno.cli.cells.options import access_of, confirm, way_options
+from dbdyno.cli.cells.options import access_of, access_options, confirm
 from dbdyno.cli.output import folder_option
 
 if TYPE_CHECKING:
     from dbdyno.cells.hosts import Host
-    from dbdyno.cells.iorm_switch import Look, PlanUndo
+    from dbdyno.cells.iorm_switch import CurrentPlan, PlanUndo
 
 
 @click.command()
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @folder_option
 @click.option("--dry-run", is_flag=True, help="Show what would be sent; change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Restore the plans without asking.")
-@way_options
+@access_options
 def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> None:
     """Restore the IORM plans that the cells had before RUN, a run of flash-log.
 
@@ -32,7 +32,7 @@ def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> N
     dbdyno cells restore last --dry-run
     """
     from dbdyno.base.errors import CellsError
-    from dbdyno.bench.cells.restore import undo_of, way_of
+    from dbdyno.bench.cells.restore import checked_access, undo_of
     from dbdyno.evidence import find_run
     from dbdyno.evidence.trust import refuse_foreign
 
@@ -45,8 +45,8 @@ def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> N
             where=run.id,
             next_step="wait until the run has ended, or stop it with Ctrl-C",
         )
-    undo = undo.reached(way_of(run, undo, access_of(ways)), ways["user"])
-    looks = undo.look()
+    undo = undo.with_access(checked_access(run, undo, access_of(ways)), ways["user"])
+    looks = undo.current_plans()
     _show(undo, looks)
     left = [host for host, look in looks.items() if look.state == "ours"]
     well = sum(look.state == "found" for look in looks.values())
@@ -65,25 +65,25 @@ def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> N
         run.save(restored=True)
 
 
-def _show(undo: PlanUndo, looks: dict[Host, Look]) -> None:
-    from dbdyno.cells.iorm_plan import alter
+def _show(undo: PlanUndo, looks: dict[Host, CurrentPlan]) -> None:
+    from dbdyno.cells.iorm_plan import alter_command
 
     for host, directives in undo.directives_before.items():
         look = looks[host]
         if look.state == "found":
             click.echo(f"{host.name}: as it was found")
         elif look.state == "ours":
-            click.echo(f"{host.name}: to be put back: {alter(directives)}")
+            click.echo(f"{host.name}: to be put back: {alter_command(directives)}")
         elif look.state == "other":
             click.echo(f"{host.name}: left as it is, somebody else made its plan: {look.words}")
-            click.echo(f"  next: to restore it manually: {alter(directives)}", err=True)
+            click.echo(f"  next: to restore it manually: {alter_command(directives)}", err=True)
         else:
             click.echo(f"dbdyno: {host.name}: {look.words}", err=True)
 
 
 def _put_back(undo: PlanUndo) -> int:
     """Restore the plans, report each cell, and return the number of cells that show their plan again."""
-    problems = undo.put_back()
+    problems = undo.restore_plans()
     for host in undo.directives_before:
         if host in problems:
             click.echo(f"dbdyno: {host.name}: {problems[host]}", err=True)

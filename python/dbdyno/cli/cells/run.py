@@ -99,7 +99,7 @@ def _carry_out(
     if dry_run:
         for one in commands:
             word = "looks" if one.looks else "CHANGES"
-            click.echo(f"{word:8}{one.text if shell else one.remote}")
+            click.echo(f"{word:8}{one.text if shell else one.shell_command}")
         click.echo(f"on {', '.join(host.name for host in hosts)}", err=True)
         return
     if changing and not yes:
@@ -131,7 +131,7 @@ async def _send(
     Answers are printed as they arrive, under the cells' own names, unless `apart` is None. Connections stay open
     between the commands.
     """
-    from dbdyno.cells.commands import group_answers, left_out, names_of
+    from dbdyno.cells.commands import group_answers, names_of, remove_lines
     from dbdyno.cells.identity import renamed_answers
     from dbdyno.cells.ssh import Fleet
 
@@ -140,13 +140,13 @@ async def _send(
     asked: set[Host] = set()
     async with Fleet(hosts, access) as fleet:
         for one in commands:
-            answers = await fleet.run(one.text if shell else one.remote, serial=serial)
+            answers = await fleet.run(one.text if shell else one.shell_command, serial=serial)
             sent.append((one, answers))
             if new := [a.host for a in answers if not a.problem and a.host not in asked]:
                 own |= await fleet.own_names(new)
                 asked.update(new)
             renamed_answers(answers, own)
-            gone = left_out(out, answers) if out else {}
+            gone = remove_lines(out, answers) if out else {}
             if apart is not None:
                 if len(commands) > 1:
                     heading(f"> {one.text}")

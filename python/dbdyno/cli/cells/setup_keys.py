@@ -42,18 +42,18 @@ def command(new_key: Path, dry_run: bool, yes: bool, remove: bool, accept_new: b
     dbdyno cells setup-keys -H @cell_group --user celladmin --dry-run
     dbdyno cells setup-keys -H @cell_group --user celladmin --remove
     """
-    from dbdyno.cells.access import Reach
-    from dbdyno.cells.keys import install_command, key_steps, look, make_key
+    from dbdyno.cells.access import HostAccess
+    from dbdyno.cells.keys import install_command, key_steps, make_key, read_host_keys
 
     hosts = hosts_from(reach)
     key = new_key.expanduser()
     if remove:
         _remove(hosts, key, dry_run, yes, reach)
         return
-    known_hosts = Reach(access_of(reach), hosts[0]).own_known_hosts
+    known_hosts = HostAccess(access_of(reach), hosts[0]).own_known_hosts
     for step in key_steps(key):
         click.echo(f"{'there ' if step.done else 'to do '} {step.text}")
-    shown = look(hosts, known_hosts, access_of(reach))
+    shown = read_host_keys(hosts, known_hosts, access_of(reach))
     _show_host_keys(shown)
     if dry_run:
         public = Path(f"{key}.pub")

@@ -16,11 +16,11 @@ from dbdyno.cli.cells.options import (
     access_of,
     by_option,
     hosts_from,
-    pick_from,
-    pick_options,
     reach_options,
-    tell_problems,
-    tell_twice,
+    report_duplicates,
+    report_problems,
+    selection_from,
+    selection_options,
 )
 from dbdyno.cli.output import FLAT, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS, page_options
@@ -36,7 +36,7 @@ FIXED, CELL_WIDTH = 60, 15
 
 @click.command()
 @reach_options
-@pick_options
+@selection_options
 @by_option
 @click.option("-d", "--desc", is_flag=True, help="Show the description of each metric, as the cells give it.")
 @click.option(
@@ -73,9 +73,9 @@ def command(
     from dbdyno.cells.show import age_words, flat_rows, show_page, table_rows
 
     kind = form_of(form, output, FORMATS)
-    mask, pick = reach["mask"], pick_from(reach)
+    mask, pick = reach["mask"], selection_from(reach)
     found = collect_once(hosts_from(reach), access_of(reach), describe=desc)
-    tell_twice(found)
+    report_duplicates(found)
     pick.apply(found)
     page = show_page(found, by=by)
     if kind == "html":
@@ -91,7 +91,7 @@ def command(
         show_rows(rows, "table", output)
         for sentence in age_words(page):
             click.echo(sentence, err=True)
-    failed = tell_problems(found.columns)
+    failed = report_problems(found.columns)
     if not page["rows"] and not failed:
         click.echo(f"dbdyno: no metric matches {mask!r}" if mask else "dbdyno: no metric matches", err=True)
         click.echo("  next: a mask matches the whole name: 'FL_.*'", err=True)

@@ -14,11 +14,11 @@ from dbdyno.cli.cells.options import (
     access_of,
     by_option,
     hosts_from,
-    pick_from,
-    pick_options,
     reach_options,
-    tell_problems,
-    tell_twice,
+    report_duplicates,
+    report_problems,
+    selection_from,
+    selection_options,
 )
 from dbdyno.cli.cells.record import every_option, seconds
 from dbdyno.cli.output import heading, show_rows
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @reach_options
 @every_option
 @click.option("--for", "lasting", metavar="TIME", callback=seconds, help="Stop after this time.")
-@pick_options
+@selection_options
 @by_option
 @click.option("--top", type=Count(), help="Show the top N lines: errors first, then what is farthest from its average.")
 @click.option(
@@ -49,18 +49,18 @@ def command(every: float, lasting: float | None, by: str, top: int | None, form:
     dbdyno cells watch -H @cell_group --database SALES --top 20
     """
     from dbdyno.cells.record import Pace, rounds
-    from dbdyno.cells.watch import Since, watch_page
+    from dbdyno.cells.watch import RunningSums, watch_page
 
-    failed, since, pick = False, Since(), pick_from(reach)
+    failed, since, pick = False, RunningSums(), selection_from(reach)
 
     async def work() -> None:
         nonlocal failed
         before: Collection | None = None
         async for collection in rounds(hosts_from(reach), access_of(reach), Pace(every, lasting)):
-            failed = tell_problems(collection.columns) or failed
+            failed = report_problems(collection.columns) or failed
             pick.by_object.apply(collection)
             if before is None:
-                tell_twice(collection)
+                report_duplicates(collection)
                 click.echo(f"{len(collection.readings):,} values; differences from the next round on", err=True)
             else:
                 page = watch_page(since, before, collection, by=by)
@@ -77,7 +77,7 @@ def command(every: float, lasting: float | None, by: str, top: int | None, form:
 def _print(page: WatchPage, collection: Collection, top: int | None, form: str) -> None:
     """Print a round; rows without any activity so far are left out."""
     from dbdyno.cells.show import age_words, show_page
-    from dbdyno.cli.cells.diff import tell_without
+    from dbdyno.cli.cells.diff import report_missing_changes
 
     rows = [row for row in page["rows"] if row["now"] or row["average"]][:top]
     at = time.strftime("%H:%M:%S")
@@ -89,7 +89,7 @@ def _print(page: WatchPage, collection: Collection, top: int | None, form: str) 
     heading(f"{at}  {'; '.join(ages)}")
     if rows:
         show_rows(_lines(rows), "table", None)
-    tell_without(page["without"])
+    report_missing_changes(page["without"])
     if not rows and not page["without"]:
         click.echo("nothing moved")
 

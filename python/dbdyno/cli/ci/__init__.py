@@ -9,7 +9,7 @@ import click
 
 from dbdyno.base.errors import PlanError
 from dbdyno.cli.fail_on import NAMES
-from dbdyno.cli.output import echo_own, write_text
+from dbdyno.cli.output import echo_unchanged, write_text
 from dbdyno.cli.parameters import FILE, option_with_default
 
 SERVICES = {"github": "dbdyno.builds.ci.github", "gitlab": "dbdyno.builds.ci.gitlab"}
@@ -45,7 +45,7 @@ def _service(name: str, help_text: str) -> click.Command:
         workflow: Callable[[WorkflowRequest], str] = import_module(SERVICES[name]).workflow
         text = workflow(request)
         if output is None:
-            echo_own(text)
+            echo_unchanged(text)
             return
         if output.exists() and not force:
             raise PlanError("exists already", where=str(output), next_step="choose another name, or add --force")

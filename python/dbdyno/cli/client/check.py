@@ -10,7 +10,7 @@ import click
 from dbdyno.base.errors import PlanError
 from dbdyno.cli.output import format_options, show_rows
 from dbdyno.cli.parameters import option_with_default
-from dbdyno.cli.probe.redo import time
+from dbdyno.cli.probe.redo import parse_time
 
 FOUND = 1
 """Exit code if a check failed."""
@@ -25,7 +25,7 @@ PATIENCE_LEAST_NS = 10**9
 @option_with_default(
     "--patience",
     "patience_ns",
-    type=time,
+    type=parse_time,
     default="10s",
     help="Time limit for an answer of the client; three times that for its start.",
 )
@@ -45,14 +45,14 @@ def command(
     for the others. Nothing is changed on the server. Write options of the command behind two dashes:
     `dbdyno client check -- java -jar client.jar`.
     """
-    from dbdyno.bench.clients.conformance_run import verdicts
+    from dbdyno.bench.clients.conformance_run import check_results
 
     if patience_ns < PATIENCE_LEAST_NS:
         raise PlanError(
             "is shorter than the measurement takes", where="--patience", next_step="give a time of 1s or more"
         )
     lines = []
-    for verdict in verdicts(client, dsn, patience_ns / 1e9):
+    for verdict in check_results(client, dsn, patience_ns / 1e9):
         lines.append(verdict)
         if form in (None, "table") and output is None:
             click.echo(f"{verdict.verdict:<8}{verdict.check}: {verdict.detail}")

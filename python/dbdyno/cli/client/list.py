@@ -13,10 +13,10 @@ from dbdyno.cli.output import format_options, show_rows
 @format_options
 def command(form: str | None, output: Path | None) -> None:
     """List the built-in clients, which are installed, and how to install the others."""
-    from dbdyno.bench.clients.builtin import BUILTIN, install_command
+    from dbdyno.bench.clients.builtin import BUILTIN_CLIENTS, install_command
 
     rows = []
-    for client in BUILTIN.values():
+    for client in BUILTIN_CLIENTS.values():
         gone = client.missing()
         rows.append(
             {

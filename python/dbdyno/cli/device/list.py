@@ -26,6 +26,6 @@ def command(mounted: bool, form: str | None, output: Path | None) -> None:
         ]
         show_rows(found, form, output)
         return
-    from dbdyno.device.catalogue import listed
+    from dbdyno.device.catalogue import list_devices
 
-    show_rows(listed(), form, output)
+    show_rows(list_devices(), form, output)

@@ -23,7 +23,7 @@ def command(query: Path, engines: str, pig: Path | None, tables: tuple[str, ...]
     dbdyno flow check query.sql --engine duckdb,polars,spark --pig script.pig --table orders=orders.csv
     """
     from dbdyno.flow.answers import answers, difference
-    from dbdyno.flow.show import ENGINES
+    from dbdyno.flow.page_model import ENGINES
     from dbdyno.flow.tables import input_tables, text_of
 
     chosen = [one.strip() for one in engines.split(",") if one.strip()]

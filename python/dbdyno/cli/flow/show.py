@@ -29,8 +29,8 @@ def command(script: Path, engine: str | None, tables: tuple[str, ...], form: str
     dbdyno flow show query.sql --engine spark --table orders=orders.csv --table customers=customers.csv
     dbdyno flow show script.pig -o plans.svg
     """
-    from dbdyno.flow.show import show
+    from dbdyno.flow.page_model import model_of_script
     from dbdyno.flow.tables import input_tables
 
     chosen = engine or ("pig" if script.suffix == ".pig" else "duckdb")
-    show_page(show(script, chosen, input_tables(tables)), form, output)
+    show_page(model_of_script(script, chosen, input_tables(tables)), form, output)

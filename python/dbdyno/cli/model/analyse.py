@@ -28,9 +28,9 @@ def command(machine: str, sessions: str, form: str | None, output: Path | None) 
     from dbdyno.model.machine import machine_of
     from dbdyno.study.prediction.analytic import analyse
     from dbdyno.study.prediction.axes import axes_of
-    from dbdyno.study.prediction.compare import Calibrated
+    from dbdyno.study.prediction.compare import CalibratedMachine
 
-    given = Calibrated.of(machine_of(machine))
+    given = CalibratedMachine.from_machine(machine_of(machine))
     (axis,) = axes_of([f"sessions={sessions}"])
     if not all(level.isdigit() and 0 < int(level) <= 65_535 for level in axis.levels):
         raise ModelError(

@@ -12,7 +12,7 @@ from dbdyno.base.limits import Count
 from dbdyno.cli.output import folder_option
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import option_with_default
-from dbdyno.cli.probe.redo import time
+from dbdyno.cli.probe.redo import parse_time
 
 if TYPE_CHECKING:
     from dbdyno.cli.stats.source import Source
@@ -32,7 +32,7 @@ UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
     help="With --host: folder on the disk that will hold the database's log.",
 )
 @click.option(
-    "--for", "length_ns", type=time, metavar="TIME", help="With --host: length of the probes.  [default: 20s]"
+    "--for", "length_ns", type=parse_time, metavar="TIME", help="With --host: length of the probes.  [default: 20s]"
 )
 @click.option("--scale", type=Count(), metavar="N", help="Scale of the TPC-B script that --host runs.  [default: 10]")
 @click.option("--event", help="With a run: fit only the waits for this event, such as WALSync.")
@@ -115,7 +115,7 @@ def command(
         raise ModelError(
             f"the column {column!r} does not show its unit", next_step=f"add --unit with one of {', '.join(UNITS)}"
         )
-    values = stats_source.take(source, [column], where=where).numbers[0] * UNITS[unit or ending]
+    values = stats_source.read_columns(source, [column], where=where).numbers[0] * UNITS[unit or ending]
     title = f"{column} of {operand}" + (f" where {where}" if where else "")
     show_page(calibration(values, name=name, title=title), form, output)
 
@@ -150,7 +150,7 @@ def _machine(operand: str, folder: Path, arm: str | None) -> dict[str, object]:
     from dbdyno.evidence import find_run
     from dbdyno.study.analysis.measured.measures import measure
     from dbdyno.study.prediction.fit import calibrate
-    from dbdyno.study.prediction.observed import engine_of, observe, timed_waits
+    from dbdyno.study.prediction.observation import engine_of, observe, timed_waits
     from dbdyno.study.prediction.page import page_of
 
     run = find_run(operand, folder)
@@ -195,7 +195,7 @@ def _refuse_mixtures(source: Source, where: str | None) -> None:
 
     known = stats_source.columns_of(source)
     words = [name for name in ("fidelity", "arm") if name in known]
-    taken = stats_source.take(source, [], words, where) if words and source.form != "csv" else None
+    taken = stats_source.read_columns(source, [], words, where) if words and source.form != "csv" else None
     found = dict(zip(words, (names for _, names in taken.words), strict=True)) if taken else {}
     if sampled := [name for name in found.get("fidelity", []) if name != "exact"]:
         raise ModelError(

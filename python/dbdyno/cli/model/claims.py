@@ -57,11 +57,11 @@ def command(
     dbdyno model claims --seeds 5
     """
     from dbdyno.cli.model.progress import progress
-    from dbdyno.model.claims import SEED, hold
+    from dbdyno.model.claims import SEED, measure_claims
 
     dice = SEED if seed is None else seed
     with progress() as on_progress, workers_of(scheduler, hosts) as workers:
-        page = hold(
+        page = measure_claims(
             only.split(","),
             replications=replications,
             most=most,

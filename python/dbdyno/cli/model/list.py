@@ -14,9 +14,9 @@ from dbdyno.cli.output import format_options, show_rows
 @format_options
 def command(form: str | None, output: Path | None) -> None:
     """List the machines that come with dbdyno: name, title, parts, and the studies that suit them."""
-    from dbdyno.model.describe import listed
+    from dbdyno.model.describe import list_machines
 
-    rows = [{**row, "suits": ", ".join(_suits(row["name"]))} for row in listed()]
+    rows = [{**row, "suits": ", ".join(_suits(row["name"]))} for row in list_machines()]
     show_rows(rows, form, output)
 
 

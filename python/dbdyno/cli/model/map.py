@@ -31,8 +31,10 @@ def command(claim: str, replications: int, seed: int | None, form: str | None, o
     dbdyno model map N3 -o n3.html
     """
     from dbdyno.cli.model.progress import progress
-    from dbdyno.model.claims import SEED, map_of
+    from dbdyno.model.claims import SEED, measure_map
 
     with progress() as on_progress:
-        page = map_of(claim, replications=replications, seed=SEED if seed is None else seed, on_progress=on_progress)
+        page = measure_map(
+            claim, replications=replications, seed=SEED if seed is None else seed, on_progress=on_progress
+        )
     show_page(page, form, output)

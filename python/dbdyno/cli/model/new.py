@@ -22,7 +22,7 @@ def command(path: Path, like: str) -> None:
     dbdyno model check my.toml
     dbdyno run redo-size --target model:./my.toml
     """
-    from dbdyno.model.describe import commented
+    from dbdyno.model.describe import commented_text
 
     if path.suffix != ".toml":
         raise ModelError(
@@ -32,5 +32,5 @@ def command(path: Path, like: str) -> None:
         )
     if path.exists():
         raise ModelError("already exists", where=str(path), next_step="choose another name")
-    write_text(path, commented(like))
+    write_text(path, commented_text(like))
     click.echo(f"{path}: like {like}; change it, then `dbdyno model check {path}`", err=True)

@@ -35,10 +35,10 @@ def command(
     from dbdyno.evidence import find_run
     from dbdyno.model.machine import machine_of
     from dbdyno.study.analysis.measured.measures import measure
-    from dbdyno.study.prediction.compare import Calibrated, predict
+    from dbdyno.study.prediction.compare import CalibratedMachine, predict
 
     run = find_run(run_name, folder)
-    given = Calibrated.of(machine_of(machine))
+    given = CalibratedMachine.from_machine(machine_of(machine))
     names = [str(about["name"]) for about in run.manifest.arms]
     if missing := [name for name in arm if name not in names]:
         raise ModelError(

@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 
-from dbdyno.base.visible import unwrap
+from dbdyno.base.escaping import unwrap_stream
 
 WIDTH = 78
 
@@ -18,7 +18,7 @@ def progress() -> Iterator[Callable[[str], None]]:
 
     def tell(words: str) -> None:
         if shown:
-            unwrap(sys.stderr).write(f"\r\x1b[K{words[:WIDTH]}")
+            unwrap_stream(sys.stderr).write(f"\r\x1b[K{words[:WIDTH]}")
             sys.stderr.flush()
 
     try:

@@ -47,10 +47,10 @@ def command(
     """
     from dbdyno.cli.model.progress import progress
     from dbdyno.model.machine import machine_of
-    from dbdyno.study.prediction.compare import Calibrated
+    from dbdyno.study.prediction.compare import CalibratedMachine
     from dbdyno.study.prediction.sensitivity import sensitivity
 
-    given = Calibrated.of(machine_of(machine))
+    given = CalibratedMachine.from_machine(machine_of(machine))
     number = sessions if sessions is not None else max(given.sessions, 1)
     with progress() as tell, workers_of(scheduler, hosts) as workers:
         page = sensitivity(

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dbdyno.base.errors import ModelError
-from dbdyno.base.files import given_toml
+from dbdyno.base.files import user_file_toml
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import EXISTING_FILE, option_with_default
 
@@ -50,10 +50,10 @@ def command(
     from dbdyno.cli.model.progress import progress
     from dbdyno.model.machine import machine_of
     from dbdyno.study.prediction.axes import axes_of
-    from dbdyno.study.prediction.compare import Calibrated
+    from dbdyno.study.prediction.compare import CalibratedMachine
     from dbdyno.study.prediction.whatif import whatif
 
-    given = Calibrated.of(machine_of(machine))
+    given = CalibratedMachine.from_machine(machine_of(machine))
     axes = axes_of(settings)
     prices = _prices(cost) if cost is not None else None
     with progress() as tell:
@@ -67,7 +67,7 @@ def _prices(path: Path) -> dict[str, object]:
     Raises:
         ModelError: The file is no TOML, or a price is no number from 0.
     """
-    found = given_toml(path, ModelError)
+    found = user_file_toml(path, ModelError)
     devices = found.get("devices", {})
     flat = {
         **{name: found.get(name, 0.0) for name in ("server", "core")},

@@ -24,7 +24,7 @@ class _MoveGroup(LazyGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] in self.rows:
             return super().resolve_command(ctx, args)
-        from dbdyno.cli.move.out import command as out
+        from dbdyno.cli.move.tables import command as out
 
         return OUT, out, current_names(out, _places(args))
 

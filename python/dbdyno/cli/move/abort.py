@@ -26,7 +26,7 @@ def command(job: Path) -> None:
             where=str(job),
             next_step="remove its folder if you do not need it any more",
         )
-    with ledger.held():
+    with ledger.locked():
         ledger.sweep()
         ledger.forget()
         ledger.manifest["status"] = "aborted"

@@ -15,19 +15,30 @@ from click.core import ParameterSource
 from dbdyno.base.errors import MoveError
 from dbdyno.cli.mask_option import mask_key_of
 from dbdyno.cli.move import options as shared
-from dbdyno.cli.move.load import IN_ONLY, refuse
+from dbdyno.cli.move.load import LOAD_OPTIONS, refuse
 
 if TYPE_CHECKING:
     from dbdyno.move.database.masks import Mask
-    from dbdyno.move.database.result import Moved
+    from dbdyno.move.database.result import MovedDatabase
     from dbdyno.move.ledger.folder import Ledger
     from dbdyno.move.reading.run import JobOptions
 
-NOT_HERE = (*IN_ONLY, "tables", "patterns", "query", "where", "columns", "as_text", "into", "partition_by", "master")
+REFUSED_OPTIONS = (
+    *LOAD_OPTIONS,
+    "tables",
+    "patterns",
+    "query",
+    "where",
+    "columns",
+    "as_text",
+    "into",
+    "partition_by",
+    "master",
+)
 LEVELS = ("counts", "target")
 
 
-def hand_over(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def move_whole_database(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Move a database and print the result, or show what would be moved."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.database.job import move_database
@@ -35,20 +46,20 @@ def hand_over(source: str, to: str, level: str, how: JobOptions, rest: Mapping[s
     from dbdyno.move.database.masks import read_masks
     from dbdyno.move.reading.run import new_id
 
-    refuse(rest, NOT_HERE, "is for tables: --database moves all of them")
+    refuse(rest, REFUSED_OPTIONS, "is for tables: --database moves all of them")
     level, masks = level_of(level), read_masks(rest["masks"])
     key = mask_key_of(rest["mask_key_file"], masks)
     how = replace(how, mask_key=key)
     if rest["dry_run"]:
         _show_plan(source, to, rest["form"], masks)
         return
-    begun = begun_in(rest["job"])
+    begun = unfinished_job(rest["job"])
     if begun is not None:
         _refuse_other_masks(begun, masks)
         if key:
             refuse_other_key(begun.plan["database"].get("mask_key", ""), key)
-        with shared.goes_on(begun.folder):
-            go_on(begun, source, to, how, level, rest["form"], hold=rest["hold"])
+        with shared.report_interruption(begun.folder):
+            resume_job(begun, source, to, how, level, rest["form"], hold=rest["hold"])
         return
     opened, target, job = Postgres.open(source, keep_first=True), Postgres.open(to, keep_first=True), new_id()
 
@@ -65,7 +76,7 @@ def hand_over(source: str, to: str, level: str, how: JobOptions, rest: Mapping[s
     except KeyboardInterrupt:
         if not made:
             raise
-        with shared.goes_on(made[0]):
+        with shared.report_interruption(made[0]):
             raise
     show(moved, rest["form"])
 
@@ -93,7 +104,7 @@ def level_of(level: str) -> str:
     return level
 
 
-def begun_in(folder: Path | None) -> Ledger | None:
+def unfinished_job(folder: Path | None) -> Ledger | None:
     """Return the unfinished job in a folder, which the same command resumes, or None."""
     from dbdyno.move.ledger.folder import INNER, Ledger
 
@@ -106,7 +117,7 @@ def begun_in(folder: Path | None) -> Ledger | None:
     return ledger
 
 
-def go_on(
+def resume_job(
     ledger: Ledger,
     source: str,
     to: str,
@@ -135,7 +146,7 @@ def go_on(
     show(moved, form)
 
 
-def show(moved: Moved, form: str | None) -> None:
+def show(moved: MovedDatabase, form: str | None) -> None:
     """Print the result, and exit with 1 if something differs."""
     if form == "json":
         click.echo(json.dumps(moved.to_json(), ensure_ascii=False, indent=1))
@@ -149,7 +160,7 @@ def show(moved: Moved, form: str | None) -> None:
 def _show_plan(source: str, to: str, form: str | None, masks: Sequence[Mask]) -> None:
     """Print what would be moved, after checking the target; nothing is written."""
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.database.job import refuse as refuse_move
+    from dbdyno.move.database.job import check_move as refuse_move
     from dbdyno.move.database.plan import plan_move
     from dbdyno.move.database.target import session
     from dbdyno.move.reading.run import new_id
@@ -165,7 +176,7 @@ def _show_plan(source: str, to: str, form: str | None, masks: Sequence[Mask]) ->
         click.echo(line)
 
 
-def refuse_elsewhere(rest: Mapping[str, Any]) -> None:
+def refuse_without_database(rest: Mapping[str, Any]) -> None:
     """Raise `click.UsageError` for --format or a mask without --database."""
     for name, option in (("masks", "--mask"), ("mask_key_file", "--mask-key-file")):
         if rest.get(name):

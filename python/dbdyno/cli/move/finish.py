@@ -11,17 +11,17 @@ from dbdyno.cli.move.options import say
 
 if TYPE_CHECKING:
     from dbdyno.move.ledger.folder import Ledger
-    from dbdyno.move.proof.statement import Proved
+    from dbdyno.move.proof.statement import Proof
 
 
-def finish(ledger: Ledger, level: str, source: Callable[[Proved], Proved] | None = None) -> None:
+def finish(ledger: Ledger, level: str, source: Callable[[Proof], Proof] | None = None) -> None:
     """Check the files as requested, print the result, and exit with 1 if something differs.
 
     `source` is a function that reads the source again, or compares what was read again.
     """
     from dbdyno.move.proof import statement as proof
 
-    proved = proof.statement_of(ledger)
+    proved = proof.recorded_proof(ledger)
     if level != "counts":
         say("reading the files again" + (", and the source in the same snapshot" if level == "source" else ""))
         with ledger.phase("checking"):
@@ -32,7 +32,7 @@ def finish(ledger: Ledger, level: str, source: Callable[[Proved], Proved] | None
     show(proved)
 
 
-def show(proved: Proved) -> None:
+def show(proved: Proof) -> None:
     """Print what is proved, and exit with 1 if something differs."""
     for line in proved.sentences():
         click.echo(line)

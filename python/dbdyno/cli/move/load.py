@@ -13,11 +13,11 @@ import click
 from dbdyno.cli.move import options as shared
 
 if TYPE_CHECKING:
-    from dbdyno.move.loading.request import Loaded, LoadedAll, LoadRequest
+    from dbdyno.move.loading.request import LoadRequest, LoadResult, MultiTableResult
     from dbdyno.move.reading.run import JobOptions
 
-IN_ONLY = ("mode", "key", "create", "defer_indexes", "rejects", "max_rejects")
-OUT_ONLY = (
+LOAD_OPTIONS = ("mode", "key", "create", "defer_indexes", "rejects", "max_rejects")
+READ_OPTIONS = (
     "patterns",
     "query",
     "where",
@@ -31,13 +31,13 @@ OUT_ONLY = (
 OPTIONS = {"tables": "table", "patterns": "tables", "as_text": "text"}
 
 
-def bring_in(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def load_into_table(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Load the files and print the result."""
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.loading.dry_run import rehearse
+    from dbdyno.move.loading.dry_run import describe_load
     from dbdyno.move.loading.load import load_files
 
-    refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
+    refuse(rest, READ_OPTIONS, "is for the way out, where SOURCE is a connection string")
     if len(rest["tables"]) != 1:
         raise click.UsageError("name the table to load with one --table")
     goal = load_request(rest["tables"][0], rest)
@@ -45,9 +45,9 @@ def bring_in(source: str, to: str, level: str, how: JobOptions, rest: Mapping[st
     if rest["job"] is not None:
         _as_job(source, to, level, how, rest, goal)
         return
-    with given_file(source) as path:
+    with file_or_stdin(source) as path:
         if rest["dry_run"]:
-            for line in rehearse(
+            for line in describe_load(
                 Postgres.open(to, keep_first=True), path, goal, how, read_again=again, compare=compare
             ):
                 click.echo(line)
@@ -66,7 +66,7 @@ def _as_job(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str
 
     refuse_as_job(source, rest)
     target = Postgres.open(to, keep_first=True)
-    with shared.goes_on(Path(rest["job"])):
+    with shared.report_interruption(Path(rest["job"])):
         show(load(target, Path(source), goal, Path(rest["job"]), how, shared.say, level))
 
 
@@ -79,7 +79,7 @@ def refuse_as_job(source: str, rest: Mapping[str, Any]) -> None:
     refuse(rest, ("dry_run",), "shows a load without --job, which loads the same")
 
 
-def given_file(source: str) -> contextlib.AbstractContextManager[Path]:
+def file_or_stdin(source: str) -> contextlib.AbstractContextManager[Path]:
     """Return the named file or folder, or the content of stdin."""
     from dbdyno.move.loading.files import spool
 
@@ -110,10 +110,10 @@ def load_request(table: str, rest: Mapping[str, Any]) -> LoadRequest:
             "--defer-indexes: leave it out, because new partitions always get their indexes after their rows"
         )
     most = rest["max_rejects"] or REJECTS_MOST
-    return LoadRequest(table, mode, names(key), rest["create"], rest["defer_indexes"], rest["rejects"], most)
+    return LoadRequest(table, mode, split_names(key), rest["create"], rest["defer_indexes"], rest["rejects"], most)
 
 
-def show(loaded: Loaded | LoadedAll) -> None:
+def show(loaded: LoadResult | MultiTableResult) -> None:
     """Print the result, and exit with 1 if rows were rejected or values were changed on loading."""
     for line in loaded.sentences():
         click.echo(line)
@@ -121,7 +121,7 @@ def show(loaded: Loaded | LoadedAll) -> None:
         click.get_current_context().exit(1)
 
 
-def names(text: str | None) -> tuple[str, ...]:
+def split_names(text: str | None) -> tuple[str, ...]:
     """Return names separated by commas."""
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 

@@ -10,7 +10,7 @@ import click
 
 from dbdyno.cli.move import options as shared
 from dbdyno.cli.move.finish import finish
-from dbdyno.cli.move.load import OUT_ONLY, given_file, load_request, names, refuse, refuse_as_job, show
+from dbdyno.cli.move.load import READ_OPTIONS, file_or_stdin, load_request, refuse, refuse_as_job, show, split_names
 from dbdyno.cli.move.plan import show_plan, show_table, show_target
 from dbdyno.cli.move.request import refuse_request
 from dbdyno.cli.move.transfer import target_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dbdyno.move.reading.run import JobOptions, Plan
 
 URLS = ("mariadb://", "mysql://")
-NOT_INTO = ("defer_indexes",)
+REFUSED_OPTIONS = ("defer_indexes",)
 
 
 def is_mariadb(dsn: str) -> bool:
@@ -47,7 +47,7 @@ def server(dsn: str) -> Postgres | MariaDB:
 def _request(rest: Mapping[str, Any]) -> Request:
     from dbdyno.move.engines.postgres.source import Request
 
-    columns, as_text = names(rest["columns"]), names(rest["as_text"])
+    columns, as_text = split_names(rest["columns"]), split_names(rest["as_text"])
     request = Request(
         rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text, rest["partition_by"]
     )
@@ -55,11 +55,11 @@ def _request(rest: Mapping[str, Any]) -> Request:
     return request
 
 
-def take(source: str, folder: Path, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def export_tables(source: str, folder: Path, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Copy tables of a MariaDB to Parquet files."""
     from dbdyno.bench.mariadb.server import MariaDB
-    from dbdyno.move.engines.mariadb.job import begin, read_into, work
-    from dbdyno.move.proof.statement import compare_again
+    from dbdyno.move.engines.mariadb.job import begin, file_chunk_builder, run_job
+    from dbdyno.move.proof.statement import compare_rereads
 
     refuse(rest, ("hold",), "is for PostgreSQL: a snapshot of MariaDB belongs to the session that took it")
     target, request = MariaDB.open(source), _request(rest)
@@ -67,9 +67,9 @@ def take(source: str, folder: Path, level: str, how: JobOptions, rest: Mapping[s
         _show_plan(target, request, how)
         return
     ledger = begin(target, request, folder, how, shared.say)
-    with shared.goes_on(folder):
-        second = work(target, ledger, how, shared.say, read_into(folder, again=level == "source"))
-    finish(ledger, level, lambda proved: compare_again(ledger, proved, second))
+    with shared.report_interruption(folder):
+        second = run_job(target, ledger, how, shared.say, file_chunk_builder(folder, again=level == "source"))
+    finish(ledger, level, lambda proved: compare_rereads(ledger, proved, second))
 
 
 def write(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
@@ -87,14 +87,14 @@ def write(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, 
         click.echo(line, err=to == "-")
 
 
-def bring_in(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def load_into_table(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Load files into a table of a MariaDB."""
     from dbdyno.bench.mariadb.server import MariaDB
-    from dbdyno.move.engines.mariadb.dry_run import rehearse
+    from dbdyno.move.engines.mariadb.dry_run import describe_load
     from dbdyno.move.engines.mariadb.load import load_files
     from dbdyno.move.engines.mariadb.load_job import load
 
-    refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
+    refuse(rest, READ_OPTIONS, "is for the way out, where SOURCE is a connection string")
     if len(rest["tables"]) != 1:
         raise click.UsageError("name the table to load with one --table")
     _refuse_into(rest)
@@ -102,18 +102,18 @@ def bring_in(source: str, to: str, level: str, how: JobOptions, rest: Mapping[st
     again, compare = level in ("source", "target"), level == "target"
     if rest["job"] is not None:
         refuse_as_job(source, rest)
-        with shared.goes_on(Path(rest["job"])):
+        with shared.report_interruption(Path(rest["job"])):
             show(load(MariaDB.open(to), Path(source), goal, Path(rest["job"]), how, shared.say, level))
         return
-    with given_file(source) as path:
+    with file_or_stdin(source) as path:
         if rest["dry_run"]:
-            for line in rehearse(MariaDB.open(to), path, goal):
+            for line in describe_load(MariaDB.open(to), path, goal):
                 click.echo(line)
             return
         show(load_files(MariaDB.open(to), path, goal, how, shared.say, read_again=again, compare=compare))
 
 
-def hand_on(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def transfer_rows(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Move rows from server to server, one of which is a MariaDB."""
     from dbdyno.move.engines.mariadb.transfer import move
 
@@ -125,7 +125,7 @@ def hand_on(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str
         _show_across(server(source), request, how, server(to), goal)
         return
     job = shared.job_folder(rest)
-    with shared.goes_on(job):
+    with shared.report_interruption(job):
         show(move(server(source), request, server(to), goal, job, how, shared.say, level))
 
 
@@ -133,13 +133,13 @@ def _refuse_into(rest: Mapping[str, Any]) -> None:
     from dbdyno.move.loading.request import PARTITIONS
 
     why = "a MariaDB commits at each change of an index: a load that fails could not bring them back"
-    refuse(rest, NOT_INTO, f"works only if the target is PostgreSQL; {why}")
+    refuse(rest, REFUSED_OPTIONS, f"works only if the target is PostgreSQL; {why}")
     if rest["mode"] == PARTITIONS:
         why = "a MariaDB exchanges one partition at a time, each with a commit of its own"
         raise click.UsageError(f"--mode {PARTITIONS} works only if the target is PostgreSQL; {why}")
 
 
-def go_on(
+def resume_job(
     job: Path,
     source: str,
     to: str | None,
@@ -152,12 +152,12 @@ def go_on(
 ) -> None:
     """Resume a job of a MariaDB."""
     from dbdyno.bench.mariadb.server import MariaDB
-    from dbdyno.move.engines.mariadb.job import read_into, resume
-    from dbdyno.move.engines.mariadb.transfer import go_on as hand_on_again
-    from dbdyno.move.proof.statement import compare_again
+    from dbdyno.move.engines.mariadb.job import file_chunk_builder, resume
+    from dbdyno.move.engines.mariadb.transfer import resume_transfer as hand_on_again
+    from dbdyno.move.proof.statement import compare_rereads
     from dbdyno.move.reading.resume import refuse_ended
 
-    with shared.goes_on(job):
+    with shared.report_interruption(job):
         if ledger.plan.get("into"):
             if to is None:
                 raise click.UsageError("the job loads rows into another server: name the target with --target")
@@ -170,10 +170,10 @@ def go_on(
                 show(loaded)
             return
         refuse_ended(ledger)
-        pieces = read_into(job, again=level == "source")
+        pieces = file_chunk_builder(job, again=level == "source")
         target = MariaDB.open(source)
         second = resume(target, ledger, how, shared.say, pieces, restart=restart, as_of_now=as_of_now)
-    finish(ledger, level, lambda proved: compare_again(ledger, proved, second))
+    finish(ledger, level, lambda proved: compare_rereads(ledger, proved, second))
 
 
 def _show_across(

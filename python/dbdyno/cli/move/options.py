@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from dbdyno.base.errors import MoveError
-from dbdyno.base.visible import unwrap
+from dbdyno.base.escaping import unwrap_stream
 from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
 from dbdyno.move.reading.progress import Show
 from dbdyno.move.reading.run import MEMORY_BYTES, JobOptions
@@ -56,7 +56,7 @@ def job_folder(rest: Mapping[str, Any]) -> Path:
     return folder
 
 
-def how_options(command: F) -> F:
+def worker_options(command: F) -> F:
     """Add --workers, --memory and --rate-limit."""
     for option in reversed(
         [
@@ -89,7 +89,7 @@ result_option = click.option(
 )
 
 
-def in_options(command: F) -> F:
+def load_options(command: F) -> F:
     """Add the options for loading."""
     for option in reversed(
         [
@@ -133,16 +133,16 @@ def meter() -> Show | None:
 
 
 @contextlib.contextmanager
-def goes_on(folder: Path) -> Iterator[None]:
+def report_interruption(folder: Path) -> Iterator[None]:
     """Report, if a signal ends the work on a job, what is kept and how the job is resumed."""
     try:
         yield
     except KeyboardInterrupt as stop:
         from dbdyno.move.ledger.folder import Ledger
-        from dbdyno.move.ledger.next_steps import command
+        from dbdyno.move.ledger.next_steps import resume_command
 
         try:
-            next_step = f"next: `{command(Ledger.open(folder))}`"
+            next_step = f"next: `{resume_command(Ledger.open(folder))}`"
         except MoveError:
             raise KeyboardInterrupt("the job had not begun") from stop
         raise KeyboardInterrupt(f"finished chunks are kept; {next_step}") from stop
@@ -169,6 +169,6 @@ class _Progress:
         whole = f" of {'about ' if share < 1 else ''}{expected / 1e6:,.0f}" if expected else ""
         left = f", {(expected - copied) / rate / 1e6:,.0f} s left" if share < 1 and expected and rate else ""
         end = "\n" if share >= 1 else ""
-        stream = unwrap(sys.stderr)
+        stream = unwrap_stream(sys.stderr)
         stream.write(f"\r{share:4.0%}  {copied / 1e6:,.0f}{whole} MB  {rate:,.0f} MB/s{left}\x1b[K{end}")
         stream.flush()

@@ -10,40 +10,51 @@ import click
 
 from dbdyno.cli.move import options as shared
 from dbdyno.cli.move.finish import finish
-from dbdyno.cli.move.load import IN_ONLY, names, refuse
+from dbdyno.cli.move.load import LOAD_OPTIONS, refuse, split_names
 
 if TYPE_CHECKING:
     from dbdyno.move.ledger.folder import Ledger
     from dbdyno.move.reading.run import JobOptions
 
 SCHEME = "oracle://"
-NOT_HERE = (*IN_ONLY, "patterns", "query", "where", "as_text", "hold", "into", "job", "partition_by", "dry_run")
+REFUSED_OPTIONS = (
+    *LOAD_OPTIONS,
+    "patterns",
+    "query",
+    "where",
+    "as_text",
+    "hold",
+    "into",
+    "job",
+    "partition_by",
+    "dry_run",
+)
 
 
-def take(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def export_table(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Run a new job."""
-    from dbdyno.move.engines.oracle.job import begin, work
-    from dbdyno.move.engines.oracle.source import Address, safe
+    from dbdyno.move.engines.oracle.job import begin, run_job
+    from dbdyno.move.engines.oracle.source import Address, without_password
     from dbdyno.move.engines.postgres.source import Request
 
     if "://" in to or to == "-" or Path(to).suffix in (".arrow", ".csv"):
         raise click.UsageError(
             "a move from Oracle writes a folder of Parquet files: name a folder, and load it into a server afterwards"
         )
-    refuse(rest, NOT_HERE, "is not for an Oracle")
+    refuse(rest, REFUSED_OPTIONS, "is not for an Oracle")
     _refuse_level(level, rest["engine"])
-    request, address = Request(tables=rest["tables"], columns=names(rest["columns"])), Address.of(source)
-    ledger = begin(address, safe(source), request, Path(to), how, shared.say)
-    with shared.goes_on(Path(to)):
-        work(address, ledger, how)
+    request, address = Request(tables=rest["tables"], columns=split_names(rest["columns"])), Address.parse(source)
+    ledger = begin(address, without_password(source), request, Path(to), how, shared.say)
+    with shared.report_interruption(Path(to)):
+        run_job(address, ledger, how)
     finish(ledger, level)
 
 
-def go_on(
+def resume_job(
     job: Path, source: str, ledger: Ledger, how: JobOptions, level: str, *, restart: bool, as_of_now: bool
 ) -> None:
     """Resume a job, as of its SCN."""
-    from dbdyno.move.engines.oracle.job import work
+    from dbdyno.move.engines.oracle.job import run_job
     from dbdyno.move.engines.oracle.source import Address
     from dbdyno.move.reading.resume import refuse_ended
 
@@ -52,9 +63,9 @@ def go_on(
     _refuse_level(level, "here")
     ledger.refuse_foreign()
     refuse_ended(ledger)
-    ledger.attempt("resumed", how.workers, how.memory_bytes)
-    with shared.goes_on(job):
-        work(Address.of(source), ledger, how)
+    ledger.begin_attempt("resumed", how.workers, how.memory_bytes)
+    with shared.report_interruption(job):
+        run_job(Address.parse(source), ledger, how)
     finish(ledger, level)
 
 

@@ -24,10 +24,10 @@ def show_plan(
 
     `show_result` prints, for a move to another server, what each table becomes there.
     """
-    from dbdyno.move.engines.postgres.source import copy_sql, take
+    from dbdyno.move.engines.postgres.source import copy_sql, take_snapshot
     from dbdyno.move.reading.run import new_id, notes_before, plan_of
 
-    with take(source, request, new_id()) as snapshot:
+    with take_snapshot(source, request, new_id()) as snapshot:
         plan = plan_of(source, snapshot, new_id(), how)
         for line in notes_before(plan, snapshot.conn.info.server_version)[1:]:
             click.echo(line)
@@ -65,12 +65,12 @@ def show_table(
 def show_target(plan: Plan, place: int, target: Postgres, into: LoadRequest) -> None:
     """Print the table of a PostgreSQL that would receive the rows, and what each column becomes."""
     from dbdyno.move.loading.dry_run import columns_of
-    from dbdyno.move.loading.staged_rows import goals_of
-    from dbdyno.move.loading.transfer import reached_target
-    from dbdyno.move.reading.run import across
+    from dbdyno.move.loading.staged_rows import target_tables
+    from dbdyno.move.loading.transfer import target_session
+    from dbdyno.move.reading.run import plan_for_transfer
 
-    with reached_target(target, into) as conn:
-        goal = goals_of(conn, across(plan, {}), into)[place]
+    with target_session(target, into) as conn:
+        goal = target_tables(conn, plan_for_transfer(plan, {}), into)[place]
         click.echo(f"into {goal.schema}.{goal.name} of {target.safe_dsn}: {into.mode}")
         for line in columns_of(goal):
             click.echo(line)

@@ -12,13 +12,13 @@ from dbdyno.cli.move import options as shared
 from dbdyno.cli.move import oracle as move_oracle
 from dbdyno.cli.move.finish import finish
 from dbdyno.cli.move.load import show
-from dbdyno.cli.move.mariadb import go_on, is_mariadb
+from dbdyno.cli.move.mariadb import is_mariadb, resume_job
 from dbdyno.cli.move.wide import resume_load
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.ledger.folder import Ledger
-    from dbdyno.move.loading.request import Loaded, LoadedAll
+    from dbdyno.move.loading.request import LoadResult, MultiTableResult
     from dbdyno.move.reading.run import JobOptions
 
 LOAD = "load.json"
@@ -32,7 +32,7 @@ LOAD = "load.json"
 @click.option("--restart", is_flag=True, help="Read everything again, as of one new instant.")
 @click.option("--as-of-now", is_flag=True, help="Read only the missing chunks, as they are now.")
 @shared.verify_option
-@shared.how_options
+@shared.worker_options
 @shared.result_option
 def command(
     job: Path,
@@ -55,7 +55,7 @@ def command(
     from dbdyno.move.ledger.folder import Ledger
     from dbdyno.move.proof.statement import check_source
     from dbdyno.move.reading.resume import resume
-    from dbdyno.move.spark.remote_jobs import made_away, settle_files
+    from dbdyno.move.spark.remote_jobs import complete_remote_job, remote_job_builder
 
     if restart and as_of_now:
         raise click.UsageError("--restart and --as-of-now exclude each other")
@@ -67,7 +67,7 @@ def command(
     if ledger.plan.get("database"):
         _database(ledger, source, to, how, level, form, restart=restart, as_of_now=as_of_now)
         return
-    database.refuse_elsewhere({"form": form})
+    database.refuse_without_database({"form": form})
     if ledger.plan.get("files"):
         if source is not None or as_of_now:
             raise click.UsageError("the job loads files, whose names it has stored: leave --source and --as-of-now out")
@@ -75,10 +75,10 @@ def command(
         return
     source = _required_source(source)
     if source.startswith(move_oracle.SCHEME):
-        move_oracle.go_on(job, source, ledger, how, level, restart=restart, as_of_now=as_of_now)
+        move_oracle.resume_job(job, source, ledger, how, level, restart=restart, as_of_now=as_of_now)
         return
     if is_mariadb(source) or (to is not None and is_mariadb(to)):
-        go_on(job, source, to, ledger, how, level, restart=restart, as_of_now=as_of_now)
+        resume_job(job, source, to, ledger, how, level, restart=restart, as_of_now=as_of_now)
         return
     target = Postgres.open(source, keep_first=True)
     if ledger.plan.get("into"):
@@ -87,12 +87,12 @@ def command(
     if to is not None or level == "target":
         raise click.UsageError("--target and --verify target work only with jobs from server to server")
     with (
-        shared.goes_on(job),
-        made_away(ledger) as make,
+        shared.report_interruption(job),
+        remote_job_builder(ledger) as make,
         resume(target, ledger, how, shared.say, restart=restart, as_of_now=as_of_now, make=make) as snapshot,
     ):
         if make is not None:
-            settle_files(ledger)
+            complete_remote_job(ledger)
         finish(ledger, level, lambda proved: check_source(target, ledger, snapshot, how, proved))
 
 
@@ -113,8 +113,8 @@ def _database(
         )
     if to is None:
         raise click.UsageError("the job loads rows into another server: name the target with --target")
-    with shared.goes_on(ledger.folder):
-        database.go_on(ledger, _required_source(source), to, how, database.level_of(level), form, restart=restart)
+    with shared.report_interruption(ledger.folder):
+        database.resume_job(ledger, _required_source(source), to, how, database.level_of(level), form, restart=restart)
 
 
 def _required_source(source: str | None) -> str:
@@ -126,15 +126,15 @@ def _required_source(source: str | None) -> str:
 def _files(to: str | None, ledger: Ledger, how: JobOptions, level: str, *, restart: bool) -> None:
     if to is None:
         raise click.UsageError("the job loads rows into a server: name it with --target")
-    with shared.goes_on(ledger.folder):
+    with shared.report_interruption(ledger.folder):
         if is_mariadb(to):
             from dbdyno.bench.mariadb.server import MariaDB
-            from dbdyno.move.engines.mariadb.load_job import go_on as load_into_mariadb
+            from dbdyno.move.engines.mariadb.load_job import resume_load as load_into_mariadb
 
             _show_loaded(load_into_mariadb(MariaDB.open(to), ledger, how, shared.say, level, restart=restart))
             return
         from dbdyno.bench.postgres.server import Postgres
-        from dbdyno.move.loading.load_job import go_on as load_on
+        from dbdyno.move.loading.load_job import resume_load as load_on
 
         _show_loaded(load_on(Postgres.open(to, keep_first=True), ledger, how, shared.say, level, restart=restart))
 
@@ -143,11 +143,11 @@ def _across(
     source: Postgres, to: str | None, ledger: Ledger, how: JobOptions, level: str, *, restart: bool, as_of_now: bool
 ) -> None:
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.loading.transfer import go_on
+    from dbdyno.move.loading.transfer import resume_transfer
 
     if to is None:
         raise click.UsageError("the job loads rows into another server: name the target with --target")
-    loaded = go_on(
+    loaded = resume_transfer(
         source,
         Postgres.open(to, keep_first=True),
         ledger,
@@ -160,7 +160,7 @@ def _across(
     _show_loaded(loaded)
 
 
-def _show_loaded(loaded: Loaded | LoadedAll | None) -> None:
+def _show_loaded(loaded: LoadResult | MultiTableResult | None) -> None:
     if loaded is None:
         click.echo("The job was published before it was ended: nothing is left to do.")
     else:

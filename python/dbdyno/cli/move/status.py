@@ -17,9 +17,9 @@ from dbdyno.cli.output import format_options, show_rows
 def command(job: Path, cost: bool, form: str | None, output: Path | None) -> None:
     """Show what the job in the folder JOB has finished, and what to do next. Nothing is changed."""
     from dbdyno.move.ledger.folder import Ledger
-    from dbdyno.move.ledger.next_steps import command as command_of
+    from dbdyno.move.ledger.next_steps import resume_command as command_of
     from dbdyno.move.ledger.summary import table_rows
-    from dbdyno.move.proof.statement import statement_of
+    from dbdyno.move.proof.statement import recorded_proof
 
     ledger = Ledger.open(job)
     if cost:
@@ -41,7 +41,7 @@ def command(job: Path, cost: bool, form: str | None, output: Path | None) -> Non
     show_rows(rows, form, output)
     if form in (None, "table") and output is None:
         state = ledger.manifest["status"]
-        if state == "running" and not ledger.is_held():
+        if state == "running" and not ledger.is_locked():
             state = f"ended before it was done; next: {command_of(ledger)}"
         click.echo(f"\nJob {plan['id']}: {state}. Source: {plan['source']}.")
         if plan.get("place"):
@@ -49,7 +49,7 @@ def command(job: Path, cost: bool, form: str | None, output: Path | None) -> Non
         if into:
             table = "each table" if into["table"] == "*" else into["table"]
             click.echo(f"Target: {table} of {into['target']}, {into['mode']}.")
-        proved = statement_of(ledger)
+        proved = recorded_proof(ledger)
         click.echo(proved.sentences()[1] if records else "Nothing is finished yet.")
         if proved.cost is not None:
             click.echo(proved.cost)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli.move import options as shared
-from dbdyno.cli.move.load import load_request, names, refuse, show
+from dbdyno.cli.move.load import load_request, refuse, show, split_names
 from dbdyno.cli.move.plan import show_plan, show_target
 from dbdyno.cli.move.request import refuse_request
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.reading.run import JobOptions
 
-NOT_HERE = ("as_text", "partition_by")
+REFUSED_OPTIONS = ("as_text", "partition_by")
 
 
-def hand_on(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def transfer_rows(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Move tables, or the rows of a query, and print the result."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.loading.transfer import move
 
-    refuse(rest, NOT_HERE, "is not for the way from server to server")
+    refuse(rest, REFUSED_OPTIONS, "is not for the way from server to server")
     if level == "files":
         raise click.UsageError("a move from server to server has no files: use --verify source or --verify target")
-    request = Request(rest["tables"], rest["patterns"], rest["where"], names(rest["columns"]), rest["query"])
+    request = Request(rest["tables"], rest["patterns"], rest["where"], split_names(rest["columns"]), rest["query"])
     refuse_request(request)
     table = target_of(request, rest["into"])
     if rest["dry_run"]:

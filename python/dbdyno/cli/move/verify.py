@@ -19,7 +19,7 @@ def command(job: Path) -> None:
     when the job runs.
     """
     from dbdyno.move.ledger.folder import Ledger
-    from dbdyno.move.proof.statement import check_files, statement_of
+    from dbdyno.move.proof.statement import check_files, recorded_proof
 
     ledger = Ledger.open(job)
-    show(check_files(ledger, statement_of(ledger)))
+    show(check_files(ledger, recorded_proof(ledger)))

@@ -10,54 +10,56 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli.move import options as shared
-from dbdyno.cli.move.load import names, refuse
+from dbdyno.cli.move.load import refuse, split_names
 
 if TYPE_CHECKING:
     from dbdyno.move.reading.run import JobOptions
     from dbdyno.wide.address import Address
-    from dbdyno.wide.load import State
+    from dbdyno.wide.load import LoadState
 
 SCHEME = "cassandra://"
-NOT_IN = (
+REFUSED_LOADING = (
     *("patterns", "where", "columns", "piece", "dry_run", "hold", "into", "partition_by"),
     *("mode", "defer_indexes", "rejects", "max_rejects"),
 )
-NOT_OUT = (*NOT_IN, "query", "as_text", "key", "create", "job", "cluster", "static", "direct")
+REFUSED_EXPORTING = (*REFUSED_LOADING, "query", "as_text", "key", "create", "job", "cluster", "static", "direct")
 
 
 def load_rows(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
     """Move the rows of a query into a wide table."""
     from dbdyno.base.files import make_folder
-    from dbdyno.bench.cassandra.java import jars
+    from dbdyno.bench.cassandra.java import jar_folder
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.reading.run import begin as begin_rows
-    from dbdyno.move.reading.run import work
+    from dbdyno.move.reading.run import run_job
     from dbdyno.wide.address import address
-    from dbdyno.wide.load import ROWS, begin
+    from dbdyno.wide.load import ROWS, begin_load
     from dbdyno.wide.target import Shape
 
-    refuse(rest, NOT_IN, "is not for the way into a Cassandra")
+    refuse(rest, REFUSED_LOADING, "is not for the way into a Cassandra")
     _refuse_level(level)
     if rest["query"] is None or len(rest["tables"]) != 1:
         raise click.UsageError("name the rows with --query, and the wide table for them with --table")
     if rest["key"] is None:
         raise click.UsageError("name the columns of the partition key with --key")
-    shape = Shape(rest["tables"][0], names(rest["key"]), names(rest["cluster"]), names(rest["static"]))
+    shape = Shape(
+        rest["tables"][0], split_names(rest["key"]), split_names(rest["cluster"]), split_names(rest["static"])
+    )
     where, folder = address(to), shared.job_folder(rest)
     target = Postgres.open(source)
     if folder.exists():
         raise click.UsageError(f"{folder} already exists: continue its job with `dbdyno move resume`")
     query = _order_by_partition(rest["query"], shape)
     if rest["direct"]:
-        jars()
+        jar_folder()
     make_folder(folder)
-    state = begin(folder, where, shape, create=rest["create"], direct=rest["direct"])
-    request = Request(query=query, as_text=names(rest["as_text"]))
+    state = begin_load(folder, where, shape, create=rest["create"], direct=rest["direct"])
+    request = Request(query=query, as_text=split_names(rest["as_text"]))
     with _goes_on(folder):
         ledger, snapshot = begin_rows(target, request, folder / ROWS, how, shared.say)
         with snapshot:
-            work(target, ledger, snapshot, how, shared.say)
+            run_job(target, ledger, snapshot, how, shared.say)
         _load(state, where, level, how)
 
 
@@ -65,9 +67,9 @@ def _order_by_partition(query: str, shape: Any) -> str:
     """Return the query with its rows ordered so that those of a partition are adjacent."""
     from psycopg import sql
 
-    from dbdyno.move.engines.postgres.sql import whole
+    from dbdyno.move.engines.postgres.sql import checked_sql
 
-    text = whole(query, "--query").rstrip().rstrip(";")
+    text = checked_sql(query, "--query").rstrip().rstrip(";")
     order = sql.SQL(", ").join(sql.Identifier("q", one) for one in (*shape.key, *shape.cluster))
     return f"select * from (\n{text}\n) as q order by {order.as_string(None)}"  # noqa: S608 (a query is what it is)
 
@@ -78,12 +80,12 @@ def resume_load(job: Path, source: str, to: str | None, level: str, how: JobOpti
     from dbdyno.move.ledger.folder import Ledger
     from dbdyno.move.reading.resume import resume
     from dbdyno.wide.address import address
-    from dbdyno.wide.load import ROWS, State
+    from dbdyno.wide.load import ROWS, LoadState
 
     if to is None:
         raise click.UsageError("the job loads rows into Cassandra: name its address with --target")
     _refuse_level(level)
-    state, where = State.open(job), address(to)
+    state, where = LoadState.open(job), address(to)
     ledger = Ledger.open(job / ROWS)
     with _goes_on(job):
         if ledger.manifest["status"] != "complete":
@@ -96,7 +98,7 @@ def _refuse_level(level: str) -> None:
         raise click.UsageError("expected --verify counts or target: the wide table is the target")
 
 
-def _load(state: State, where: Address, level: str, how: JobOptions) -> None:
+def _load(state: LoadState, where: Address, level: str, how: JobOptions) -> None:
     from dbdyno.wide.compare import compare
     from dbdyno.wide.load import files_of, load
 
@@ -122,12 +124,12 @@ def _goes_on(folder: Path) -> Iterator[None]:
         raise KeyboardInterrupt(f"what is acknowledged is kept; {next_step}") from stop
 
 
-def take_rows(source: str, to: str, rest: Mapping[str, Any]) -> None:
+def export_rows(source: str, to: str, rest: Mapping[str, Any]) -> None:
     """Move a wide table into Parquet files; the same command resumes an interrupted job."""
     from dbdyno.wide.address import address
     from dbdyno.wide.unload import unload
 
-    refuse(rest, NOT_OUT, "is not for the way out of a Cassandra")
+    refuse(rest, REFUSED_EXPORTING, "is not for the way out of a Cassandra")
     if len(rest["tables"]) != 1:
         raise click.UsageError("name the wide table with one --table")
     if "://" in to or to == "-":

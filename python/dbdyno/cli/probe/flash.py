@@ -11,7 +11,7 @@ import click
 from dbdyno.base.errors import PlanError
 from dbdyno.cli.output import out_option, seed_option
 from dbdyno.cli.parameters import PATH, option_with_default
-from dbdyno.cli.probe.redo import size, time
+from dbdyno.cli.probe.redo import parse_size, parse_time
 
 if TYPE_CHECKING:
     from dbdyno.bench.host.flash import FlashTarget
@@ -23,7 +23,7 @@ ROUND_LEAST_NS = 10**7
 
 @click.command("flash")
 @click.argument("path", type=PATH)
-@option_with_default("--size", "block", type=size, default="4KiB", help="Size of a request, up to 1MiB.")
+@option_with_default("--size", "block", type=parse_size, default="4KiB", help="Size of a request, up to 1MiB.")
 @option_with_default(
     "--depth", type=click.IntRange(1, 256), default=1, help="Number of concurrent requests (queue depth)."
 )
@@ -32,13 +32,13 @@ ROUND_LEAST_NS = 10**7
 )
 @click.option(
     "--file-size",
-    type=size,
+    type=parse_size,
     default=None,
     help="Size of the tested area.  [default: 1GiB of a new file, all of what --destroy names]",
 )
-@click.option("--round", "round_ns", type=time, default=None, help="Length of a round.  [default: 5s]")
+@click.option("--round", "round_ns", type=parse_time, default=None, help="Length of a round.  [default: 5s]")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=None, help="Maximum number of rounds.  [default: 25]")
-@option_with_default("--for", "limit_ns", type=time, default="10min", help="Stop after this time.")
+@option_with_default("--for", "limit_ns", type=parse_time, default="10min", help="Stop after this time.")
 @click.option("--quick", is_flag=True, help="A short trial: 64MiB and 10 rounds of 500ms.")
 @click.option("--destroy", is_flag=True, help="Overwrite the existing file or device PATH; asks first.")
 @seed_option
@@ -69,7 +69,7 @@ def command(
     from dbdyno.base.signals import Interrupted
     from dbdyno.bench.host.flash import FlashTarget, flash_path
     from dbdyno.study.run.flash import Pace, measure
-    from dbdyno.study.run.progress import for_stream
+    from dbdyno.study.run.progress import progress_for
 
     pace = Pace(
         round_ns or (QUICK_ROUND_NS if quick else ROUND_NS), rounds or (QUICK_ROUNDS if quick else ROUNDS), limit_ns
@@ -81,7 +81,7 @@ def command(
     if destroy:
         _ask(target)
     try:
-        run = measure(target, pace, out, for_stream(), seed)
+        run = measure(target, pace, out, progress_for(), seed)
     except Interrupted as stop:
         click.echo("interrupted: whole phases are kept", err=True)
         raise click.exceptions.Exit(130) from stop

@@ -50,12 +50,12 @@ def _quantity(text: str, units: dict[str, int], what: str, example: str) -> int:
     return round(number)
 
 
-def time(text: str) -> int:
+def parse_time(text: str) -> int:
     """Return a time such as `10s` or `500ms` in nanoseconds."""
     return _quantity(text, _TIME, "time", "500ms or 10s")
 
 
-def size(text: str) -> int:
+def parse_size(text: str) -> int:
     """Return a size such as `4KiB` or `4096` in bytes."""
     return _quantity(text, _SIZE, "size", "4KiB or 64MiB")
 
@@ -71,7 +71,7 @@ def size(text: str) -> int:
     metavar="SIZES",
     help="Redo of a commit: 4KiB, a list 512,4KiB, a range 4KiB..1MiB, or exp(8KiB).",
 )
-@option_with_default("--block-size", type=size, default="4KiB", help="Size of a redo block in bytes.")
+@option_with_default("--block-size", type=parse_size, default="4KiB", help="Size of a redo block in bytes.")
 @option_with_default(
     "--sync",
     default="direct+dsync",
@@ -80,24 +80,29 @@ def size(text: str) -> int:
     "where the device has a volatile cache).",
 )
 @option_with_default("--sessions", type=click.IntRange(1, 10_000), default=1, help="Number of sessions that commit.")
-@click.option("--think", type=time, default=None, help="Mean think time of a session between commits.")
+@click.option("--think", type=parse_time, default=None, help="Mean think time of a session between commits.")
 @click.option(
     "--rate",
     type=Number(0, 1e7, min_open=True),
     help="Open loop: commits that arrive per second, regardless of the log.",
 )
-@click.option("--for", "length", type=time, default=None, help="Stop after this time.  [default: 10s]")
+@click.option("--for", "length", type=parse_time, default=None, help="Stop after this time.  [default: 10s]")
 @click.option("--commits", type=Count(), default=None, help="Stop after this number of commits.")
 @option_with_default(
     "--file-size",
-    type=size,
+    type=parse_size,
     default="64MiB",
     help="Size of each file; it is filled first, and the log is written cyclically.",
 )
 @click.option(
-    "--backlog", type=size, default=None, help="Maximum lag of a copy.  [default: a quarter of the file, <= 32MiB]"
+    "--backlog",
+    type=parse_size,
+    default=None,
+    help="Maximum lag of a copy.  [default: a quarter of the file, <= 32MiB]",
 )
-@option_with_default("--outlier", type=time, default="500ms", help="Duration from which a write counts as an outlier.")
+@option_with_default(
+    "--outlier", type=parse_time, default="500ms", help="Duration from which a write counts as an outlier."
+)
 @click.option("--keep", is_flag=True, help="Keep the files for `dbdyno probe recover`.")
 @seed_option
 @out_option
@@ -134,7 +139,7 @@ def command(
     from dbdyno.bench.host.probe import LogArm
     from dbdyno.study.plan.host import log_plan
     from dbdyno.study.run.execute import start
-    from dbdyno.study.run.progress import for_stream
+    from dbdyno.study.run.progress import progress_for
 
     if race and path2 is None:
         raise PlanError("a race needs two paths", where="--race", next_step="name a second file")
@@ -160,7 +165,7 @@ def command(
         kind="probe",
         schedule=_schedule(length, commits),
     )
-    progress = for_stream()
+    progress = progress_for()
     try:
         run = start(plan, out, progress, seed=seed)
     except Interrupted as stop:

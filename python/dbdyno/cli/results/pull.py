@@ -25,7 +25,7 @@ def command(place: str, folder: Path, remote: str | None) -> None:
     from dbdyno.base.errors import EvidenceError
     from dbdyno.builds.results.branch import ResultBranch
     from dbdyno.builds.results.place import ResultFolder, place_of
-    from dbdyno.study.analysis.measured.kept import parse_result
+    from dbdyno.study.analysis.measured.result_file import parse_result
 
     source = place_of(place, remote)
     if isinstance(source, ResultBranch) and remote is not None:

@@ -40,7 +40,7 @@ def command(
     from dbdyno.builds.results.machine import this_machine
     from dbdyno.builds.results.place import place_of, push
     from dbdyno.evidence import find_run
-    from dbdyno.study.analysis.measured.kept import result_of
+    from dbdyno.study.analysis.measured.result_file import result_of
 
     to, here = place_of(place, remote), this_machine(machine)
     if commit is None:

@@ -17,7 +17,7 @@ from dbdyno.evidence import Run
 from dbdyno.evidence.manifest import Section
 
 if TYPE_CHECKING:
-    from dbdyno.bench.engine.unrestored import UnrestoredSettings
+    from dbdyno.bench.engine.unrestored_settings import UnrestoredSettings
 
 ROWS = {"import": ("dbdyno.cli.runs.imports", "Outputs of other benchmark programs as a run.")}
 
@@ -83,5 +83,5 @@ def _blocks(run: Run) -> str:
     """Return counted and planned blocks, or "" for an imported trace, which has none."""
     if run.manifest.kind == "trace":
         return ""
-    planned = run.manifest.blocks_planned if run.manifest.says("blocks_planned") else "?"
+    planned = run.manifest.blocks_planned if run.manifest.has("blocks_planned") else "?"
     return f"{run.measured_blocks()}/{planned}"

@@ -26,25 +26,25 @@ def choose_runs(folder: Path, plan: Path | str | None, since: str | None) -> lis
 
 def of_plan(runs: Iterable[AnyRun], plan: Path | str, folder: Path) -> list[AnyRun]:
     """Return the runs of a plan file, or those with the plan of a run; `folder` is where runs are searched by name."""
-    from dbdyno.study.plan.runs_of_plan import of_builds_of, runs_alike, same_plan
+    from dbdyno.study.plan.runs_of_plan import are_runs_alike, is_same_plan, runs_of_builds
 
     if _is_file(plan):
         from dbdyno.study.plan.builds import text_for_builds
         from dbdyno.study.plan.file import read_plan
 
         if (text := text_for_builds(Path(plan))) is not None:
-            return of_builds_of(text, runs)
+            return runs_of_builds(text, runs)
         given = read_plan(Path(plan))
-        return [run for run in runs if same_plan(given, run.manifest)]
+        return [run for run in runs if is_same_plan(given, run.manifest)]
     one = find_run(str(plan), folder)
-    return [run for run in runs if runs_alike(one, run)]
+    return [run for run in runs if are_runs_alike(one, run)]
 
 
 def since_time(runs: Iterable[AnyRun], since: str | None) -> list[AnyRun]:
     """Return the runs that began at a time or later; all of them if it is None."""
-    from dbdyno.study.plan.runs_of_plan import moment
+    from dbdyno.study.plan.runs_of_plan import span_start
 
-    first = "" if since is None else moment(since)
+    first = "" if since is None else span_start(since)
     return [run for run in runs if str(run.manifest.started_at) >= first]
 
 

@@ -32,7 +32,7 @@ def command(
     dbdyno snap baseline monday 1..60
     dbdyno compare snap:monday snap:61..120
     """
-    from dbdyno.snapshot.reading.periods import baselines, forget_baseline, keep_baseline, period
+    from dbdyno.snapshot.reading.periods import baselines, delete_baseline, period, save_baseline
     from dbdyno.snapshot.store.folder import Store
 
     holder = Store(store)
@@ -43,8 +43,8 @@ def command(
             return
         show_rows(rows, form, output)
     elif remove:
-        forget_baseline(holder, name)
+        delete_baseline(holder, name)
     elif wanted is None:
         raise click.UsageError("name the period too, as in: dbdyno snap baseline NAME FIRST..LAST")
     else:
-        show_rows([keep_baseline(holder, name, period(holder, wanted, target))], form, output)
+        show_rows([save_baseline(holder, name, period(holder, wanted, target))], form, output)

@@ -16,7 +16,7 @@ from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.snap.options import store_option
 
 if TYPE_CHECKING:
-    from dbdyno.snapshot.sending.exports import Cached
+    from dbdyno.snapshot.sending.exports import CachedText
 
 
 @click.command("export")
@@ -41,7 +41,7 @@ def command(
     dbdyno snap export --otlp http://127.0.0.1:4318/v1/metrics
     dbdyno snap export --once
     """
-    from dbdyno.snapshot.sending.exports import Cached, samples
+    from dbdyno.snapshot.sending.exports import CachedText, samples
     from dbdyno.trace.units import length_ns
 
     if url is not None and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
@@ -58,7 +58,7 @@ def command(
             click.echo(prometheus(samples(store, tables=tables)), nl=False)
         return
     stop = threading.Event()
-    server = _server(*_address(listen, anywhere), Cached(store, tables=tables)) if listen else None
+    server = _server(*_address(listen, anywhere), CachedText(store, tables=tables)) if listen else None
     try:
         if server is not None:
             threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -91,7 +91,7 @@ def _address(text: str, anywhere: bool) -> tuple[str, int]:
     return host, int(port)
 
 
-def _server(host: str, port: int, cached: Cached) -> http.server.ThreadingHTTPServer:
+def _server(host: str, port: int, cached: CachedText) -> http.server.ThreadingHTTPServer:
     class Handler(http.server.BaseHTTPRequestHandler):
         """Handler that answers /metrics and nothing else."""
 
@@ -121,11 +121,11 @@ def _server(host: str, port: int, cached: Cached) -> http.server.ThreadingHTTPSe
 def _post(url: str, store: Path, tables: bool) -> None:
     from dbdyno.base.dsn import sql_without_secrets
     from dbdyno.base.errors import SnapshotError
-    from dbdyno.snapshot.sending.alerts import PATIENCE_S, post_json
+    from dbdyno.snapshot.sending.alerts import TIMEOUT_S, post_json
     from dbdyno.snapshot.sending.exports import otlp, samples
 
     try:
-        post_json(url, otlp(samples(store, tables=tables)), PATIENCE_S)
+        post_json(url, otlp(samples(store, tables=tables)), TIMEOUT_S)
     except OSError as error:
         raise SnapshotError(
             f"cannot receive the metrics: {error}",

@@ -17,7 +17,7 @@ from dbdyno.cli.snap.options import name_option, store_option
 @format_options
 def command(store: Path, target: str | None, form: str | None, output: Path | None) -> None:
     """List the snapshots: number, target, when, note."""
-    from dbdyno.cli.snap.options import tell_damage
+    from dbdyno.cli.snap.options import report_damage
     from dbdyno.snapshot.store.folder import Snapshot, Store
 
     def row(one: Snapshot) -> TableRow:
@@ -25,7 +25,7 @@ def command(store: Path, target: str | None, form: str | None, output: Path | No
         return {
             "number": one.number,
             "target": one.target,
-            "at": one.at.strftime("%Y-%m-%d %H:%M:%S UTC"),
+            "at": one.at_utc.strftime("%Y-%m-%d %H:%M:%S UTC"),
             "engine": f"{one.engine} {str(one.facts.get('version') or '').split(' ')[0]}",
             "databases": ", ".join(one.facts.get("databases") or []),
             "looks": one.manifest["cost"].get("looks"),
@@ -35,7 +35,7 @@ def command(store: Path, target: str | None, form: str | None, output: Path | No
 
     holder = Store(store)
     rows = [row(one) for one in holder if target in (None, one.target)]
-    tell_damage(holder)
+    report_damage(holder)
     if not rows and form in (None, "table"):
         inside = sorted(one.parent.parent.name for one in store.glob("*/[0-9]*/manifest.json"))
         names = list(dict.fromkeys(inside))

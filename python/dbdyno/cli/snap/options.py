@@ -110,7 +110,7 @@ def _target_options(function: F, *, required: bool) -> F:
     return cast("F", command)
 
 
-def tell_damage(store: Store) -> None:
+def report_damage(store: Store) -> None:
     """Print a line to stderr for each snapshot left out because its manifest cannot be read."""
     for number, error in sorted(store.damaged.items()):
         click.echo(f"dbdyno: snapshot {number} is left out: {error}", err=True)

@@ -86,7 +86,13 @@ def command(
     dbdyno snap plans --from-server postgresql://admin@db1/app
     dbdyno snap plans --from-server postgresql://admin@db1/app --generic 8342006184126112
     """
-    from dbdyno.snapshot.plans.command import PlanOptions, of_kept, of_logs, of_recordings, of_server
+    from dbdyno.snapshot.plans.command import (
+        PlanOptions,
+        page_of_logs,
+        page_of_recordings,
+        page_of_server,
+        page_of_stored_plans,
+    )
     from dbdyno.snapshot.store.folder import Store
 
     logs = (*logs, *more)
@@ -97,17 +103,17 @@ def command(
     asked = PlanOptions(_moment(since, "--from"), _moment(until, "--to"), target, keep, redact, top)
     holder, zone = Store(store), zone_of(timezone)
     if generic is not None and from_server is not None:
-        from dbdyno.snapshot.plans.server import generic as generic_plan
+        from dbdyno.snapshot.plans.server import generic_plan_page as generic_plan
 
         model = generic_plan(from_server, generic)
     elif from_server is not None:
-        model = of_server(holder, from_server, asked, most=most << 20, prefix=line_prefix, zone=zone)
+        model = page_of_server(holder, from_server, asked, most=most << 20, prefix=line_prefix, zone=zone)
     elif runs:
-        model = of_recordings(holder, runs, asked)
+        model = page_of_recordings(holder, runs, asked)
     elif logs:
-        model = of_logs(holder, logs, asked, prefix=line_prefix, zone=zone)
+        model = page_of_logs(holder, logs, asked, prefix=line_prefix, zone=zone)
     else:
-        model = of_kept(holder, asked)
+        model = page_of_stored_plans(holder, asked)
     show_page(model, form, output)
 
 

@@ -46,10 +46,10 @@ def command(
     dbdyno snap prune --keep 'minute:2d, hour:60d, day:2y' --dry-run
     dbdyno snap prune --keep 'minute:2d, hour:60d, day:2y'
     """
-    from dbdyno.cli.snap.options import tell_damage
+    from dbdyno.cli.snap.options import report_damage
     from dbdyno.snapshot.reading.sums.index import targets
     from dbdyno.snapshot.store.folder import Store
-    from dbdyno.snapshot.store.prune import carry_out, plan
+    from dbdyno.snapshot.store.prune import execute_plan, plan_pruning
     from dbdyno.snapshot.store.retention import rules_of
 
     rules = rules_of(kept)
@@ -59,9 +59,9 @@ def command(
         raise click.UsageError(f"no snapshots{f' of {target}' if target else ''} in {store}/")
     rows = []
     for name in names:
-        asked = plan(holder, name, rules, time.time_ns(), rows=not drop_rows)
+        asked = plan_pruning(holder, name, rules, time.time_ns(), rows=not drop_rows)
         if not dry_run:
-            carry_out(holder, asked)
+            execute_plan(holder, asked)
         rows.append(
             {
                 "target": name,
@@ -74,7 +74,7 @@ def command(
             }
         )
     show_rows(rows, form, output)
-    tell_damage(holder)
+    report_damage(holder)
 
 
 def _ranges(numbers: list[int]) -> str:

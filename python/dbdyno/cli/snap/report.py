@@ -38,17 +38,17 @@ def command(
     dbdyno snap report 'before batch' 'after batch' -o batch.html
     dbdyno snap report last
     """
-    from dbdyno.cli.snap.options import tell_damage
+    from dbdyno.cli.snap.options import report_damage
     from dbdyno.judge.interval_report import judged_report
     from dbdyno.snapshot.reading.interval import Interval
     from dbdyno.snapshot.reading.names import find
-    from dbdyno.snapshot.reading.sums.index import known_of
+    from dbdyno.snapshot.reading.sums.index import snapshots_of_target
     from dbdyno.snapshot.store.folder import Store
 
     holder = Store(store)
     if last is None:
         end = find(holder, first, target)
-        known = next((one for one in reversed(known_of(holder, end.target)) if one.at_ns < end.at_ns), None)
+        known = next((one for one in reversed(snapshots_of_target(holder, end.target)) if one.at_ns < end.at_ns), None)
         if known is None:
             raise click.UsageError(
                 f"snapshot {end.number} is the first of {end.target}, so there is no "
@@ -60,5 +60,5 @@ def command(
         end = find(holder, last, target or (start.target if first.isdigit() else None))
     with Interval(holder, start, end) as interval:
         model = judged_report(interval, top)
-    tell_damage(holder)
+    report_damage(holder)
     show_page(model, form, output)

@@ -37,12 +37,12 @@ def command(dsn: str, options: Options, note: str, store: Path) -> None:
         tidy_when_due(Store(store), made)
     except SnapshotError as error:
         click.echo(f"dbdyno: {error}", err=True)
-    failed = tell_problems(made.manifest)
+    failed = report_problems(made.manifest)
     if failed:
         raise click.exceptions.Exit(2)
 
 
-def tell_problems(manifest: SnapshotManifest) -> int:
+def report_problems(manifest: SnapshotManifest) -> int:
     """Print a line to stderr for each view that exists but was refused; return their number."""
     from dbdyno.snapshot.store.folder import Snapshot
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbdyno.base import visible
+from dbdyno.base import escaping
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.limits import Count
 from dbdyno.cli import screen
-from dbdyno.cli.output import echo_own
+from dbdyno.cli.output import echo_unchanged
 from dbdyno.cli.parameters import FOLDER, option_with_default
-from dbdyno.cli.snap.top_keys import Desk, split
+from dbdyno.cli.snap.top_keys import ScreenState, split
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.engines.live import Frame, Progress, Session
@@ -84,15 +84,15 @@ def command(
     every_s = length_ns(every, "--every") / 1e9
     sample_s = length_ns(sample, "--sample") / 1e9
     source = _Source(dsn, sample_s, top, record)
-    if screen.usable() and not once:
-        _on_screen(source, frames, Desk(allow_cancel=allow_cancel, every_s=every_s))
+    if screen.is_usable() and not once:
+        _on_screen(source, frames, ScreenState(allow_cancel=allow_cancel, every_s=every_s))
         return
     with source.open() as watched:
         try:
             for at in range(1 if once else frames or 1):
                 time.sleep(every_s)
-                text = _text(visible_frame(watched.frame(), Desk(view="all")), 100, None)
-                echo_own(f"{text}\n" if at == 0 else f"\n{text}\n")
+                text = _text(visible_frame(watched.frame(), ScreenState(view="all")), 100, None)
+                echo_unchanged(f"{text}\n" if at == 0 else f"\n{text}\n")
         except BrokenPipeError:  # the reader has closed the pipe; click itself would report a failure
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except KeyboardInterrupt:
@@ -166,12 +166,12 @@ class _Watched:
         self.live.__exit__()
 
 
-def visible_frame(frame: TopFrame, desk: Desk) -> dict[str, object]:
+def visible_frame(frame: TopFrame, desk: ScreenState) -> dict[str, object]:
     """Return a frame restricted to the desk's view, order and filter."""
-    from dbdyno.snapshot.engines.live_sessions import ordered, tree
+    from dbdyno.snapshot.engines.live_sessions import blocking_tree, select_sessions
 
-    rows = ordered(frame["all_sessions"], desk.sort, desk.words)
-    trees = tree(frame["all_sessions"])
+    rows = select_sessions(frame["all_sessions"], desk.sort, desk.words)
+    trees = blocking_tree(frame["all_sessions"])
     desk.listed = [row["pid"] for _, row in trees] if desk.view == "blocking" else [row["pid"] for row in rows]
     at = desk.listed.index(desk.chosen) if desk.chosen in desk.listed else 0
     first = max(at - ABOVE, 0) if desk.view == "sessions" else 0
@@ -187,7 +187,7 @@ def visible_frame(frame: TopFrame, desk: Desk) -> dict[str, object]:
     }
 
 
-def _on_screen(source: _Source, frames: int | None, desk: Desk) -> None:
+def _on_screen(source: _Source, frames: int | None, desk: ScreenState) -> None:
     """Refresh until q, Ctrl-C, or the given number of frames; a server that went away is tried again."""
     try:
         with screen.Screen() as page, _Session(source, desk, page) as session:
@@ -203,7 +203,7 @@ def _on_screen(source: _Source, frames: int | None, desk: Desk) -> None:
 class _Session:
     """One use of the screen."""
 
-    def __init__(self, source: _Source, desk: Desk, page: screen.Screen) -> None:
+    def __init__(self, source: _Source, desk: ScreenState, page: screen.Screen) -> None:
         self._source = source
         self._desk = desk
         self._page = page
@@ -245,7 +245,7 @@ class _Session:
             self._shown = self._watched.frame()
         except SnapshotError as error:
             self.__exit__()
-            self._shown = f"{visible.text(error)}\n\ntried again every {self._desk.every_s:g} s"
+            self._shown = f"{escaping.escape_text(error)}\n\ntried again every {self._desk.every_s:g} s"
 
     def _do(self, action: str) -> None:
         """Show a plan or statement, or do a confirmed cancel; a refusal is shown in the last line."""
@@ -261,7 +261,7 @@ class _Session:
                 took = self._watched.live.cancel(pid)
                 self._desk.message = f"session {pid}: " + ("asked to cancel" if took else "the server refused")
         except SnapshotError as error:
-            self._desk.message = visible.text(error.message)
+            self._desk.message = escaping.escape_text(error.message)
 
     def _statement(self, pid: int) -> tuple[str, ...]:
         """Return a session's facts and its whole statement.

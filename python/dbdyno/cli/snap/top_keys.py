@@ -44,7 +44,7 @@ HELP = (
 
 
 @dataclass
-class Desk:
+class ScreenState:
     """State of the screen; `pid` is the session named in an answer, `message` is shown once in the last line."""
 
     allow_cancel: bool = False

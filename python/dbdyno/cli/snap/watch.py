@@ -100,13 +100,13 @@ def _alerts(rules: Path | None) -> Alerts | None:
     return Alerts(found, lambda line: click.echo(f"dbdyno: {line}", err=True), os.environ)
 
 
-class Sources:
+class SourceReporter:
     """Reports of how the sessions of a target are sampled: one as soon as that is known, and one at each change."""
 
     def __init__(self) -> None:
         self.said = ""
 
-    def tell(self, made: Snapshot | Error, name: str = "") -> None:
+    def report(self, made: Snapshot | Error, name: str = "") -> None:
         """Report how the sessions of a new snapshot were sampled, if that has changed; errors are ignored."""
         from dbdyno.base.errors import Error
         from dbdyno.snapshot.sessions.samples import Source
@@ -120,13 +120,13 @@ class Sources:
             click.echo(f"dbdyno: {name}{said}", err=True)
 
 
-class Failing:
+class FailureReporter:
     """Reports of a target's failure: when it begins, when its message changes, and when it is over."""
 
     def __init__(self) -> None:
         self.said, self.times = "", 0
 
-    def tell(self, made: Snapshot | Error, name: str = "") -> None:
+    def report(self, made: Snapshot | Error, name: str = "") -> None:
         """Report a new or changed error, or that a snapshot was taken again."""
         from dbdyno.base.errors import Error
 
@@ -149,24 +149,24 @@ def _watch_one(
 ) -> bool:
     """Watch one target; return True if the last snapshot failed."""
     from dbdyno.base.errors import SnapshotError
-    from dbdyno.base.signals import Stopping
+    from dbdyno.base.signals import StopSignals
     from dbdyno.snapshot.store.folder import Snapshot, Store
     from dbdyno.snapshot.taking.take import watch
 
     every_s, for_s, sample_s = times
     stop, holder, target, failed = threading.Event(), Store(folder), options.name or "", False
-    failing, sources = Failing(), Sources()
-    with Stopping() as stopping:
+    failing, sources = FailureReporter(), SourceReporter()
+    with StopSignals() as stopping:
         stopping.on_ask = stop.set
         for made in watch(dsn, holder, options, every_s=every_s, for_s=for_s, sample_s=sample_s, note=note, stop=stop):
             failed = isinstance(made, SnapshotError)
-            failing.tell(made)
-            sources.tell(made)
+            failing.report(made)
+            sources.report(made)
             if isinstance(made, Snapshot):
                 target = made.target
                 click.echo(made.number)
             if alerts is not None:
-                alerts.look(holder, target, made)
+                alerts.evaluate(holder, target, made)
     return failed
 
 
@@ -175,26 +175,26 @@ def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> tupl
     import time
 
     from dbdyno.base.errors import Error
-    from dbdyno.base.signals import Stopping
+    from dbdyno.base.signals import StopSignals
     from dbdyno.snapshot.taking.fleet import Fleet, environment, read_fleet
 
     folder, targets = read_fleet(path, environment())
 
-    failing: dict[str, Failing] = defaultdict(Failing)
-    sources: dict[str, Sources] = defaultdict(Sources)
+    failing: dict[str, FailureReporter] = defaultdict(FailureReporter)
+    sources: dict[str, SourceReporter] = defaultdict(SourceReporter)
 
     def tell(target: Target, holder: Store, made: Snapshot | Error) -> None:
         """Report a snapshot or an error; a repeated error is shown only in the status line of its target."""
-        failing[target.name].tell(made, f"{target.name}: ")
-        sources[target.name].tell(made, f"{target.name}: ")
+        failing[target.name].report(made, f"{target.name}: ")
+        sources[target.name].report(made, f"{target.name}: ")
         if not isinstance(made, Error):
             click.echo(f"{target.name} {made.number}")
         if alerts is not None:
-            alerts.look(holder, target.name, made)
+            alerts.evaluate(holder, target.name, made)
 
     stop = threading.Event()
     fleet = Fleet(folder, targets, tell, stop=stop)
-    with Stopping() as stopping:
+    with StopSignals() as stopping:
         stopping.on_ask = stop.set
         left = fleet.run(for_s, lambda: _show(fleet, time.monotonic()))
     _show(fleet, time.monotonic())

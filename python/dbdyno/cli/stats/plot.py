@@ -75,10 +75,10 @@ def _of_two(given: Input, kind: str, x: str, y: str, log: bool | None) -> tuple[
         model = plots.scatter(a, b, log=log)
         return lambda: stats_draw.scatter(model, x, y), lambda: scatter.draw(model, x, y)
     from dbdyno.report.figures import usl as figure
-    from dbdyno.stats.arrays import complete
+    from dbdyno.stats.arrays import complete_rows
     from dbdyno.stats.scalability import usl
 
-    a, b = complete(a, b)
+    a, b = complete_rows(a, b)
     fitted = plots.scaling_points(usl(a, b), a, b)
     return lambda: stats_draw.draw_scaling(fitted, x, y), lambda: figure.draw(fitted, x, y)
 
@@ -105,5 +105,5 @@ def _of_one(given: Input, kind: str, y: str | None, by: str | None, longest: int
         return lambda: stats_draw.densities(model, column), lambda: density.draw(model, column)
     from dbdyno.report.figures import scatter_longest
 
-    model = plots.longest(found)
+    model = plots.longest_values(found)
     return lambda: stats_draw.ranks(model, column), lambda: scatter_longest.draw(model, column)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.errors import StatsError
 from dbdyno.cli.stats.source import (
     Source,
-    check,
+    check_columns,
     columns_of,
     default_column,
+    read_columns,
     resolve_all,
-    take,
 )
 
 if TYPE_CHECKING:
     from dbdyno.cli.stats.options import Input
-    from dbdyno.stats.description import Described
+    from dbdyno.stats.description import Description
 
 NO_BLOCKS = "-"
 
@@ -34,7 +34,7 @@ def describe_operands(
     longest: int = 0,
     fences: bool = False,
     engine: str = "here",
-) -> tuple[Described, str, str | None]:
+) -> tuple[Description, str, str | None]:
     """Return the description, and the names of the column and the block column that were used.
 
     If `block` is None, the column `block` is used if it exists. With several operands and no `by`, each operand is a
@@ -51,10 +51,10 @@ def describe_operands(
     column, block = _columns(sources, column, by, block)
     whole = all(source.form == "parquet" for source in sources) and not where
     if whole and (block is None or len(sources) == 1 or by is None):
-        from dbdyno.stats.description import of_parquet
+        from dbdyno.stats.description import describe_parquet
 
         sets = [(source.label, source.files) for source in sources]
-        found = of_parquet(sets, column, by, block, first=first, **options)  # type: ignore[arg-type]
+        found = describe_parquet(sets, column, by, block, first=first, **options)  # type: ignore[arg-type]
         if not isinstance(found, str):
             return _distinct_blocks(found, sources, by), column, block
     return _by_duckdb(sources, column, by, block, where, first, options), column, block
@@ -70,11 +70,11 @@ def _columns(
         block = "block" if all("block" in known for known in tables) else NO_BLOCKS
     words = [name for name in (by, block) if name not in (None, NO_BLOCKS)]
     for known in tables:
-        check(known, [column], [word for word in words if word is not None])
+        check_columns(known, [column], [word for word in words if word is not None])
     return column, None if block == NO_BLOCKS else block
 
 
-def _distinct_blocks(found: Described, sources: Sequence[Source], by: str | None) -> Described:
+def _distinct_blocks(found: Description, sources: Sequence[Source], by: str | None) -> Description:
     """Return the description with blocks of different operands kept distinct, even if their numbers are equal."""
     if len(sources) < 2 or by is not None:
         return found
@@ -90,16 +90,16 @@ def _by_duckdb(
     where: str | None,
     first: str | None,
     options: Mapping[str, Any],
-) -> Described:
+) -> Description:
     import numpy as np
 
     from dbdyno import _core
     from dbdyno.stats.arrays import column as as_column
     from dbdyno.stats.arrays import natural_order
-    from dbdyno.stats.description import QUANTILES, description_of, question
+    from dbdyno.stats.description import QUANTILES, description_of, request_options
 
     words = [name for name in (by, block) if name]
-    taken = [take(source, [column], words, where) for source in sources]
+    taken = [read_columns(source, [column], words, where) for source in sources]
     arrays = [as_column(t.numbers[0]) for t in taken]
     values = np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
     labels: list[list[tuple[Any, list[str]]]] = [[] for _ in range(2)]
@@ -119,7 +119,7 @@ def _by_duckdb(
     elif first in names:
         names = [first, *(name for name in names if name != first)]
     blocks = [name for _, part in labels[1] for name in part]
-    asked = question(quantiles=QUANTILES, **options)
+    asked = request_options(quantiles=QUANTILES, **options)
     asked |= {"groups": names, "blocks": blocks if block else []}
     answer = _core.stats_arrays(
         values,
@@ -155,7 +155,7 @@ def _by_spark(
     where: str | None,
     first: str | None,
     options: Mapping[str, Any],
-) -> tuple[Described, str, str | None]:
+) -> tuple[Description, str, str | None]:
     from dbdyno.stats.spark import describe_by_spark
 
     if len(sources) > 1:
@@ -194,7 +194,7 @@ def pairs(given: Input, columns: Sequence[str]) -> list[Any]:
     from dbdyno.stats.arrays import column as as_column
 
     parts = [
-        [as_column(array).astype(np.float64) for array in take(s, columns, (), given.where).numbers]
+        [as_column(array).astype(np.float64) for array in read_columns(s, columns, (), given.where).numbers]
         for s in resolve_all(given.operands, given.folder)
     ]
     return [np.concatenate(same) for same in zip(*parts, strict=True)]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError, StatsError
 from dbdyno.base.files import os_errors_as
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import memory_connection
 from dbdyno.evidence.run import Run, find_run
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def connect(source: Source) -> duckdb.DuckDBPyConnection:
             )
         connection.execute(f"create temp view data as {rows}")
         return connection
-    connection = in_memory()
+    connection = memory_connection()
     files = _texts(source.files)
     reader = "read_parquet" if source.form == "parquet" else "read_csv"
     options = ", union_by_name = true" if len(source.files) > 1 else ""
@@ -234,7 +234,7 @@ def is_number(kind: str) -> bool:
     return kind in _WHOLE or kind in _REAL or kind.startswith("DECIMAL") or kind == "BOOLEAN"
 
 
-def check(known: dict[str, str], numbers: Sequence[str], words: Sequence[str]) -> None:
+def check_columns(known: dict[str, str], numbers: Sequence[str], words: Sequence[str]) -> None:
     """Raise `StatsError` if a column is missing, or one of `numbers` is not numeric."""
     for name in [*numbers, *words]:
         if name not in known:
@@ -284,7 +284,9 @@ class SourceColumns:
     words: list[tuple[Any, list[str]]]
 
 
-def take(source: Source, numbers: Sequence[str], words: Sequence[str] = (), where: str | None = None) -> SourceColumns:
+def read_columns(
+    source: Source, numbers: Sequence[str], words: Sequence[str] = (), where: str | None = None
+) -> SourceColumns:
     """Read columns of the rows for which `where` holds.
 
     Raises:
@@ -298,7 +300,7 @@ def take(source: Source, numbers: Sequence[str], words: Sequence[str] = (), wher
     with connect(source) as connection:
         try:
             known = {row[0]: row[1] for row in connection.execute("describe data").fetchall()}
-            check(known, numbers, words)
+            check_columns(known, numbers, words)
             picked = [f"{_number(name, known[name])} as n{at}" for at, name in enumerate(numbers)]
             picked += [f"coalesce(({_quote(name)})::varchar, 'NULL') as w{at}" for at, name in enumerate(words)]
             condition = f" where ({where}\n)" if where else ""
@@ -348,7 +350,7 @@ def largest_rows(
     with connect(source) as connection:
         try:
             known = {row[0]: row[1] for row in connection.execute("describe data").fetchall()}
-            check(known, [column], [])
+            check_columns(known, [column], [])
             condition = f" and ({where}\n)" if where else ""
             cursor = connection.execute(
                 f"select * from data where {_quote(column)} is not null{condition}"  # noqa: S608

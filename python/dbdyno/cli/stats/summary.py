@@ -19,7 +19,7 @@ from dbdyno.cli.stats.options import (
 )
 
 if TYPE_CHECKING:
-    from dbdyno.stats.description import Described
+    from dbdyno.stats.description import Description
 
 
 @click.command("summary")
@@ -54,7 +54,7 @@ def command(
     output.show_list(rows)
 
 
-def summary_rows(described: Described, name: str | None = None) -> list[Row]:
+def summary_rows(described: Description, name: str | None = None) -> list[Row]:
     """Return one row per group; `name` replaces the group's name if there is only one."""
     rows = []
     for group in described.groups:

@@ -25,8 +25,8 @@ from dbdyno.cli.stats.options import (
 
 if TYPE_CHECKING:
     from dbdyno.stats.classical import ClassicalTest
-    from dbdyno.stats.description import Described
-    from dbdyno.stats.group_tests import BlockAnswer
+    from dbdyno.stats.description import Description
+    from dbdyno.stats.group_tests import GroupComparison
 
 BARS = 24
 WIDTH = 40
@@ -118,7 +118,7 @@ def command(
     output.show_parts(parts, head={"column": used, "groups": names})
 
 
-def _block_rows(answers: list[BlockAnswer], names: list[str]) -> list[Row]:
+def _block_rows(answers: list[GroupComparison], names: list[str]) -> list[Row]:
     """Return one row per figure compared block by block."""
     return [
         {
@@ -176,7 +176,7 @@ def test_rows(tests: list[ClassicalTest]) -> list[Row]:
     ]
 
 
-def description_parts(found: Described, table: bool) -> list[Part]:
+def description_parts(found: Description, table: bool) -> list[Part]:
     """Return summary, quantiles, histogram and the largest values of each group."""
     from dbdyno.cli.stats.summary import summary_rows
 
@@ -199,7 +199,7 @@ def description_parts(found: Described, table: bool) -> list[Part]:
     ]
 
 
-def histogram_rows(found: Described, table: bool) -> list[Row]:
+def histogram_rows(found: Description, table: bool) -> list[Row]:
     """Return the counts per bucket; for a table, few wide buckets with bars."""
     if not table:
         return [
@@ -207,10 +207,10 @@ def histogram_rows(found: Described, table: bool) -> list[Row]:
             for g in found.groups
             for low, high, count in g.histogram
         ]
-    from dbdyno.stats.plots import coarse
+    from dbdyno.stats.plots import coarse_buckets
 
     rows: list[Row] = []
-    for low, high, counts in coarse(found, BARS):
+    for low, high, counts in coarse_buckets(found, BARS):
         row: Row = {"from": float(f"{low:.4g}"), "to": float(f"{high:.4g}")}
         for group, count in zip(found.groups, counts, strict=True):
             most = max(group.n, 1)
@@ -222,13 +222,13 @@ def histogram_rows(found: Described, table: bool) -> list[Row]:
 
 def _from_summary(operands: tuple[str, ...], level: float, output: Output) -> None:
     from dbdyno.stats.distributions import normal_log10_p
-    from dbdyno.stats.group_tests import from_summary
+    from dbdyno.stats.group_tests import welch_from_summary
 
     if len(operands) != 2:
         raise click.UsageError("--from-summary takes two operands: n,mean,sd n,mean,sd")
     kind = _Summary()
     first, second = (kind.convert(operand, None, None) for operand in operands)
-    found = from_summary(first, second, level=level)
+    found = welch_from_summary(first, second, level=level)
     rows = test_rows([found])
     rows[0]["log10_p_normal"] = normal_log10_p(found.statistic)
     output.show_parts([("tests", "", rows)], head={"difference": found.effect_value})

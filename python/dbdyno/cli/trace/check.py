@@ -12,7 +12,7 @@ from dbdyno.cli.trace.options import (
     options_of,
     progress,
     reading_options,
-    tell_refused,
+    report_refused,
 )
 
 
@@ -31,7 +31,7 @@ def command(files: tuple[str, ...], think_time: str, form: str | None, output: P
     with progress() as shown:
         model = check_page(files, options_of(think_time), shown)
     if form not in (None, "table") or output is not None:
-        tell_refused(model["refused"])
+        report_refused(model["refused"])
     show_page(model, form, output)
     if model["exit"]:
         raise click.exceptions.Exit(model["exit"])

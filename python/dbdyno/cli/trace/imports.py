@@ -20,7 +20,7 @@ from dbdyno.cli.trace.options import (
     options_of,
     progress,
     reading_options,
-    tell_refused,
+    report_refused,
 )
 from dbdyno.evidence.manifest import Section
 
@@ -92,7 +92,7 @@ def command(
     replace = _may_replace(out, force)
     with progress() as shown:
         run, refused = import_traces(files, out, options=options, title=title, progress=shown, replace=replace)
-    tell_refused(refused)
+    report_refused(refused)
     totals = (run.manifest.totals or Section()).get("account") or {}
     counted = ", ".join(f"{totals[n]} {n}" for n in ("calls", "waits") if n in totals)
     click.echo(f"{out}" + (f": {counted}" if counted else ""))
@@ -115,10 +115,10 @@ def _sources(
     """Yield the logs to import, and a title; statements that a server remembers are a log in memory until the end."""
     from dbdyno.base.memory_folder import memory_folder
     from dbdyno.snapshot.engines.mariadb.history import read_history, write_history
-    from dbdyno.snapshot.plans.log_files import recognized
+    from dbdyno.snapshot.plans.log_files import recognize_logs
 
     if server is None:
-        yield recognized(paths, prefix=line_prefix, zone=zone_of(timezone)), ""
+        yield recognize_logs(paths, prefix=line_prefix, zone=zone_of(timezone)), ""
         return
     history = read_history(server)
     with memory_folder() as folder:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from dbdyno.base.escaping import unwrap_stream
 from dbdyno.base.limits import Count, Number
-from dbdyno.base.visible import unwrap
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.parameters import option_with_default
 
@@ -58,7 +58,7 @@ def _keep_unit(context: click.Context, _: click.Parameter, text: str | None) -> 
         context.meta[_UNIT] = length_ns(text, "--tim-unit")
 
 
-def chosen_options(function: F) -> F:
+def selection_options(function: F) -> F:
     """Add --where, --from, --to and --depth, which select calls and waits."""
     options = (
         click.option("--where", metavar="CONDITION", help="Use only rows that match: \"module = 'app'\"."),
@@ -72,7 +72,7 @@ def chosen_options(function: F) -> F:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class TraceSelection:
     """The trace files that a command reads, how it reads them, and the calls and waits that it selects."""
 
     files: Sequence[str]
@@ -84,11 +84,11 @@ class Chosen:
 
 
 def whole_traces(function: F) -> F:
-    """Add FILES with the options of reading and of the page; the command gets a `Chosen` and `form` and `output`."""
+    """Add FILES with the options of reading and of the page; the command gets a `TraceSelection`, a form, an output."""
 
     @functools.wraps(function)
     def command(files: tuple[str, ...], think_time: str, **rest: Any) -> None:
-        function(Chosen(files, think_time), **rest)
+        function(TraceSelection(files, think_time), **rest)
 
     return cast("F", files_argument(reading_options(page_options(command))))
 
@@ -98,11 +98,11 @@ def selected_traces(function: F) -> F:
 
     @functools.wraps(function)
     def command(
-        chosen: Chosen, where: str | None, begin: str | None, end: str | None, depth: int | None, **rest: Any
+        chosen: TraceSelection, where: str | None, begin: str | None, end: str | None, depth: int | None, **rest: Any
     ) -> None:
-        function(Chosen(chosen.files, chosen.think_time, where, begin, end, depth), **rest)
+        function(TraceSelection(chosen.files, chosen.think_time, where, begin, end, depth), **rest)
 
-    return chosen_options(whole_traces(cast("F", command)))
+    return selection_options(whole_traces(cast("F", command)))
 
 
 def options_of(think_time: str, *, binds: bool = False) -> Options:
@@ -115,7 +115,7 @@ def options_of(think_time: str, *, binds: bool = False) -> Options:
     return Options(length_ns(think_time, "--think-time"), binds, tim_unit_ns=unit)
 
 
-def moments(begin: str | None, end: str | None) -> tuple[int | None, int | None]:
+def time_range(begin: str | None, end: str | None) -> tuple[int | None, int | None]:
     """Return the values of --from and --to in ns since 1970, None for those that are missing."""
     from dbdyno.trace.units import moment_ns
 
@@ -126,7 +126,7 @@ def moments(begin: str | None, end: str | None) -> tuple[int | None, int | None]
 
 
 @contextlib.contextmanager
-def open_selection(chosen: Chosen, *, binds: bool = False) -> Iterator[Traces]:
+def open_selection(chosen: TraceSelection, *, binds: bool = False) -> Iterator[Traces]:
     """Open the traces restricted to the selection, report refused files, and yield the traces."""
     from dbdyno.trace.conditions import restrict
     from dbdyno.trace.source import open_traces
@@ -134,14 +134,14 @@ def open_selection(chosen: Chosen, *, binds: bool = False) -> Iterator[Traces]:
     with progress() as shown, open_traces(chosen.files, options_of(chosen.think_time, binds=binds), shown) as traces:
         if shown is not None:
             shown(0, 0)
-        tell_refused(traces.refused)
-        from_ns, to_ns = moments(chosen.begin, chosen.end)
+        report_refused(traces.refused)
+        from_ns, to_ns = time_range(chosen.begin, chosen.end)
         restrict(traces, where=chosen.where, from_ns=from_ns, to_ns=to_ns, depth=chosen.depth)
         yield traces
 
 
 def show_traces(
-    chosen: Chosen,
+    chosen: TraceSelection,
     page_of: Callable[[Traces], Mapping[str, Any]],
     form: str | None,
     output: Path | None,
@@ -154,7 +154,7 @@ def show_traces(
         end_with(traces.refused, traces.broken, traces.torn)
 
 
-def tell_refused(refused: Sequence[dict[str, str]]) -> None:
+def report_refused(refused: Sequence[dict[str, str]]) -> None:
     """Print a line for each file that could not be read."""
     from dbdyno.trace.names import refusal
 
@@ -187,7 +187,7 @@ def progress() -> Iterator[Progress | None]:
         else:
             text = f"reading {done / total:4.0%}, {done / seconds / 1e6:.0f} MB/s"
         if text or written:
-            unwrap(sys.stderr).write(f"\r{text:<40}" + ("\r" if not text else ""))
+            unwrap_stream(sys.stderr).write(f"\r{text:<40}" + ("\r" if not text else ""))
             sys.stderr.flush()
             written = bool(text)
 

@@ -10,13 +10,13 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.trace.options import (
-    chosen_options,
     end_with,
-    moments,
     options_of,
     progress,
     reading_options,
-    tell_refused,
+    report_refused,
+    selection_options,
+    time_range,
 )
 
 
@@ -33,7 +33,7 @@ from dbdyno.cli.trace.options import (
 @click.option(
     "--recipe", metavar="NAME|FILE[:NAME]", help="Use a named profile; --recipe list shows the built-in ones."
 )
-@chosen_options
+@selection_options
 @click.option("--top", type=Count(), help="Show the top N lines by time.")
 @click.option("--skew", is_flag=True, help="Show below each line its waits by decade of duration.")
 @click.option("--buckets", type=click.IntRange(1, 50), help="Number of histogram steps per decade.")
@@ -68,7 +68,7 @@ def command(
     """
     from dbdyno.trace.profile import Request, profile_page
 
-    from_ns, to_ns = moments(begin, end)
+    from_ns, to_ns = time_range(begin, end)
     if recipe == "list":
         _list_recipes()
         return
@@ -87,7 +87,7 @@ def command(
     )
     with progress() as shown:
         model = profile_page(files, request, options_of(think_time), shown)
-    tell_refused(model["refused"])
+    report_refused(model["refused"])
     show_page(model, form, output, skew=skew)
     end_with(model["refused"], torn=model["torn"])
 
@@ -106,9 +106,9 @@ def _names(text: str | None) -> tuple[str, ...]:
         return ()
     if "(" not in text and "'" not in text:
         return tuple(name.strip() for name in text.split(",") if name.strip())
-    from dbdyno.trace.expression import split
+    from dbdyno.trace.expression import split_expressions
 
-    return tuple(split(text))
+    return tuple(split_expressions(text))
 
 
 def _list_recipes() -> None:

@@ -16,7 +16,7 @@ from dbdyno.cli.output import key_file_option, show_line
 from dbdyno.cli.parameters import EXISTING_FILE, FOLDER, option_with_default
 
 if TYPE_CHECKING:
-    from dbdyno.trace.proxy.proxy_run import Proxying
+    from dbdyno.trace.proxy.proxy_run import RunningProxy
 
 _LOOK_S = 0.1
 _SHOWN_S = 1.0
@@ -108,7 +108,7 @@ def _more_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def _wait(it: Proxying) -> None:
+def _wait(it: RunningProxy) -> None:
     """Wait until the proxy ends or Ctrl-C, with a line of figures on a terminal."""
     shows = sys.stderr.isatty()
     shown_at = time.monotonic()
@@ -117,12 +117,12 @@ def _wait(it: Proxying) -> None:
             time.sleep(_LOOK_S)
             if shows and time.monotonic() - shown_at >= _SHOWN_S:
                 shown_at = time.monotonic()
-                show_line(line(it.look()))
+                show_line(status_line(it.read_report()))
     if shows:
         show_line()
 
 
-def line(report: Mapping[str, Any]) -> str:
+def status_line(report: Mapping[str, Any]) -> str:
     """Return a line with sessions, calls per second, their median, and the number of problems."""
     if not report:
         return "clients are awaited"

@@ -91,20 +91,20 @@ def command(
         raise click.UsageError(f"--exact and --mode {mode} exclude each other; choose one")
     if details and not exact and mode in (None, "read"):
         raise click.UsageError("--details has no effect without --exact: add --exact")
-    from dbdyno.trace.record.process import place_of
+    from dbdyno.trace.record.process import find_process
     from dbdyno.trace.record.recording import RecordingOptions, recording
     from dbdyno.trace.record.texts import texts_of
     from dbdyno.trace.units import length_ns
 
     for_ns = length_ns(length, "--for") if length else None
     out = out or Path("runs") / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-waits"
-    place = place_of(dsn, pid, datadir)
+    place = find_process(dsn, pid, datadir)
     share = None if cost_limit is None else cost_limit / 100
     wanted = RecordingOptions(database, user, for_ns, share, details, mode or ("exact" if exact else None))
     texts = partial(texts_of, dsn) if dsn else None
     with recording(place, out, wanted, texts) as it:
-        if it.instead:
-            click.echo(f"dbdyno: {it.instead}", err=True)
+        if it.fallback_reason:
+            click.echo(f"dbdyno: {it.fallback_reason}", err=True)
         _wait(it)
     for warning in it.warnings:
         click.echo(f"dbdyno: {warning}", err=True)
@@ -123,15 +123,15 @@ def _wait(it: Recording) -> None:
             time.sleep(_LOOK_S)
             if shows and time.monotonic() - shown_at >= _SHOWN_S:
                 shown_at = time.monotonic()
-                report = it.look()
+                report = it.read_report()
                 if report.get("elapsed_ns") != before.get("elapsed_ns"):
-                    show_line(line(report, before))
+                    show_line(status_line(report, before))
                 before = report
     if shows:
         show_line()
 
 
-def line(report: Mapping[str, Any], before: Mapping[str, Any]) -> str:
+def status_line(report: Mapping[str, Any], before: Mapping[str, Any]) -> str:
     """Return a line with sessions, notes per second, losses, and overhead."""
     if not report:
         return "the first notes are awaited"

@@ -18,8 +18,8 @@ from dbdyno.cli.output import form_of, key_file_option, show_line, write_text
 from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
 
 if TYPE_CHECKING:
-    from dbdyno.bench.postgres.replay_watch import Watch
-    from dbdyno.trace.proxy.replay import Replaying, Wanted
+    from dbdyno.bench.postgres.replay_watch import ReplayWatch
+    from dbdyno.trace.proxy.replay import ReplayOptions, RunningReplay
 
 _FORMATS = ("text", "json")
 _STATEMENTS = 5
@@ -91,10 +91,10 @@ def command(
     from dbdyno.evidence.capture_keys import KeyPlan
     from dbdyno.evidence.captures import open_capture
     from dbdyno.evidence.encryption import messages_of
-    from dbdyno.trace.proxy.replay import Wanted, differences, run_replay, speed_of
+    from dbdyno.trace.proxy.replay import ReplayOptions, count_differences, run_replay, speed_of
 
     kind = form_of(form, output, _FORMATS, "text")
-    wanted = Wanted(speed_of(speed), order == "commit", writes, *_part(begin, end))
+    wanted = ReplayOptions(speed_of(speed), order == "commit", writes, *_part(begin, end))
     target = Postgres.open(dsn)
     if writes:
         target.refuse_live()
@@ -113,11 +113,11 @@ def command(
         write_text(output, text)
     else:
         click.echo(text, nl=False)
-    if differences(report):
+    if count_differences(report):
         raise click.exceptions.Exit(1)
 
 
-def _lines(report: JsonObject, wanted: Wanted) -> Iterator[str]:
+def _lines(report: JsonObject, wanted: ReplayOptions) -> Iterator[str]:
     """Yield the lines of a report as text."""
     from dbdyno.trace.proxy.replay import sentences
 
@@ -164,16 +164,16 @@ def _part(begin: str | None, end: str | None) -> tuple[int | None, int | None]:
     return from_ns, to_ns
 
 
-def _wait(it: Replaying, watch: Watch) -> None:
+def _wait(it: RunningReplay, watch: ReplayWatch) -> None:
     """Wait until the replay ends or Ctrl-C, with a line of figures on a terminal."""
     shows, shown_at = sys.stderr.isatty(), time.monotonic()
     with contextlib.suppress(KeyboardInterrupt):
         while not it.is_over():
             time.sleep(_LOOK_S)
-            watch.look()
+            watch.sample()
             if shows and time.monotonic() - shown_at >= _SHOWN_S:
                 shown_at = time.monotonic()
-                at = it.look()
+                at = it.read_progress()
                 said = f"{at['turns']:,} of {at['turns_all']:,} round trips, {at['sessions']} sessions"
                 show_line(f"{said}, {at['differing']} differ")
     if shows:

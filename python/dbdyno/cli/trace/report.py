@@ -8,7 +8,7 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.parameters import option_with_default
-from dbdyno.cli.trace.options import Chosen, fold_option, show_traces, whole_traces
+from dbdyno.cli.trace.options import TraceSelection, fold_option, show_traces, whole_traces
 from dbdyno.cli.trace.sql import SORTS
 
 
@@ -21,7 +21,7 @@ from dbdyno.cli.trace.sql import SORTS
 @fold_option
 @whole_traces
 def command(
-    chosen: Chosen,
+    chosen: TraceSelection,
     top: int,
     sort: str,
     merge_literals: bool,

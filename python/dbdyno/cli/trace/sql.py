@@ -8,7 +8,7 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.parameters import option_with_default
-from dbdyno.cli.trace.options import Chosen, selected_traces, show_traces
+from dbdyno.cli.trace.options import TraceSelection, selected_traces, show_traces
 
 SORTS = ("elapsed", "cpu", "wait", "count", "executions", "rows", "disk", "query", "current", "misses")
 
@@ -21,7 +21,7 @@ SORTS = ("elapsed", "cpu", "wait", "count", "executions", "rows", "disk", "query
 @click.option("--no-recursive", is_flag=True, help="Leave out SYS's recursive statements.")
 @selected_traces
 def command(
-    chosen: Chosen,
+    chosen: TraceSelection,
     top: int,
     sort: str,
     statement: str | None,

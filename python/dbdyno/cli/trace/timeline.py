@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.trace.options import Chosen, selected_traces, show_traces
+from dbdyno.cli.trace.options import TraceSelection, selected_traces, show_traces
 
 
 @click.command("timeline")
@@ -14,7 +14,7 @@ from dbdyno.cli.trace.options import Chosen, selected_traces, show_traces
 @click.option("--session", metavar="NAME", help="This session only, such as 155.25441.")
 @selected_traces
 def command(
-    chosen: Chosen,
+    chosen: TraceSelection,
     every: str | None,
     session: str | None,
     form: str | None,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.trace.options import Chosen, fold_option, show_traces, whole_traces
+from dbdyno.cli.trace.options import TraceSelection, fold_option, show_traces, whole_traces
 
 
 @click.command("tree")
@@ -19,7 +19,7 @@ from dbdyno.cli.trace.options import Chosen, fold_option, show_traces, whole_tra
 @fold_option
 @whole_traces
 def command(
-    chosen: Chosen,
+    chosen: TraceSelection,
     call: int | None,
     statement: str | None,
     place: str | None,

@@ -8,7 +8,7 @@ import click
 
 from dbdyno.base.limits import Count
 from dbdyno.cli.parameters import option_with_default
-from dbdyno.cli.trace.options import Chosen, selected_traces, show_traces
+from dbdyno.cli.trace.options import TraceSelection, selected_traces, show_traces
 
 
 @click.command("waits")
@@ -20,7 +20,7 @@ from dbdyno.cli.trace.options import Chosen, selected_traces, show_traces
 @click.option("--every", metavar="TIME", help="Length of an interval: 1s, 100ms.")
 @selected_traces
 def command(
-    chosen: Chosen,
+    chosen: TraceSelection,
     events: tuple[str, ...],
     longest: int,
     buckets: int,

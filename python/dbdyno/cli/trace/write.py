@@ -20,7 +20,7 @@ def command(run_name: str, out: Path, folder: Path) -> None:
     Reading them again gives the same evidence. Bind values are there only if they were imported.
     """
     from dbdyno import _core
-    from dbdyno.evidence.trace_tables import require_whole
+    from dbdyno.evidence.trace_tables import require_complete
 
     run = find_run(run_name, folder)
     if run.manifest.kind != "trace":
@@ -29,7 +29,7 @@ def command(run_name: str, out: Path, folder: Path) -> None:
             where=str(run.path),
             next_step="make one with `dbdyno trace import FILES --out RUN`",
         )
-    require_whole(run)
+    require_complete(run)
     if str(run.manifest.to_json().get("format")).startswith("postgresql"):
         raise TraceError(
             "is a recording of PostgreSQL, which cannot be written as a trace file of Oracle",

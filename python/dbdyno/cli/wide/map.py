@@ -30,13 +30,13 @@ def command(target: str, names: tuple[str, ...], output: Path | None) -> None:
     """
     from dbdyno.wide.address import address, open_session
     from dbdyno.wide.catalog import read_keyspace
-    from dbdyno.wide.file import write
+    from dbdyno.wide.file import to_toml
     from dbdyno.wide.mapping import map_of
 
     where = address(target)
     with open_session(where) as session:
         tables = read_keyspace(session, where.keyspace)
-    text = write(map_of(where.keyspace, tables, dict(_parse_name(one) for one in names)))
+    text = to_toml(map_of(where.keyspace, tables, dict(_parse_name(one) for one in names)))
     if output is None:
         click.echo(text, nl=False)
     else:

@@ -90,7 +90,7 @@ def command(
     else:
         answer = Answer(where, found, text, str(file), filtering=filtering)
     if dry_run:
-        for line in answer.explained(asked=False):
+        for line in answer.explain(asked=False):
             click.echo(line)
         answer.__exit__(None, None, None)
         return
@@ -103,7 +103,7 @@ def command(
             if len(rows) > top:
                 click.echo(f"the first {top:,} of {len(rows):,} rows", err=True)
         if explain:
-            for line in answer.explained():
+            for line in answer.explain():
                 click.echo(line, err=True)
 
 
@@ -117,16 +117,16 @@ def _change(text: str, where: Address, found: WideMap, file: Path, writing: bool
     from dbdyno.wide.address import open_session
     from dbdyno.wide.catalog import read_keyspace
     from dbdyno.wide.mapping import check
-    from dbdyno.wide.write import carry_out, change
+    from dbdyno.wide.write import execute_change, translate_change
 
     with open_session(where) as session:
-        asked = change(text, check(found, read_keyspace(session, where.keyspace), str(file)), cascade=cascade)
+        asked = translate_change(text, check(found, read_keyspace(session, where.keyspace), str(file)), cascade=cascade)
     click.echo(f"rows from:     {asked.select}\nfor each:      {asked.cql}", err=True)
     for promise in asked.promises:
         click.echo(f"mind:          {promise}", err=True)
     if not writing:
         click.echo("nothing was written\n  next: --write carries it out", err=True)
         return
-    count = carry_out(where, found, asked, str(file))
+    count = execute_change(where, found, asked, str(file))
     words = {"insert": "written", "update": "changed", "delete": "deleted"}[asked.verb]
     click.echo(f"{count:,} row{'s' * (count != 1)} {words}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.imports.contents import NS, Contents, Interval, Sums, finite, known_values
-from dbdyno.imports.readers.json_text import parse_json, says, table
+from dbdyno.imports.readers.json_text import has_keys, json_object, parse_json
 
 LATENCIES = {
     "mean": "Average Latency (microseconds)",
@@ -22,7 +22,7 @@ GOODPUT, THROUGHPUT = "Goodput (requests/second)", "Throughput (requests/second)
 
 def matches(head: str) -> bool:
     """Return True if the text begins like BenchBase's summary."""
-    return says(head, "Benchmark Type") and says(head, THROUGHPUT)
+    return has_keys(head, "Benchmark Type") and has_keys(head, THROUGHPUT)
 
 
 def read(text: str, where: str) -> Contents:
@@ -31,7 +31,7 @@ def read(text: str, where: str) -> Contents:
     Raises:
         EvidenceError: The text is not such JSON, or has no throughput.
     """
-    given = table(parse_json(text, where), "the file", where)
+    given = json_object(parse_json(text, where), "the file", where)
     elapsed_ns = round(finite(given.get("Elapsed Time (nanoseconds)", 0), "Elapsed Time", where))
     ended = given.get("Current Timestamp (milliseconds)")
     ended_ns = None if ended is None else round(finite(ended, "Current Timestamp", where) * NS["ms"])
@@ -50,7 +50,7 @@ def read(text: str, where: str) -> Contents:
 
 
 def _values(given: JsonObject, where: str) -> dict[str, float]:
-    latency = table(given.get("Latency Distribution", {}), "Latency Distribution", where)
+    latency = json_object(given.get("Latency Distribution", {}), "Latency Distribution", where)
     times = {
         own: finite(latency[key], key, where) * NS["us"]
         for own, key in LATENCIES.items()

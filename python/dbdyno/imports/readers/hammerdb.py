@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.imports.contents import NS, Contents, Interval, Sums, finite, known_values
-from dbdyno.imports.readers.json_text import parse_json, says, table
+from dbdyno.imports.readers.json_text import has_keys, json_object, parse_json
 
 RESULT = re.compile(r"TEST RESULT : System achieved (\d{1,15}) NOPM from (\d{1,15}) ([\w ]{1,40}?) TPM")
 JOB = re.compile(r'"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"')
@@ -26,7 +26,7 @@ TIMES = {"mean": "avg_ms", "p50": "p50_ms", "p95": "p95_ms", "p99": "p99_ms", "m
 
 def matches(head: str) -> bool:
     """Return True if the text has HammerDB's result line, or begins like its timing."""
-    return bool(RESULT.search(head)) or says(head, "elapsed_ms", "calls", "ratio_pct")
+    return bool(RESULT.search(head)) or has_keys(head, "elapsed_ms", "calls", "ratio_pct")
 
 
 def read(text: str, where: str) -> Contents:
@@ -37,7 +37,7 @@ def read(text: str, where: str) -> Contents:
     """
     found = RESULT.findall(text)
     if not found:
-        return _timing(table(parse_json(text, where), "the file", where), where)
+        return _timing(json_object(parse_json(text, where), "the file", where), where)
     if len(found) > 1:
         raise EvidenceError(
             f"contains {len(found)} results",
@@ -73,7 +73,7 @@ def _begun_ns(text: str) -> int | None:
 
 
 def _timing(given: JsonObject, where: str) -> Contents:
-    main = table(given.get(MAIN), MAIN, where)
+    main = json_object(given.get(MAIN), MAIN, where)
     elapsed_ms, calls = (finite(main.get(name), f"{MAIN} {name}", where) for name in ("elapsed_ms", "calls"))
     times = {own: finite(main[key], key, where) * NS["ms"] for own, key in TIMES.items() if key in main}
     values = known_values(throughput=calls / elapsed_ms * 1000 if elapsed_ms else None, transactions=calls) | times

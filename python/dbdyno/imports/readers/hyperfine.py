@@ -6,13 +6,13 @@ from collections import Counter
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.imports.contents import NS, Contents, Timed, finite
-from dbdyno.imports.readers.json_text import parse_json, says, table
+from dbdyno.imports.contents import NS, Contents, TimedOperations, finite
+from dbdyno.imports.readers.json_text import has_keys, json_object, parse_json
 
 
 def matches(head: str) -> bool:
     """Return True if the text begins like hyperfine's JSON."""
-    return says(head, "results", "command")
+    return has_keys(head, "results", "command")
 
 
 def read(text: str, where: str) -> Contents:
@@ -21,12 +21,12 @@ def read(text: str, where: str) -> Contents:
     Raises:
         EvidenceError: The text is not such JSON, or was written by a version without the single times.
     """
-    results = table(parse_json(text, where), "the file", where).get("results")
+    results = json_object(parse_json(text, where), "the file", where).get("results")
     if not isinstance(results, list) or not results:
         raise EvidenceError(
             "has no list of results", where=where, next_step="export the result again with --export-json"
         )
-    arms = [_arm(table(row, f"result {at}", where), f"{where}: result {at}") for at, row in enumerate(results)]
+    arms = [_arm(json_object(row, f"result {at}", where), f"{where}: result {at}") for at, row in enumerate(results)]
     repeated = [name for name, count in Counter(arm.arm for arm in arms).items() if count > 1]
     if repeated:
         raise EvidenceError(
@@ -35,7 +35,7 @@ def read(text: str, where: str) -> Contents:
     return Contents("hyperfine", benchmark="commands", timed=arms)
 
 
-def _arm(row: JsonObject, where: str) -> Timed:
+def _arm(row: JsonObject, where: str) -> TimedOperations:
     times, codes = row.get("times"), row.get("exit_codes")
     if not isinstance(times, list) or not times:
         raise EvidenceError(
@@ -43,7 +43,7 @@ def _arm(row: JsonObject, where: str) -> Timed:
         )
     if not isinstance(codes, list) or len(codes) != len(times):
         codes = [0] * len(times)
-    arm, at_ns = Timed(str(row.get("command") or "")[:60] or "command", in_turn=True), 0
+    arm, at_ns = TimedOperations(str(row.get("command") or "")[:60] or "command", in_turn=True), 0
     for time, code in zip(times, codes, strict=True):
         elapsed_ns = round(finite(time, "a time", where) * NS["s"])
         try:

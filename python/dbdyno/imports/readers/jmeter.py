@@ -7,7 +7,7 @@ import io
 import re
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.imports.contents import NS, Contents, Timed
+from dbdyno.imports.contents import NS, Contents, TimedOperations
 
 NEEDED = ("timeStamp", "elapsed", "label")
 SQLSTATE = re.compile(r"[0-9A-Z]{5}")
@@ -65,7 +65,7 @@ class _Samples:
 
     def __init__(self, columns: dict[str, int]) -> None:
         self.columns = columns
-        self.arm = Timed("samples")
+        self.arm = TimedOperations("samples")
         self.threads: dict[str, int] = {}
         self.labels: dict[str, str] = {}
         self.threads_most = 0

@@ -10,7 +10,7 @@ from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
 
 
-def says(head: str, *names: str) -> bool:
+def has_keys(head: str, *names: str) -> bool:
     """Return True if text that begins like JSON contains all these keys."""
     return head.lstrip()[:1] in ("{", "[") and all(re.search(rf'"{re.escape(name)}"\s*:', head) for name in names)
 
@@ -33,7 +33,7 @@ def parse_json(text: str, where: str) -> Any:
         ) from error
 
 
-def table(value: Any, name: str, where: str) -> JsonObject:
+def json_object(value: Any, name: str, where: str) -> JsonObject:
     """Return a value that must be a JSON object.
 
     Raises:

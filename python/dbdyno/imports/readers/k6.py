@@ -5,7 +5,7 @@ from __future__ import annotations
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.imports.contents import NS, Contents, Interval, Sums, finite, known_values
-from dbdyno.imports.readers.json_text import parse_json, says, table
+from dbdyno.imports.readers.json_text import has_keys, json_object, parse_json
 
 OPERATIONS = {"http_reqs": "http_req_duration", "iterations": "iteration_duration"}
 """Counters of operations, each with the trend of their times; the first one present in a summary is used."""
@@ -15,7 +15,7 @@ EXTREMES = {"min": "min", "max": "max"}
 
 def matches(head: str) -> bool:
     """Return True if the text begins like a summary of k6."""
-    return says(head, "metrics") and any(says(head, name) for name in (*OPERATIONS, "vus", "data_sent"))
+    return has_keys(head, "metrics") and any(has_keys(head, name) for name in (*OPERATIONS, "vus", "data_sent"))
 
 
 def read(text: str, where: str) -> Contents:
@@ -24,7 +24,7 @@ def read(text: str, where: str) -> Contents:
     Raises:
         EvidenceError: The text is not such JSON, or counts neither.
     """
-    metrics = table(table(parse_json(text, where), "the file", where).get("metrics"), "metrics", where)
+    metrics = json_object(json_object(parse_json(text, where), "the file", where).get("metrics"), "metrics", where)
     for counter, trend in OPERATIONS.items():
         if counter in metrics:
             return _contents(metrics, counter, trend, where)
@@ -52,5 +52,5 @@ def _contents(metrics: JsonObject, counter: str, trend: str, where: str) -> Cont
 
 def _values(metrics: JsonObject, name: str, where: str) -> JsonObject:
     """Return the numbers of a metric, which `handleSummary` puts one level deeper."""
-    metric = table(metrics.get(name, {}), name, where)
-    return table(metric.get("values", metric), name, where)
+    metric = json_object(metrics.get(name, {}), name, where)
+    return json_object(metric.get("values", metric), name, where)

@@ -10,7 +10,7 @@ import itertools
 import re
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.imports.contents import NS, Contents, Interval, Sums, Timed, known_values
+from dbdyno.imports.contents import NS, Contents, Interval, Sums, TimedOperations, known_values
 
 LINE = re.compile(
     r"\d{1,9} \d{1,15} (?:\d{1,15}|skipped|failed|serialization|deadlock) \d{1,6} \d{9,12} \d{1,6}(?: \d+)*"
@@ -35,7 +35,7 @@ def read(text: str, where: str) -> Contents:
     """
     if AGGREGATE.fullmatch(text.split("\n", 1)[0].strip()):
         return _aggregate_sums(text, where)
-    arm, unread, clients = Timed("pgbench"), [], set()
+    arm, unread, clients = TimedOperations("pgbench"), [], set()
     names: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()

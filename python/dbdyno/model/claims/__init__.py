@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import ModelError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.model.claims.base import Claim, ClaimResult, over_seeds, to_json
-from dbdyno.model.claims.bench import Bench, Kept
+from dbdyno.model.claims.base import Claim, ClaimResult, combine_seeds, to_json
+from dbdyno.model.claims.bench import Bench, ReplicationCache
 from dbdyno.model.describe import SCHEMA
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ MAPS = ("N3", "N5", "N8", "N10", "N12")
 """The claims whose sources leave a parameter open; their files have a `MAP`."""
 
 
-def map_of(
+def measure_map(
     name: str,
     *,
     replications: int = 4,
@@ -101,7 +101,7 @@ def map_of(
     return draw_map(module.CLAIM.name, module.CLAIM.title, module.CLAIM.source, module.MAP, bench)
 
 
-def hold(
+def measure_claims(
     only: Sequence[str] = (),
     *,
     replications: int = 8,
@@ -143,7 +143,7 @@ def hold(
         for own in range(seed, seed + seeds):
             place = f"{claim.name} ({at} of {len(wanted)})" + (f", seed {own}: " if seeds > 1 else ": ")
             by_seed[own] = _held(claim, (replications, most), own, partial(_placed, on_progress, place), workers)
-        found.append(over_seeds(by_seed))
+        found.append(combine_seeds(by_seed))
     holding = sum(entry["verdict"] == "holds" for entry in found)
     drawn = f"seed {seed}" if seeds == 1 else f"each at the seeds {seed} to {seed + seeds - 1}"
     return {
@@ -182,7 +182,7 @@ def _held(
         on_progress(f"{done} runs, {number} of up to {most} replications, {time.monotonic() - begun:.0f} s")
 
     on_progress(claim.title)
-    with Kept() as kept:
+    with ReplicationCache() as kept:
         while True:
             try:
                 entry = to_json(claim, claim.measure(Bench(number, seed, one, kept, workers)))

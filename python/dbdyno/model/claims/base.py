@@ -37,7 +37,7 @@ BASES = {
 
 
 @dataclass(frozen=True)
-class Part:
+class ClaimQuantity:
     """A quantity of a claim: one value per replication, and the band that it has to be in (None: open end).
 
     A quantity without any band is shown for comparison only and decides nothing.
@@ -63,7 +63,7 @@ class Claim:
     title: str
     source: str
     basis: str
-    measure: Callable[[Bench], list[Part]]
+    measure: Callable[[Bench], list[ClaimQuantity]]
     notes: Sequence[str] = field(default=())
 
 
@@ -98,18 +98,18 @@ def verdict(low: float, high: float, band: tuple[float | None, float | None]) ->
     return FAILS if high < least or low > most else UNKNOWN
 
 
-def _of(part: Part, low: float, high: float) -> str:
+def _of(part: ClaimQuantity, low: float, high: float) -> str:
     has_band = part.low is not None or part.high is not None
     return verdict(low, high, (part.low, part.high)) if has_band else ""
 
 
-def _steady(part: Part) -> bool:
+def _steady(part: ClaimQuantity) -> bool:
     """Return True if another seed would hardly change the verdict: the 99.9 % interval gives the same one."""
     said = _of(part, *interval(part.values)[1:])
     return said == "" or said == _of(part, *interval(part.values, STEADY_LEVEL)[1:]) != UNKNOWN
 
 
-class Measured(TypedDict):
+class MeasuredQuantity(TypedDict):
     """A measured quantity of a claim, with its band and verdict."""
 
     quantity: str
@@ -124,7 +124,7 @@ class Measured(TypedDict):
     steady: bool
 
 
-class AtSeed(TypedDict):
+class SeedVerdict(TypedDict):
     """The verdict on a claim at one seed, and how many replications it took."""
 
     seed: int
@@ -142,15 +142,15 @@ class ClaimResult(TypedDict, total=False):
     basis: str
     verdict: str
     steady: bool
-    parts: list[Measured]
+    parts: list[MeasuredQuantity]
     notes: list[str]
     error: str
     replications: int
     seconds: float
-    by_seed: list[AtSeed]
+    by_seed: list[SeedVerdict]
 
 
-def over_seeds(found: Mapping[int, ClaimResult]) -> ClaimResult:
+def combine_seeds(found: Mapping[int, ClaimResult]) -> ClaimResult:
     """Return the result of a claim over several seeds: the figures of the first, and the verdict on which all agree.
 
     Where they do not agree the verdict is `UNKNOWN`, and a note says which seed gave which.
@@ -158,7 +158,7 @@ def over_seeds(found: Mapping[int, ClaimResult]) -> ClaimResult:
     first = next(iter(found.values()))
     if len(found) == 1:
         return first
-    rows: list[AtSeed] = [
+    rows: list[SeedVerdict] = [
         {
             "seed": seed,
             "verdict": one["verdict"],
@@ -186,9 +186,9 @@ def over_seeds(found: Mapping[int, ClaimResult]) -> ClaimResult:
     return merged
 
 
-def to_json(claim: Claim, parts: Sequence[Part]) -> ClaimResult:
+def to_json(claim: Claim, parts: Sequence[ClaimQuantity]) -> ClaimResult:
     """Return a claim with its measured quantities as plain data."""
-    rows: list[Measured] = []
+    rows: list[MeasuredQuantity] = []
     for part in parts:
         mean, low, high = interval(part.values)
         rows.append(

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.base.closing import Closing
+from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import ModelError
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import memory_connection
 from dbdyno.hosts.model_blocks import ModelBlocks
 from dbdyno.model.machine import Machine, machine_of
 
@@ -69,14 +69,14 @@ class Evidence:
             f" from {table} where {where} group by block"
         )
 
-    def of_arm(self, value: str, table: str, arm: str, where: str = "true") -> list[float]:
+    def arm_values(self, value: str, table: str, arm: str, where: str = "true") -> list[float]:
         """Return, per replication, the aggregate `value` of one arm."""
         return self.values(
             f"select block, {value} from {table} where arm = '{arm}' and {where} group by block"  # noqa: S608
         )
 
 
-class Kept(Closing):
+class ReplicationCache(Closeable):
     """Cache of finished replications by specification, so that only the missing ones are run; a context manager."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class Bench:
     replications: int
     seed: int
     on_progress: Callable[[], None]
-    kept: Kept | None = None
+    kept: ReplicationCache | None = None
     workers: Workers | None = None
 
     def machine(self, name: str) -> Machine:
@@ -141,7 +141,7 @@ class Bench:
         }
         run: _core.ModelRun | ModelBlocks = _core.ModelRun(spec)
         with contextlib.ExitStack() as stack:
-            kept = self.kept or stack.enter_context(Kept())
+            kept = self.kept or stack.enter_context(ReplicationCache())
             with kept.missing(spec, self.replications) as (scratch, missing):
                 if self.workers is not None:
                     run = ModelBlocks(self.workers, spec, missing)
@@ -156,7 +156,7 @@ class Bench:
                     except BaseException:
                         run.stop()
                         raise
-            with in_memory() as connection:
+            with memory_connection() as connection:
                 for table in ("calls", "waits", "metrics"):
                     files = f"{scratch}/{table}/*.parquet"
                     connection.execute(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import MECHANISM, Claim, Part
+from dbdyno.model.claims.base import MECHANISM, Claim, ClaimQuantity
 from dbdyno.model.claims.bench import Arm, Bench, Evidence
 from dbdyno.model.claims.redo_on_flash import MACHINE
 
@@ -14,10 +14,10 @@ WORK = {"kind": "commit-loop", "redo_bytes": ",".join(f"{size}KiB" for size in S
 def mean_us(evidence: Evidence, arm: str, size_kb: int) -> list[float]:
     """Return, per replication, the mean commit time [us] of transactions of about this redo size."""
     near = f"abs(redo_bytes - {size_kb * KB}) < {16 * KB}"
-    return evidence.of_arm("avg(elapsed_ns) / 1e3", "calls", arm, f"kind = 'commit' and {near}")
+    return evidence.arm_values("avg(elapsed_ns) / 1e3", "calls", arm, f"kind = 'commit' and {near}")
 
 
-def measure(bench: Bench) -> list[Part]:
+def measure(bench: Bench) -> list[ClaimQuantity]:
     """Measure mean commit times at selected redo sizes with 1 session: on disk and on flash, redo blocks of 4 KB."""
     arms = [
         Arm(name, WORK, 1, {"storage.redo": f"log_{name}", "database.redo.block_bytes": "4096"})
@@ -34,11 +34,11 @@ def measure(bench: Bench) -> list[Part]:
         for f2, f1, d2, d1 in zip(at["flash", 960], at["flash", 256], at["sas", 960], at["sas", 256], strict=True)
     ]
     return [
-        Part("960 KB / 256 KB, disk", ratio(960, 256), low=1.2),
-        Part("1,408 KB / 960 KB, disk", ratio(1_408, 960), high=0.95),
-        Part("1,984 KB / 1,408 KB, disk", ratio(1_984, 1_408), low=1.05),
-        Part("1,984 KB / 960 KB, disk", ratio(1_984, 960), 0.8, 1.25),
-        Part("slope of flash / slope of disk", slopes, low=1.1),
+        ClaimQuantity("960 KB / 256 KB, disk", ratio(960, 256), low=1.2),
+        ClaimQuantity("1,408 KB / 960 KB, disk", ratio(1_408, 960), high=0.95),
+        ClaimQuantity("1,984 KB / 1,408 KB, disk", ratio(1_984, 1_408), low=1.05),
+        ClaimQuantity("1,984 KB / 960 KB, disk", ratio(1_984, 960), 0.8, 1.25),
+        ClaimQuantity("slope of flash / slope of disk", slopes, low=1.1),
     ]
 
 

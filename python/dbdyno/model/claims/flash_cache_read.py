@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import FITTED, Claim, Part
+from dbdyno.model.claims.base import FITTED, Claim, ClaimQuantity
 from dbdyno.model.claims.bench import Arm, Bench
 
 MACHINE = "exadata-x2"
@@ -12,7 +12,7 @@ FEW = {"database.buffers.buffers": "200"}
 READ = "event = 'cell single block physical read'"
 
 
-def measure(bench: Bench) -> list[Part]:
+def measure(bench: Bench) -> list[ClaimQuantity]:
     """Measure the mean single block read of one session: from disk, from the flash cache, and directly on flash."""
     arms = [
         Arm("disk", WORK, 1, {**FEW, "cells.flash_cache.mode": "none"}),
@@ -21,8 +21,10 @@ def measure(bench: Bench) -> list[Part]:
     ]
     with bench.run(MACHINE, arms, transactions=3_000, warmup=20_000) as evidence:
         return [
-            Part("disk / flash cache", evidence.ratio("avg(elapsed_ns)", "waits", "disk", "cache", READ), 4, 10),
-            Part(
+            ClaimQuantity(
+                "disk / flash cache", evidence.ratio("avg(elapsed_ns)", "waits", "disk", "cache", READ), 4, 10
+            ),
+            ClaimQuantity(
                 "flash cache / directly on flash",
                 evidence.ratio("avg(elapsed_ns)", "waits", "cache", "flash", READ),
                 low=0.99,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dbdyno.model.claims.base import FITTED, Claim, Part
+from dbdyno.model.claims.base import FITTED, Claim, ClaimQuantity
 from dbdyno.model.claims.bench import Arm, Bench
 
 MACHINE = "exadata-x2"
@@ -17,7 +17,7 @@ SESSIONS = 20
 TRANSACTIONS = 1_000
 
 
-def race() -> Sequence[Arm]:
+def race_arms() -> Sequence[Arm]:
     """Return the arms: 20 sessions that each change a row and commit, without and with a flash log."""
     return [
         Arm(name, ONE_ROW, SESSIONS, {"cells.flash_log.enabled": value})
@@ -25,12 +25,14 @@ def race() -> Sequence[Arm]:
     ]
 
 
-def measure(bench: Bench) -> list[Part]:
+def measure(bench: Bench) -> list[ClaimQuantity]:
     """Measure the mean and median log file sync with the flash log, relative to without it."""
-    with bench.run(MACHINE, race(), transactions=TRANSACTIONS) as evidence:
+    with bench.run(MACHINE, race_arms(), transactions=TRANSACTIONS) as evidence:
         return [
-            Part("mean, on / off", evidence.ratio("avg(elapsed_ns)", "waits", "on", "off", CUT), 1.02, 1.08),
-            Part("median, on / off", evidence.ratio("median(elapsed_ns)", "waits", "on", "off", CUT), 1.02, 1.08),
+            ClaimQuantity("mean, on / off", evidence.ratio("avg(elapsed_ns)", "waits", "on", "off", CUT), 1.02, 1.08),
+            ClaimQuantity(
+                "median, on / off", evidence.ratio("median(elapsed_ns)", "waits", "on", "off", CUT), 1.02, 1.08
+            ),
         ]
 
 

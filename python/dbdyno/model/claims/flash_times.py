@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import FITTED, Claim, Part
+from dbdyno.model.claims.base import FITTED, Claim, ClaimQuantity
 from dbdyno.model.claims.bench import Bench, value_of
 
 TIMES = (("read_us", 25), ("program_us", 250), ("erase_us", 2_000))
 
 
-def measure(bench: Bench) -> list[Part]:
+def measure(bench: Bench) -> list[ClaimQuantity]:
     """Return the parameters of the flash modules of an X2 cell."""
     machine = bench.machine("exadata-x2")
-    return [Part(key.removesuffix("_us"), [value_of(machine, f"cells.flash.{key}")], us, us, "us") for key, us in TIMES]
+    return [
+        ClaimQuantity(key.removesuffix("_us"), [value_of(machine, f"cells.flash.{key}")], us, us, "us")
+        for key, us in TIMES
+    ]
 
 
 CLAIM = Claim(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import FITTED, Claim, Part
+from dbdyno.model.claims.base import FITTED, Claim, ClaimQuantity
 from dbdyno.model.claims.bench import Arm, Bench
 from dbdyno.model.claims.flash_log_cost import CUT, MACHINE, SESSIONS
 from dbdyno.model.claims.map import Map
@@ -20,17 +20,17 @@ def arm(cpu_us: float, members: int = 1, sessions: int = SESSIONS) -> Arm:
     return Arm(f"{cpu_us:g} us, {members}", {**ONE_ROW, "cpu_us": cpu_us}, sessions, settings)
 
 
-def measure(bench: Bench) -> list[Part]:
+def measure(bench: Bench) -> list[ClaimQuantity]:
     """Measure the commits of 20 sessions per write of the log writer, and the sync that goes with them."""
     arms = [arm(CPU_US), arm(CPU_US, members=2), arm(100.0)]
     with bench.run(MACHINE, arms, transactions=2_000) as evidence:
-        one, two, little = (evidence.of_arm(PER_WRITE, "waits", each.name) for each in arms)
-        sync = evidence.of_arm(f"avg(elapsed_ns) / 1e3 / {PUBLISHED_US}", "waits", arms[0].name, CUT)
+        one, two, little = (evidence.arm_values(PER_WRITE, "waits", each.name) for each in arms)
+        sync = evidence.arm_values(f"avg(elapsed_ns) / 1e3 / {PUBLISHED_US}", "waits", arms[0].name, CUT)
     return [
-        Part(f"commits a write, {CPU_US:g} us of CPU", one, 3, 8),
-        Part("the same, two log members", two, 3, 8),
-        Part("sync there / the source's", sync, 0.8, 1.25),
-        Part("for comparison, 100 us of CPU", little),
+        ClaimQuantity(f"commits a write, {CPU_US:g} us of CPU", one, 3, 8),
+        ClaimQuantity("the same, two log members", two, 3, 8),
+        ClaimQuantity("sync there / the source's", sync, 0.8, 1.25),
+        ClaimQuantity("for comparison, 100 us of CPU", little),
     ]
 
 
@@ -41,7 +41,7 @@ MAP = Map(
     curves=("1 log member", "2 log members"),
     machine=MACHINE,
     arms=lambda curve, cpu_us: [arm(cpu_us, members=int(curve[0]))],
-    value=lambda evidence, arms: evidence.of_arm(PER_WRITE, "waits", arms[0]),
+    value=lambda evidence, arms: evidence.arm_values(PER_WRITE, "waits", arms[0]),
     transactions=1_000,
     band=(3, 8),
     published=(("the source", PUBLISHED),),

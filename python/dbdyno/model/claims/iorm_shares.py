@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import MECHANISM, Claim, Part
+from dbdyno.model.claims.base import MECHANISM, Claim, ClaimQuantity
 from dbdyno.model.claims.bench import Arm, Bench
 
 MACHINE = "exadata-x2-shared"
@@ -31,7 +31,7 @@ def _arm(name: str, sessions: int, **settings: str) -> Arm:
     return Arm(name, LOOKUPS, sessions, both)
 
 
-def measure(bench: Bench) -> list[Part]:
+def measure(bench: Bench) -> list[ClaimQuantity]:
     """Measure ORCL's share of the disk reads, with equal loads of both databases."""
     arms = [
         _arm("shares", MANY),
@@ -43,7 +43,7 @@ def measure(bench: Bench) -> list[Part]:
 
         def share(arm: str) -> list[float]:
             value = "sum(value) filter (object = 'ORCL') / sum(value)"
-            return evidence.of_arm(value, "done", arm, "metric = 'DB_IO_RQ_SM'")
+            return evidence.arm_values(value, "done", arm, "metric = 'DB_IO_RQ_SM'")
 
         def waited(name: str) -> str:
             return (
@@ -51,12 +51,12 @@ def measure(bench: Bench) -> list[Part]:
                 f" / sum(value) filter (object = '{name}' and metric = 'DB_IO_RQ_SM'))"
             )
 
-        wait = evidence.of_arm(f"{waited('TEST')} / {waited('ORCL')}", "done", "shares")
+        wait = evidence.arm_values(f"{waited('TEST')} / {waited('ORCL')}", "done", "shares")
         return [
-            Part("share of ORCL under contention", share("shares"), 0.69, 0.73),
-            Part("queue time of a read, TEST / ORCL", wait, low=1.5),
-            Part("share of ORCL, 2 sessions each", share("light"), 0.45, 0.55),
-            Part("for comparison, under contention without a plan", share("none")),
+            ClaimQuantity("share of ORCL under contention", share("shares"), 0.69, 0.73),
+            ClaimQuantity("queue time of a read, TEST / ORCL", wait, low=1.5),
+            ClaimQuantity("share of ORCL, 2 sessions each", share("light"), 0.45, 0.55),
+            ClaimQuantity("for comparison, under contention without a plan", share("none")),
         ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dbdyno.model.claims.base import PART_CHOSEN, Claim, Part
+from dbdyno.model.claims.base import PART_CHOSEN, Claim, ClaimQuantity
 from dbdyno.model.claims.bench import Arm, Bench, Evidence
 from dbdyno.model.claims.map import Map
 
@@ -14,7 +14,7 @@ AHEAD = 16
 SCAN = {"kind": "scan-jobs", "bytes": 2 << 30, "ahead": AHEAD, "cpu_us_per_io": 100.0}
 
 
-def measure(bench: Bench) -> list[Part]:
+def measure(bench: Bench) -> list[ClaimQuantity]:
     """Measure the waits of a scan of 2 GB: before KEEP, the first scan after it, and the second."""
     arms = [
         Arm("before", SCAN, 1),
@@ -24,10 +24,14 @@ def measure(bench: Bench) -> list[Part]:
         first, second = Scan("keep", 1), Scan("keep", 2)
         before = Scan("before", 2)
         return [
-            Part("first scan with KEEP / before", ratio(evidence, first, before), 3, 5),
-            Part("second scan with KEEP / before", ratio(evidence, second, before), high=0.95),
-            Part("for comparison, time of a wait, first / before", ratio(evidence, first, before, "avg(waited_ns)")),
-            Part("for comparison, number of waits, first / before", ratio(evidence, first, before, "count(*)")),
+            ClaimQuantity("first scan with KEEP / before", ratio(evidence, first, before), 3, 5),
+            ClaimQuantity("second scan with KEEP / before", ratio(evidence, second, before), high=0.95),
+            ClaimQuantity(
+                "for comparison, time of a wait, first / before", ratio(evidence, first, before, "avg(waited_ns)")
+            ),
+            ClaimQuantity(
+                "for comparison, number of waits, first / before", ratio(evidence, first, before, "count(*)")
+            ),
         ]
 
 

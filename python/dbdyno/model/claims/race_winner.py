@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, Part
+from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, ClaimQuantity
 from dbdyno.model.claims.bench import Arm, Bench, Evidence
 from dbdyno.model.claims.flash_log_cost import MACHINE, SESSIONS
 from dbdyno.model.claims.map import Map
@@ -26,15 +26,15 @@ def share(evidence: Evidence, arm: str) -> list[float]:
     )
 
 
-def measure(bench: Bench) -> list[Part]:
+def measure(bench: Bench) -> list[ClaimQuantity]:
     """Measure the share of races won by flash with quiet and with busy disks."""
     arms = [Arm("quiet", QUIET, SESSIONS), Arm("busy", BUSY, BUSY_SESSIONS)]
     with bench.run(MACHINE, arms, transactions=4_000, warmup=1_000) as evidence:
         quiet, busy = share(evidence, "quiet"), share(evidence, "busy")
     rise = [b - q for b, q in zip(busy, quiet, strict=True)]
     return [
-        Part("flash first, quiet disks", quiet, 0.02, 0.05),
-        Part("busy less quiet", rise, low=0.001),
+        ClaimQuantity("flash first, quiet disks", quiet, 0.02, 0.05),
+        ClaimQuantity("busy less quiet", rise, low=0.001),
     ]
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import FITTED, Claim, Part
+from dbdyno.model.claims.base import FITTED, Claim, ClaimQuantity
 from dbdyno.model.claims.bench import Arm, Bench
 from dbdyno.model.claims.redo_on_flash import MACHINE, SYNC, WORK
 
 PLACES = {"small": ("log_flash", 512), "large": ("log_flash", 4096), "disk": ("log_sas", 4096)}
 
 
-def measure(bench: Bench) -> list[Part]:
+def measure(bench: Bench) -> list[ClaimQuantity]:
     """Measure the mean log file sync with 1 session."""
     # Firmware times at both ends of the range that the card's data sheet permits.
     ends = {f"{name} {us}": {"devices.log_flash.firmware_us": us} for us in ("28", "55") for name in ("small", "large")}
@@ -23,7 +23,7 @@ def measure(bench: Bench) -> list[Part]:
         arms.append(Arm(name, WORK, 1, {**like.settings, **more}))
     with bench.run(MACHINE, arms, transactions=2_000) as evidence:
         return [
-            Part(quantity, evidence.ratio("avg(elapsed_ns)", "waits", upper, lower, SYNC), low, high)
+            ClaimQuantity(quantity, evidence.ratio("avg(elapsed_ns)", "waits", upper, lower, SYNC), low, high)
             for quantity, upper, lower, low, high in (
                 ("4 KB / 512 bytes on flash", "large", "small", 0.25, 0.40),
                 ("flash / disk with 4 KB", "large", "disk", 1.0, 1.3),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dbdyno.model.claims.base import MECHANISM, Claim, Part
+from dbdyno.model.claims.base import MECHANISM, Claim, ClaimQuantity
 from dbdyno.model.claims.bench import Arm, Bench
 from dbdyno.model.claims.map import Map
 
@@ -20,7 +20,7 @@ def arm(device: str, sessions: int, block_bytes: int = 512) -> Arm:
     return Arm(f"{device} {sessions}", WORK, sessions, settings)
 
 
-def measure(bench: Bench) -> list[Part]:
+def measure(bench: Bench) -> list[ClaimQuantity]:
     """Measure the mean log file sync on flash relative to disk, with 1 and with 10 sessions."""
     arms = [arm(device, sessions) for device in ("sas", "flash") for sessions in (1, 10)]
     at_once = {**WORK, "think_ms": 0.0}
@@ -33,11 +33,11 @@ def measure(bench: Bench) -> list[Part]:
         }
     grows = [ten / one for one, ten in zip(ratio[1], ratio[10], strict=True)]
     return [
-        Part("flash / disk, 1 session", ratio[1], low=3),
-        Part("flash / disk, 10 sessions", ratio[10], low=3),
-        Part("10 sessions / 1 session", grows, low=1),
-        Part("for comparison, flash / disk without a pause, 1 session", bare[1]),
-        Part("for comparison, flash / disk without a pause, 10 sessions", bare[10]),
+        ClaimQuantity("flash / disk, 1 session", ratio[1], low=3),
+        ClaimQuantity("flash / disk, 10 sessions", ratio[10], low=3),
+        ClaimQuantity("10 sessions / 1 session", grows, low=1),
+        ClaimQuantity("for comparison, flash / disk without a pause, 1 session", bare[1]),
+        ClaimQuantity("for comparison, flash / disk without a pause, 10 sessions", bare[10]),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, Part
+from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, ClaimQuantity
 from dbdyno.model.claims.bench import Arm, Bench
 from dbdyno.model.claims.flash_log_cost import MACHINE, SYNC
 from dbdyno.model.claims.race_winner import BUSY, BUSY_SESSIONS
@@ -10,14 +10,14 @@ from dbdyno.model.claims.race_winner import BUSY, BUSY_SESSIONS
 SLOW = 10
 
 
-def measure(bench: Bench) -> list[Part]:
+def measure(bench: Bench) -> list[ClaimQuantity]:
     """Measure the longest sync / median, the share of slow syncs, and how many of them the flash log leaves."""
     arms = [
         Arm(name, BUSY, BUSY_SESSIONS, {"cells.flash_log.enabled": value})
         for name, value in (("off", "false"), ("on", "true"))
     ]
     with bench.run(MACHINE, arms, transactions=3_000, warmup=1_000) as evidence:
-        longest = max(evidence.of_arm("max(elapsed_ns) / median(elapsed_ns)", "waits", "off", SYNC))
+        longest = max(evidence.arm_values("max(elapsed_ns) / median(elapsed_ns)", "waits", "off", SYNC))
         slow = {
             arm: evidence.values(
                 f"with of_arm as (select block, elapsed_ns from waits where arm = '{arm}' and {SYNC}),"  # noqa: S608
@@ -30,9 +30,9 @@ def measure(bench: Bench) -> list[Part]:
     left = [on / off if off else float("nan") for off, on in zip(slow["off"], slow["on"], strict=True)]
     return [
         # As in the source, the longest of all: one number, without an interval.
-        Part("longest of all / median, without", [longest], low=100),
-        Part(f"share above {SLOW} medians, without", slow["off"], 1e-9, 1e-3),
-        Part("of these left, with", left, high=0.5),
+        ClaimQuantity("longest of all / median, without", [longest], low=100),
+        ClaimQuantity(f"share above {SLOW} medians, without", slow["off"], 1e-9, 1e-3),
+        ClaimQuantity("of these left, with", left, high=0.5),
     ]
 
 

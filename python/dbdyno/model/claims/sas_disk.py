@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, Part
+from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, ClaimQuantity
 from dbdyno.model.claims.bench import Arm, Bench, Evidence, value_of
 
 MACHINE = "sas-and-flash"
@@ -17,7 +17,7 @@ OUTSTANDING = 8
 
 def rate(evidence: Evidence, arm: str, value: str = "count(*)") -> list[float]:
     """Return, per replication, the reads per second of an arm, or another aggregate of its waits per second."""
-    return evidence.of_arm(
+    return evidence.arm_values(
         f"{value} / ((max(started_ns + elapsed_ns) - min(started_ns)) / 1e9)",
         "waits",
         arm,
@@ -25,7 +25,7 @@ def rate(evidence: Evidence, arm: str, value: str = "count(*)") -> list[float]:
     )
 
 
-def measure(bench: Bench) -> list[Part]:
+def measure(bench: Bench) -> list[ClaimQuantity]:
     """Measure reads of a plain disk: random, sequential, within one cylinder, and large."""
     large_blocks = {**PLAIN, "database.buffers.block_bytes": str(1 << 20)}
     arms = [
@@ -41,15 +41,15 @@ def measure(bench: Bench) -> list[Part]:
     with bench.run(MACHINE, arms, transactions=300, warmup=2) as evidence:
         random_rate = rate(evidence, "random")
         bytes_rate = rate(evidence, "scan", "sum(p3) * 8192 / 1e6")
-        turn = evidence.of_arm("avg(elapsed_ns) / 1e3", "waits", "cylinder", "p3 = 1")
+        turn = evidence.arm_values("avg(elapsed_ns) / 1e3", "waits", "cylinder", "p3 = 1")
         deep = rate(evidence, "deep")
         large = rate(evidence, "large")
     return [
-        Part(f"random reads, {OUTSTANDING} outstanding", random_rate, 300, 420, "a second"),
-        Part(f"for comparison, {2 * OUTSTANDING} outstanding", deep, unit="a second"),
-        Part("scan", bytes_rate, 122, 204, "MB/s"),
-        Part("rotational latency", [(us - overhead_us - transfer_us) / 1e3 for us in turn], 1.9, 2.1, "ms"),
-        Part("1 MB / 8 KB", [small / mb for small, mb in zip(random_rate, large, strict=True)], 2.5, 3.5),
+        ClaimQuantity(f"random reads, {OUTSTANDING} outstanding", random_rate, 300, 420, "a second"),
+        ClaimQuantity(f"for comparison, {2 * OUTSTANDING} outstanding", deep, unit="a second"),
+        ClaimQuantity("scan", bytes_rate, 122, 204, "MB/s"),
+        ClaimQuantity("rotational latency", [(us - overhead_us - transfer_us) / 1e3 for us in turn], 1.9, 2.1, "ms"),
+        ClaimQuantity("1 MB / 8 KB", [small / mb for small, mb in zip(random_rate, large, strict=True)], 2.5, 3.5),
     ]
 
 

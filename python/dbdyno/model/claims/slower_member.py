@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import MECHANISM, Claim, Part
+from dbdyno.model.claims.base import MECHANISM, Claim, ClaimQuantity
 from dbdyno.model.claims.bench import Arm, Bench
 from dbdyno.model.claims.flash_log_cost import WRITE
 from dbdyno.model.claims.redo_on_flash import MACHINE, WORK
@@ -10,18 +10,20 @@ from dbdyno.model.claims.redo_on_flash import MACHINE, WORK
 PLACES = {"disk": "log_sas", "flash": "log_flash", "both": "log_sas,log_flash"}
 
 
-def measure(bench: Bench) -> list[Part]:
+def measure(bench: Bench) -> list[ClaimQuantity]:
     """Measure the mean log file parallel write with a member on disk, on flash, and on both."""
     arms = [Arm(name, WORK, 1, {"storage.redo": place}) for name, place in PLACES.items()]
     with bench.run(MACHINE, arms, transactions=1_000) as evidence:
         return [
-            Part(
+            ClaimQuantity(
                 "both / flash, the slower",
                 evidence.ratio("avg(elapsed_ns)", "waits", "both", "flash", WRITE),
                 0.98,
                 1.05,
             ),
-            Part("both / disk, the faster", evidence.ratio("avg(elapsed_ns)", "waits", "both", "disk", WRITE), low=1.5),
+            ClaimQuantity(
+                "both / disk, the faster", evidence.ratio("avg(elapsed_ns)", "waits", "both", "disk", WRITE), low=1.5
+            ),
         ]
 
 

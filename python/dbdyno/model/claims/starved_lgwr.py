@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.model.claims.base import PART_CHOSEN, Claim, Part
+from dbdyno.model.claims.base import PART_CHOSEN, Claim, ClaimQuantity
 from dbdyno.model.claims.bench import Arm, Bench
 from dbdyno.model.claims.flash_log_cost import SYNC, WRITE
 
@@ -10,7 +10,7 @@ MACHINE = "sas-and-flash"
 WORK = {"kind": "commit-loop", "redo_bytes": "512", "cpu_us": 500.0}
 
 
-def measure(bench: Bench) -> list[Part]:
+def measure(bench: Bench) -> list[ClaimQuantity]:
     """Measure the mean log file sync relative to log file parallel write, with idle cores and without."""
     arms = [
         Arm("spare", {**WORK, "think_ms": 5.0}, 10, {"database.cores": "24"}),
@@ -19,8 +19,8 @@ def measure(bench: Bench) -> list[Part]:
     over = f"avg(elapsed_ns) filter ({SYNC}) / avg(elapsed_ns) filter ({WRITE})"
     with bench.run(MACHINE, arms, transactions=300) as evidence:
         return [
-            Part("sync / write, cores to spare", evidence.of_arm(over, "waits", "spare"), 1, 2),
-            Part("sync / write, 40 sessions on 2 cores", evidence.of_arm(over, "waits", "starved"), low=4),
+            ClaimQuantity("sync / write, cores to spare", evidence.arm_values(over, "waits", "spare"), 1, 2),
+            ClaimQuantity("sync / write, 40 sessions on 2 cores", evidence.arm_values(over, "waits", "starved"), low=4),
         ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, Part
+from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, ClaimQuantity
 from dbdyno.model.claims.bench import Arm, Bench, Evidence
 from dbdyno.model.claims.map import Map
 
@@ -35,18 +35,18 @@ def gain(evidence: Evidence) -> list[float]:
     return _gain(evidence, list(MODES))
 
 
-def measure(bench: Bench) -> list[Part]:
+def measure(bench: Bench) -> list[ClaimQuantity]:
     """Measure the throughput gain with a table larger than the buffers and with one that fits into them."""
     share = "sum(elapsed_ns) filter (event = 'free buffer waits') / sum(elapsed_ns)"
     with bench.run(MACHINE, arms(LARGE), transactions=400, warmup=1_200) as evidence:
-        waits = evidence.of_arm(share, "waits", MODES[0], "object = 'session'")
+        waits = evidence.arm_values(share, "waits", MODES[0], "object = 'session'")
         large = gain(evidence)
     with bench.run(MACHINE, arms(SMALL), transactions=200) as evidence:
         small = gain(evidence)
     return [
-        Part("free buffer waits' share of waits, write-through", waits, low=0.5),
-        Part("throughput, write-back / write-through", large, 3, DEVICES),
-        Part("the same where the table fits", small, 0.8, 1.25),
+        ClaimQuantity("free buffer waits' share of waits, write-through", waits, low=0.5),
+        ClaimQuantity("throughput, write-back / write-through", large, 3, DEVICES),
+        ClaimQuantity("the same where the table fits", small, 0.8, 1.25),
     ]
 
 

@@ -8,7 +8,7 @@ schema.py         statements of the archive before the rows, and how they are un
 rows.py           rows by the core's workers, each chunk once
 large_objects.py  large objects with owner, privileges and comment
 indexes.py        statements after the rows, in parallel, largest first
-finishing.py      sequences, privileges, optimizer statistics, event triggers
+finish_steps.py   sequences, privileges, optimizer statistics, event triggers
 compare.py        rows by hash, schemas object by object
 job.py            the order of all steps, and how a job resumes after a kill
 """

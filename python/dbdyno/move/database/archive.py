@@ -23,7 +23,7 @@ OLDEST, NEWEST = (1, 12), (1, 16)
 SECTIONS = {1: "none", 2: "pre-data", 3: "data", 4: "post-data"}
 SETTINGS = ("ENCODING", "STDSTRINGS", "SEARCHPATH")
 """Kinds of entries that only set up the session."""
-OWNED = frozenset(
+OWNABLE_KINDS = frozenset(
     (
         *("AGGREGATE", "COLLATION", "CONVERSION", "DOMAIN", "EVENT TRIGGER", "FOREIGN DATA WRAPPER", "FOREIGN TABLE"),
         *("FUNCTION", "MATERIALIZED VIEW", "OPERATOR", "OPERATOR CLASS", "OPERATOR FAMILY", "PROCEDURE"),
@@ -57,9 +57,9 @@ class Entry:
         return f"{self.kind.lower()} {self.schema + '.' if self.schema else ''}{self.tag}"
 
     @property
-    def owned(self) -> str | None:
+    def owned_name(self) -> str | None:
         """Return the object's name for ALTER ... OWNER TO, or None if it has no owner of its own."""
-        if not self.owner or self.kind not in OWNED:
+        if not self.owner or self.kind not in OWNABLE_KINDS:
             return None
         if self.kind == "SCHEMA":
             return f"SCHEMA {_quote(self.tag)}"

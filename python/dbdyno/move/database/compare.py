@@ -14,14 +14,14 @@ import psycopg
 from psycopg import sql
 
 from dbdyno import _core
-from dbdyno.base.core_types import MoveDone
+from dbdyno.base.core_types import MoveFinishedChunk
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.archive import Entry
-from dbdyno.move.database.rows import is_lines, reading_sql, without_masks
+from dbdyno.move.database.rows import is_sent_as_text, read_sql, without_masks
 from dbdyno.move.database.schema import LEFT_OUT, by_stage, statements_of
 from dbdyno.move.database.target import settings_sql
-from dbdyno.move.engines.postgres.source import application, session_settings
+from dbdyno.move.engines.postgres.source import application_name, session_settings
 from dbdyno.move.ledger.folder import MODULUS, Ledger
 from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.progress import Show
@@ -72,17 +72,17 @@ def read_again(
     chunks = split([("", table.relations) for table in tables], workers=how.workers, tid_ranges=tid_ranges)
     job = _core.MoveJob(
         {
-            "connection": {**target.conninfo(), "application_name": application(plan.id)},
+            "connection": {**target.conninfo(), "application_name": application_name(plan.id)},
             "session_sql": [session_settings(conn, lasting=True), settings_sql(conn, encoding)],
             "tables": [{"columns": [one.spec() for one in table.columns]} for table in tables],
             "chunks": [
                 {
                     "number": chunk.number,
                     "table": chunk.table,
-                    "sql": reading_sql(conn, tables, chunk),
+                    "sql": read_sql(conn, tables, chunk),
                     "path": None,
                     "raw": True,
-                    "lines": is_lines(tables[chunk.table]),
+                    "lines": is_sent_as_text(tables[chunk.table]),
                 }
                 for chunk in sorted(chunks, key=lambda one: -one.bytes)
             ],
@@ -106,13 +106,13 @@ def read_again(
     return found
 
 
-def _completed_chunks(job: _core.MoveJob) -> Iterator[MoveDone]:
+def _completed_chunks(job: _core.MoveJob) -> Iterator[MoveFinishedChunk]:
     """Yield the reports of completed chunks."""
     try:
         while (event := job.next(LOOK_S)) is not None:
             if "failed" in event:
                 raise MoveError(event["failed"]["message"], where="reading the target again")
-            done: MoveDone | None = event.get("done")
+            done: MoveFinishedChunk | None = event.get("done")
             if done is not None:
                 yield done
     finally:
@@ -141,7 +141,7 @@ def differing_schemas(
         same_version: True if both servers have the same major version. Servers of different versions may write the same
             expression with or without parentheses, blanks and qualified names; such differences are then ignored.
     """
-    form = str if same_version else bare_text
+    form = str if same_version else normalised_text
     here, there = _by_name(source, lacking, form), _by_name(target, lacking, form)
     found = [f"{name} is missing" for name in here if name not in there]
     found += [f"{name} is not in the source" for name in there if name not in here]
@@ -152,7 +152,7 @@ def differing_schemas(
     return found
 
 
-def bare_text(text: str) -> str:
+def normalised_text(text: str) -> str:
     """Return a statement normalised line by line, without differences in how server versions write it."""
     lines = (_BLANK.sub("", _BEFORE_DOT.sub("", line)).lower() for line in text.splitlines())
     return "\n".join(line for line in lines if line)
@@ -174,7 +174,7 @@ def _by_name(
             text = "\n".join(sorted(kept))
         if _names(text, lacking) and one.kind in ("POLICY", "USER MAPPING", "DEFAULT ACL"):
             continue
-        owner = one.owner if one.owned and one.owner not in lacking else ""
+        owner = one.owner if one.owned_name and one.owner not in lacking else ""
         found.setdefault(one.name, []).append((form(text), owner))
     return {name: sorted(each) for name, each in found.items()}
 

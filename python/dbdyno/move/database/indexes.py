@@ -195,7 +195,7 @@ class _Sessions:
         conn = restorer.conn
         parallel = f"set local max_parallel_maintenance_workers to {'default' if spare else '0'}"
         try:
-            words = restorer.words(entry) if entry.kind in PLAIN else None
+            words = restorer.create_statements(entry) if entry.kind in PLAIN else None
             if words is not None and not restorer.notes:
                 # One message to the server instead of five.
                 conn.execute(f"begin; {parallel}; {words}; {NOTE.format(entry.id)}; commit".encode())
@@ -220,7 +220,7 @@ class _Sessions:
         with self._lock:
             self._opened.append((opened, conn))
         conn.execute(f"set maintenance_work_mem = '{self._memory >> 10}kB'".encode())
-        restorer = self._own.restorer = Restorer.of(conn)
+        restorer = self._own.restorer = Restorer.for_session(conn)
         return restorer
 
     def cancel(self) -> None:

@@ -17,7 +17,7 @@ from psycopg import sql
 from dbdyno.base.errors import MoveError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.engines.postgres.columns import TYPES_SQL, Described, typed_columns
+from dbdyno.move.engines.postgres.columns import TYPES_SQL, DescribedColumn, typed_columns
 from dbdyno.move.engines.postgres.source import (
     REWRITTEN_SQL,
     Snapshot,
@@ -173,7 +173,7 @@ class Inventory:
         }
 
 
-def take_all(source: Postgres, job: str, held: str | None = None) -> tuple[Snapshot, Inventory]:
+def take_inventory(source: Postgres, job: str, held: str | None = None) -> tuple[Snapshot, Inventory]:
     """Lock all tables of a database, take a snapshot, and read the lists of objects.
 
     Args:
@@ -255,9 +255,9 @@ def extensions_of(conn: psycopg.Connection[Any]) -> dict[str, str]:
 def _tables(conn: psycopg.Connection[Any]) -> tuple[Table, ...]:
     found = conn.execute(TABLES_SQL).fetchall()
     made = " and a.attgenerated = ''" if conn.info.server_version >= GENERATED_SINCE else ""
-    described: dict[int, list[Described]] = defaultdict(list)
+    described: dict[int, list[DescribedColumn]] = defaultdict(list)
     for oid, *column in conn.execute(COLUMNS_SQL.format(made).encode(), [[row[2] for row in found]]):
-        described[oid].append(Described(*column))
+        described[oid].append(DescribedColumn(*column))
     oids = {one.oid for columns in described.values() for one in columns}
     types = conn.execute(TYPES_SQL, [list(oids)]).fetchall()
     tables = []

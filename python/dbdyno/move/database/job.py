@@ -24,26 +24,26 @@ import psycopg
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database import rows, schema
-from dbdyno.move.database.closing import conclude, finish
-from dbdyno.move.database.filling import fill, write_plan
-from dbdyno.move.database.inventory import Facts, take_all
-from dbdyno.move.database.masks import Mask, mask, read_masks
+from dbdyno.move.database.copy_phase import fill_target, write_plan
+from dbdyno.move.database.finish_phase import conclude, finish
+from dbdyno.move.database.inventory import Facts, take_inventory
+from dbdyno.move.database.masks import Mask, apply_masks, read_masks
 from dbdyno.move.database.programs import Programs, find_programs
-from dbdyno.move.database.result import Moved
+from dbdyno.move.database.result import MovedDatabase
 from dbdyno.move.database.target import (
     LARGE_OBJECTS_DONE,
     MARK,
     end_sessions,
-    entries_in,
-    job_in,
     place_of,
+    recorded_entries,
     refuse_filled,
     refuse_target,
     session,
+    unfinished_job,
 )
 from dbdyno.move.database.work import Job, Meter
 from dbdyno.move.engines.postgres.snapshot_holder import hold_snapshot
-from dbdyno.move.engines.postgres.source import Snapshot, SnapshotGone, application
+from dbdyno.move.engines.postgres.source import Snapshot, SnapshotLostError, application_name
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import with_full_command
 from dbdyno.move.loading.staged_rows import is_published
@@ -63,7 +63,7 @@ def move_database(
     hold: int,
     level: str,
     masks: Sequence[Mask] = (),
-) -> Moved:
+) -> MovedDatabase:
     """Move a database into an empty one.
 
     Args:
@@ -82,14 +82,14 @@ def move_database(
         MoveError: The move was refused or failed.
     """
     with session(target, job) as conn:
-        programs = refuse(source, target, conn, job)
-        say(f"job {job}; to end it from the database's side: {ENDING_SQL.format(application(job))}")
-        snapshot, inventory = take_all(source, job)
+        programs = check_move(source, target, conn, job)
+        say(f"job {job}; to end it from the database's side: {ENDING_SQL.format(application_name(job))}")
+        snapshot, inventory = take_inventory(source, job)
         with snapshot:
-            inventory = mask(snapshot, inventory, masks)
+            inventory = apply_masks(snapshot, inventory, masks)
             ledger = Ledger.create(folder(), {"status": "running", "snapshots": []})
             work = Job(target, ledger, programs, how, say, meter, level, {})
-            with ledger.held():
+            with ledger.locked():
                 try:
                     write_plan(work, source, snapshot, inventory, conn, job, "begun")
                 except BaseException:
@@ -97,7 +97,7 @@ def move_database(
                     raise
                 with with_full_command(ledger):
                     with hold_snapshot(source, snapshot, ledger, hold):
-                        fill(work, source, snapshot, conn)
+                        fill_target(work, source, snapshot, conn)
                     snapshot.conn.close()
                     return finish(work, conn)
 
@@ -113,7 +113,7 @@ def resume_database(
     level: str,
     hold: int = 0,
     restart: bool = False,
-) -> Moved:
+) -> MovedDatabase:
     """Resume a job, wherever it was interrupted.
 
     Args:
@@ -133,48 +133,48 @@ def resume_database(
     ledger.refuse_foreign()
     refuse_ended(ledger)
     job, database = str(ledger.plan["id"]), ledger.plan["database"]
-    with session(target, job) as conn, ledger.held(), with_full_command(ledger):
+    with session(target, job) as conn, ledger.locked(), with_full_command(ledger):
         refuse_target(target, conn, job)
         end_sessions(conn, job)
         facts = Facts(**database["facts"])
         programs = find_programs(max(facts.major, conn.info.server_version // 10000))
         work = Job(target, ledger, programs, how, say, meter, level, {})
-        is_same = place_of(target, conn).lasting == ledger.plan["into"]["server"]
+        is_same = place_of(target, conn).stable_id == ledger.plan["into"]["server"]
         if is_same and is_published(conn, ledger):
             say("the database was complete before the job was ended: both schemas are compared")
             return conclude(work, conn)
-        marked = job_in(conn)
+        marked = unfinished_job(conn)
         if marked is None or marked[0] != job:
             # The target has nothing of this job (the database may have been recreated): start from the beginning.
             refuse_filled(target, conn)
         if marked is not None and not restart and _is_filled(conn, ledger):
-            ledger.attempt("resumed", how.workers, how.memory_bytes)
+            ledger.begin_attempt("resumed", how.workers, how.memory_bytes)
             return finish(work, conn)
         opened = source()
         _refuse_other(opened, ledger)
         kept = _still_held(opened, ledger) if marked is not None and not restart else None
         if kept is not None:
             say(f"the snapshot of {ledger.manifest['snapshots'][-1]['at']} is still held: the job goes on as of then")
-            ledger.attempt("resumed", how.workers, how.memory_bytes)
+            ledger.begin_attempt("resumed", how.workers, how.memory_bytes)
             with kept:
-                fill(work, opened, kept, conn)
+                fill_target(work, opened, kept, conn)
             return finish(work, conn)
         if marked is not None:
             say("the snapshot is gone with the process that held it: all is read again, as of one new instant")
             entries = work.archive()
-            schema.take_back(conn, entries, database["kept"], had_public=facts.has_public)
+            schema.drop_created(conn, entries, database["kept"], had_public=facts.has_public)
         refuse_filled(target, conn)
-        snapshot, inventory = take_all(opened, job)
+        snapshot, inventory = take_inventory(opened, job)
         with snapshot:
             ledger.forget()
-            inventory = mask(snapshot, inventory, read_masks(database.get("masks", ())))
+            inventory = apply_masks(snapshot, inventory, read_masks(database.get("masks", ())))
             write_plan(work, opened, snapshot, inventory, conn, job, "restarted")
             with hold_snapshot(opened, snapshot, ledger, hold):
-                fill(work, opened, snapshot, conn)
+                fill_target(work, opened, snapshot, conn)
         return finish(work, conn)
 
 
-def refuse(source: Postgres, target: Postgres, conn: psycopg.Connection[Any], job: str) -> Programs:
+def check_move(source: Postgres, target: Postgres, conn: psycopg.Connection[Any], job: str) -> Programs:
     """Check that a move can begin, without writing anything, and return the programs to use.
 
     Raises:
@@ -194,7 +194,7 @@ def refuse(source: Postgres, target: Postgres, conn: psycopg.Connection[Any], jo
                 where=target.safe_dsn,
                 next_step="name another database",
             )
-        version, unfinished = there.info.server_version, job_in(there)
+        version, unfinished = there.info.server_version, unfinished_job(there)
         is_marked = there.execute("select to_regnamespace(%s) is not null", [MARK]).fetchone() == (True,)
     if is_marked and unfinished is None:
         raise MoveError(
@@ -217,20 +217,20 @@ def refuse(source: Postgres, target: Postgres, conn: psycopg.Connection[Any], jo
 
 def _refuse_other(source: Postgres, ledger: Ledger) -> None:
     with contextlib.closing(source.connect()) as conn:
-        if place_of(source, conn).lasting == ledger.plan["server"]:
+        if place_of(source, conn).stable_id == ledger.plan["server"]:
             return
     raise MoveError("is not the database of the job", where=source.safe_dsn, next_step=f"name {ledger.plan['source']}")
 
 
 def _is_filled(conn: psycopg.Connection[Any], ledger: Ledger) -> bool:
     """Return True if the target has all rows and large objects."""
-    return rows.reconcile(conn, ledger) == 0 and LARGE_OBJECTS_DONE in entries_in(conn)
+    return rows.reconcile(conn, ledger) == 0 and LARGE_OBJECTS_DONE in recorded_entries(conn)
 
 
 def _still_held(source: Postgres, ledger: Ledger) -> Snapshot | None:
     """Return the job's snapshot if a process still holds it, else None."""
     name = ledger.manifest["snapshots"][-1].get("held")
     try:
-        return take_all(source, str(ledger.plan["id"]), str(name))[0] if name else None
-    except SnapshotGone:
+        return take_inventory(source, str(ledger.plan["id"]), str(name))[0] if name else None
+    except SnapshotLostError:
         return None

@@ -19,7 +19,7 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.schema import Restorer
 from dbdyno.move.database.target import LARGE_OBJECTS_DONE, MARK, note_entry, session
-from dbdyno.move.engines.postgres.source import Snapshot, application, session_sql
+from dbdyno.move.engines.postgres.source import Snapshot, application_name, session_sql
 
 BATCH = 100
 PIECE_BYTES = 4 << 20
@@ -77,12 +77,12 @@ def copy_all(source: Postgres, snapshot: Snapshot, target: Postgres, job: str, w
 def _copy(
     source: Postgres, snapshot: Snapshot, target: Postgres, job: str, batches: Sequence[Sequence[LargeObject]]
 ) -> None:
-    name = application(job)
+    name = application_name(job)
     with contextlib.closing(source.connect(application_name=name, statement_timeout_ms=0)) as here:
         for words in session_sql(here, snapshot.id):
             here.execute(words.encode())
         with session(target, job) as there:
-            restorer = Restorer.of(there)
+            restorer = Restorer.for_session(there)
             for batch in batches:
                 with there.transaction():
                     for one in batch:
@@ -94,7 +94,7 @@ def _copy_one(here: psycopg.Connection[Any], restorer: Restorer, one: LargeObjec
     there, hashed, size = restorer.conn, hashlib.sha256(), 0
     try:
         there.execute("select lo_create(%s)", [one.oid])
-        for piece in pieces(here, one.oid):
+        for piece in read_pieces(here, one.oid):
             there.execute("select lo_put(%s, %s, %s)", [one.oid, size, piece], binary=True)
             hashed.update(piece)
             size += len(piece)
@@ -123,7 +123,7 @@ def _copy_one(here: psycopg.Connection[Any], restorer: Restorer, one: LargeObjec
     there.execute("insert into dbdyno_move.large_object values (%s, %s, %s)", [one.oid, size, hashed.hexdigest()])
 
 
-def pieces(conn: psycopg.Connection[Any], oid: int) -> Iterator[bytes]:
+def read_pieces(conn: psycopg.Connection[Any], oid: int) -> Iterator[bytes]:
     """Yield the content of a large object in order."""
     place = 0
     while True:
@@ -146,7 +146,7 @@ def compare_objects(conn: psycopg.Connection[Any]) -> tuple[int, list[str]]:
     differs += [f"large object {oid} was not in the source" for oid in sorted(here - known.keys())]
     for oid in sorted(known.keys() & here):
         hashed = hashlib.sha256()
-        for piece in pieces(conn, oid):
+        for piece in read_pieces(conn, oid):
             hashed.update(piece)
         if hashed.hexdigest() != known[oid]:
             differs.append(f"large object {oid} has another content")

@@ -83,7 +83,7 @@ class Mask:
         return self.names[-1]
 
     @property
-    def making(self) -> str:
+    def method_text(self) -> str:
         """Return the method with its constant, as a column of the move has it."""
         return self.method if self.constant is None else f"{self.method}:{self.constant}"
 
@@ -132,7 +132,7 @@ def read_masks(given: Iterable[str]) -> tuple[Mask, ...]:
     return tuple(masks.values())
 
 
-def mask(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask]) -> Inventory:
+def apply_masks(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask]) -> Inventory:
     """Return the inventory with masked columns, and sentences on objects that may not arrive because of them.
 
     The snapshot's tables are masked, too.
@@ -152,7 +152,7 @@ def mask(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask]) -> Inv
     methods: dict[tuple[int, str], str] = {}
     for one in found:
         for (oid,) in conn.execute(_UNDER_SQL, [one.oid]):
-            methods[oid, one.mask.column] = one.mask.making
+            methods[oid, one.mask.column] = one.mask.method_text
     tables = tuple(
         replace(
             table,
@@ -284,7 +284,7 @@ def _check(conn: psycopg.Connection[Any], one: _Masked, others: Sequence[_Masked
 def _refuse_half(one: _Masked, name: str, row: Sequence[Any], others: Sequence[_Masked]) -> None:
     """Raise an error for a mask on only one side of a foreign key, unless it removes the reference."""
     oid, to_oid, numbers, to_numbers, table, to_table = row
-    known = {(other.oid, other.number): (other.mask.making, other.base) for other in others}
+    known = {(other.oid, other.number): (other.mask.method_text, other.base) for other in others}
     for number, to_number in zip(numbers, to_numbers, strict=True):
         side, other = known.get((oid, number)), known.get((to_oid, to_number))
         if (oid, number) != (one.oid, one.number) and (to_oid, to_number) != (one.oid, one.number):

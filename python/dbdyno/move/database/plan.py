@@ -11,9 +11,9 @@ import psycopg
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.database import finishing, schema
-from dbdyno.move.database.inventory import Index, Sequence, facts_of, take_all
-from dbdyno.move.database.masks import Mask, mask
+from dbdyno.move.database import finish_steps, schema
+from dbdyno.move.database.inventory import Index, Sequence, facts_of, take_inventory
+from dbdyno.move.database.masks import Mask, apply_masks
 from dbdyno.move.database.programs import Programs
 from dbdyno.move.database.result import counts_of, numbers_of
 from dbdyno.move.database.target import roles_of
@@ -29,7 +29,7 @@ class PlannedTable:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedMove:
     """Everything that would be moved."""
 
     source: str
@@ -65,7 +65,7 @@ class Planned:
         lines += [f"  {one.schema}.{one.name}: {one.value}" for one in self.sequences]
         lines.append(f"{with_noun(self.large_objects, 'large object')}")
         lines.append(f"In all: {numbers_of(self.objects)}")
-        carried = "carried" if self.carries_statistics else f"analysed in {len(finishing.STAGES)} stages"
+        carried = "carried" if self.carries_statistics else f"analysed in {len(finish_steps.STAGES)} stages"
         lines.append(f"Optimizer statistics: {carried}")
         lines += [f"Masked: {one}" for one in self.masks]
         lines += [f"Note: {one}" for one in self.notes]
@@ -81,7 +81,7 @@ def plan_move(
     folder: Path,
     job: str,
     masks: Iterable[Mask] = (),
-) -> Planned:
+) -> PlannedMove:
     """Return what would be moved; only the source is read, and nothing is written.
 
     Args:
@@ -95,13 +95,13 @@ def plan_move(
     Raises:
         MoveError: The source cannot be read, or a column cannot be masked.
     """
-    snapshot, inventory = take_all(source, job)
+    snapshot, inventory = take_inventory(source, job)
     with snapshot:
-        inventory = mask(snapshot, inventory, tuple(masks))
-        entries = schema.take_schema(source, programs, folder / "schema.dump", job, snapshot.id)
+        inventory = apply_masks(snapshot, inventory, tuple(masks))
+        entries = schema.dump_schema(source, programs, folder / "schema.dump", job, snapshot.id)
     owners = {one.owner for one in entries if one.owner} | set(inventory.roles)
     info = conn.info
-    return Planned(
+    return PlannedMove(
         source=source.safe_dsn,
         target=f"host={info.host} port={info.port} dbname={info.dbname}",
         programs=programs.version,
@@ -111,7 +111,7 @@ def plan_move(
         large_objects=inventory.facts.large_objects,
         objects=counts_of(entries),
         lacking_roles=tuple(sorted(owners - roles_of(conn))),
-        carries_statistics=finishing.can_carry(programs, facts_of(conn).major) and not masks,
+        carries_statistics=finish_steps.can_transfer_statistics(programs, facts_of(conn).major) and not masks,
         masks=inventory.masks,
         notes=inventory.mask_notes,
     )

@@ -34,7 +34,7 @@ class MovedTable:
 
 
 @dataclass(frozen=True)
-class Moved:
+class MovedDatabase:
     """A moved database."""
 
     job: str

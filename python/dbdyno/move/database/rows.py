@@ -16,14 +16,21 @@ import psycopg
 from psycopg import sql
 
 from dbdyno import _core
-from dbdyno.base.core_types import MoveAround, MoveChunk
+from dbdyno.base.core_types import MoveChunk, MoveTransaction
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.mask_key import key_sql
 from dbdyno.move.database.target import settings_sql
-from dbdyno.move.engines.postgres.source import Snapshot, Table, application, copy_sql, session_settings, session_sql
+from dbdyno.move.engines.postgres.source import (
+    Snapshot,
+    Table,
+    application_name,
+    copy_sql,
+    session_settings,
+    session_sql,
+)
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.proof.cost import cost_sql
-from dbdyno.move.reading.run import JobOptions, Make, Plan
+from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan
 from dbdyno.move.reading.splits import PIECE_BYTES_MOST, PIECES_PER_WORKER, Chunk
 
 LEAST_BYTES = 32 << 20
@@ -49,7 +56,7 @@ def piece_bytes(tables: Sequence[int], how: JobOptions) -> int:
     return min(max(sum(tables) // (how.workers * PIECES_PER_WORKER), LEAST_BYTES), PIECE_BYTES_MOST)
 
 
-def handed_on(table: Table) -> Table:
+def table_for_transfer(table: Table) -> Table:
     """Return a table with its columns in the form in which they are sent to a table of the same definition.
 
     For most types, COPY's binary form means the same on all servers; for an enum it is the label. If a column has a
@@ -60,17 +67,17 @@ def handed_on(table: Table) -> Table:
     return replace(table, columns=tuple(replace(one, kind="text", cast=as_lines) for one in table.columns))
 
 
-def is_lines(table: Table) -> bool:
+def is_sent_as_text(table: Table) -> bool:
     """Return True if the rows of a table are transferred as lines of text."""
     return any(one.cast for one in table.columns)
 
 
-def reading_sql(conn: psycopg.Connection[Any], tables: Sequence[Table], chunk: Chunk) -> str:
+def read_sql(conn: psycopg.Connection[Any], tables: Sequence[Table], chunk: Chunk) -> str:
     """Return the COPY statement that reads a chunk in the format in which its table is transferred."""
     table = tables[chunk.table]
     # A cast may be defined by the user; COPY without a cast uses the type's own form.
     plain = replace(table, columns=tuple(replace(one, cast=False) for one in table.columns))
-    return copy_sql(conn, [plain], replace(chunk, table=0), "text" if is_lines(table) else "binary")
+    return copy_sql(conn, [plain], replace(chunk, table=0), "text" if is_sent_as_text(table) else "binary")
 
 
 def encoding_of(here: str, there: str) -> str:
@@ -78,13 +85,13 @@ def encoding_of(here: str, there: str) -> str:
     return here if here == there else "UTF8"
 
 
-def maker(target: Postgres, conn: psycopg.Connection[Any], encoding: str) -> Make:
+def job_builder(target: Postgres, conn: psycopg.Connection[Any], encoding: str) -> JobBuilder:
     """Return a function that builds the core's job for some chunks, with rows in this encoding."""
 
     def make(
         source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: JobOptions, folder: object
     ) -> _core.MoveJob:
-        name = application(plan.id)
+        name = application_name(plan.id)
         return _core.MoveJob(
             {
                 "connection": {**source.conninfo(), "application_name": name},
@@ -125,10 +132,10 @@ def chunks_of(
         {
             "number": chunk.number,
             "table": chunk.table,
-            "sql": reading_sql(snapshot.conn, plan.tables, chunk),
+            "sql": read_sql(snapshot.conn, plan.tables, chunk),
             "path": None,
             "raw": True,
-            "lines": is_lines(plan.tables[chunk.table]),
+            "lines": is_sent_as_text(plan.tables[chunk.table]),
             "into": _copy(conn, plan.tables[chunk.table], frozen=_is_frozen(plan.tables[chunk.table], counts, chunk)),
             "around": _statements_around(
                 conn, chunk, plan.tables[chunk.table], emptied=_is_frozen(plan.tables[chunk.table], counts, chunk)
@@ -147,12 +154,12 @@ def _copy(conn: psycopg.Connection[Any], table: Table, *, frozen: bool) -> str:
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in table.columns)
     # A table may have no columns, or only generated ones.
     columns = sql.SQL(" ({})").format(names) if table.columns else sql.SQL("")
-    form = "text" if is_lines(table) else "binary"
+    form = "text" if is_sent_as_text(table) else "binary"
     how = sql.SQL(f"format {form}, freeze" if frozen else f"format {form}")
     return sql.SQL("copy {}{} from stdin ({})").format(place, columns, how).as_string(conn)
 
 
-def _statements_around(conn: psycopg.Connection[Any], chunk: Chunk, table: Table, *, emptied: bool) -> MoveAround:
+def _statements_around(conn: psycopg.Connection[Any], chunk: Chunk, table: Table, *, emptied: bool) -> MoveTransaction:
     place = sql.Identifier(table.schema, table.name)
     empty = [sql.SQL("truncate only {}").format(place).as_string(conn)] if emptied else []
     note = NOTE.format(number=chunk.number)

@@ -20,25 +20,25 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.database.archive import SETTINGS, Entry, read
 from dbdyno.move.database.programs import Programs, dump
-from dbdyno.move.database.target import MARK, MARK_SQL, SCHEMA_DONE, found_in, note_entry, roles_of
-from dbdyno.move.engines.postgres.source import application
+from dbdyno.move.database.target import MARK, MARK_SQL, SCHEMA_DONE, note_entry, roles_of, user_objects
+from dbdyno.move.engines.postgres.source import application_name
 
 SECTIONS = ("--section=pre-data", "--section=post-data", "--no-blobs", f"--exclude-schema={MARK}")
 BEFORE, AFTER, PRIVILEGES, REFRESH, LAST, LEFT_OUT = "before", "after", "privileges", "refresh", "last", "left out"
-OF_DATABASE = ("DATABASE", "DATABASE PROPERTIES")
+DATABASE_KINDS = ("DATABASE", "DATABASE PROPERTIES")
 STAGES = {
-    **dict.fromkeys((*SETTINGS, *OF_DATABASE), LEFT_OUT),
+    **dict.fromkeys((*SETTINGS, *DATABASE_KINDS), LEFT_OUT),
     **dict.fromkeys(("ACL", "DEFAULT ACL"), PRIVILEGES),
     "MATERIALIZED VIEW DATA": REFRESH,
     "EVENT TRIGGER": LAST,
 }
-SPACED = ("TABLE", "INDEX", "CONSTRAINT", "MATERIALIZED VIEW")
+TABLESPACE_KINDS = ("TABLE", "INDEX", "CONSTRAINT", "MATERIALIZED VIEW")
 _PART = re.compile(r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|;|[^"';]++|["']""")
 ROLE_FILE = "acl.c"
 """Source file of the server that reports a missing role, whatever the language of its messages."""
 
 
-def take_schema(source: Postgres, programs: Programs, file: Path, job: str, snapshot: str | None = None) -> list[Entry]:
+def dump_schema(source: Postgres, programs: Programs, file: Path, job: str, snapshot: str | None = None) -> list[Entry]:
     """Dump a database's schema into an archive, and return its entries.
 
     Args:
@@ -52,7 +52,7 @@ def take_schema(source: Postgres, programs: Programs, file: Path, job: str, snap
         MoveError: pg_dump failed.
     """
     arguments = [*SECTIONS, *([] if snapshot is None else [f"--snapshot={snapshot}"])]
-    dump(source, programs, file, arguments, f"{application(job)} pg_dump")
+    dump(source, programs, file, arguments, f"{application_name(job)} pg_dump")
     return read(file)
 
 
@@ -67,7 +67,7 @@ def by_stage(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 
 def _stage(entry: Entry, known: Mapping[int, Entry]) -> str:
     about = next((known[number] for number in entry.needs if number in known), None)
-    if entry.section == "none" and about is not None and about.kind in OF_DATABASE:
+    if entry.section == "none" and about is not None and about.kind in DATABASE_KINDS:
         return LEFT_OUT
     if entry.kind in STAGES:
         return STAGES[entry.kind]
@@ -90,7 +90,7 @@ class Restorer:
     """Kind, name and object of each note that is not yet in the target."""
 
     @classmethod
-    def of(cls, conn: psycopg.Connection[Any]) -> Restorer:
+    def for_session(cls, conn: psycopg.Connection[Any]) -> Restorer:
         """Return a restorer for a session that is prepared for the archive's statements."""
         row = conn.execute("select current_user::text, rolsuper from pg_roles where rolname = current_user").fetchone()
         spaces = frozenset(one[0] for one in conn.execute("select spcname::text from pg_catalog.pg_tablespace"))
@@ -108,22 +108,22 @@ class Restorer:
         except psycopg.Error as error:
             raise refusal(entry, error) from None
 
-    def words(self, entry: Entry) -> str:
+    def create_statements(self, entry: Entry) -> str:
         """Return the statements that create an object, without its owner."""
         words = self._settings(entry)
         return words if entry.sql.lstrip().startswith("--") else words + entry.sql
 
     def _restore(self, entry: Entry) -> None:
-        words = self.words(entry)
+        words = self.create_statements(entry)
         if words.strip() and not self._try(words, entry):
             return
-        if entry.relation_kind == "p" and entry.access_method and entry.owned:
-            self.conn.execute(f"alter {entry.owned} set access method {_quote(entry.access_method)}".encode())
+        if entry.relation_kind == "p" and entry.access_method and entry.owned_name:
+            self.conn.execute(f"alter {entry.owned_name} set access method {_quote(entry.access_method)}".encode())
         self._own(entry)
 
     def _settings(self, entry: Entry) -> str:
         """Return the statements that set where and how the server stores an entry's object."""
-        if entry.kind not in SPACED:
+        if entry.kind not in TABLESPACE_KINDS:
             return ""
         space = entry.tablespace
         if space and space not in self.tablespaces:
@@ -153,12 +153,12 @@ class Restorer:
     def _own(self, entry: Entry) -> None:
         # The schema public was there before: since PostgreSQL 15 it belongs to the database's owner.
         is_ours = entry.owner == self.user and (entry.kind, entry.tag) != ("SCHEMA", "public")
-        if entry.owned is None or is_ours:
+        if entry.owned_name is None or is_ours:
             return
         if entry.owner not in self.roles:
             self.notes.append(("role", entry.owner, entry.name))
             return
-        words = f"alter {entry.owned} owner to {_quote(entry.owner)}".encode()
+        words = f"alter {entry.owned_name} owner to {_quote(entry.owner)}".encode()
         if self.is_superuser:
             self.conn.execute(words)
             return
@@ -260,7 +260,7 @@ def restore_before(
     Raises:
         MoveError: The server refuses a statement; nothing has changed.
     """
-    restorer = Restorer.of(conn)
+    restorer = Restorer.for_session(conn)
     with conn.transaction():
         try:
             conn.execute(MARK_SQL)
@@ -286,7 +286,7 @@ def _drop(conn: psycopg.Connection[Any], words: str) -> None:
             return
 
 
-def take_back(
+def drop_created(
     conn: psycopg.Connection[Any], entries: Sequence[Entry], kept: Collection[str], *, had_public: bool
 ) -> None:
     """Drop the objects that a job created, and its mark, in one transaction.
@@ -310,7 +310,7 @@ def take_back(
         conn.execute("drop schema dbdyno_move cascade")
         if not had_public:
             conn.execute("create schema if not exists public")
-        found = found_in(conn)
+        found = user_objects(conn)
         if found:
             raise MoveError(
                 f"the objects of an earlier attempt cannot be removed, because the database contains other "

@@ -18,7 +18,7 @@ from psycopg import sql
 
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.engines.postgres.source import application, failure, session_settings
+from dbdyno.move.engines.postgres.source import application_name, failure, session_settings
 from dbdyno.move.nouns import with_noun
 
 MARK = "dbdyno_move"
@@ -94,7 +94,7 @@ class Place:
     started: str
 
     @property
-    def lasting(self) -> str:
+    def stable_id(self) -> str:
         """Return the part that is unchanged by a restart of the server."""
         return f"{self.server}/{self.oid}"
 
@@ -117,7 +117,7 @@ def session(target: Postgres, job: str, *, applying: bool = True) -> Iterator[ps
     """
     try:
         with contextlib.closing(
-            target.connect(application_name=application(job), statement_timeout_ms=0, lock_timeout_ms=0)
+            target.connect(application_name=application_name(job), statement_timeout_ms=0, lock_timeout_ms=0)
         ) as conn:
             conn.execute(session_settings(conn, lasting=True))
             if applying:
@@ -195,7 +195,7 @@ def refuse_target(target: Postgres, conn: psycopg.Connection[Any], job: str = ""
     for reason, (holds, step) in reasons.items():
         if holds:
             raise MoveError(reason, where=target.safe_dsn, next_step=step)
-    own = [application(job)] if job else []
+    own = [application_name(job)] if job else []
     others = conn.execute(SESSIONS_SQL, [[*own, *_own_names(job)]]).fetchall()
     if others:
         names = ", ".join(f"{name} ({role}, {host}, pid {pid})" for name, role, host, pid in others[:SHOWN])
@@ -208,10 +208,10 @@ def refuse_target(target: Postgres, conn: psycopg.Connection[Any], job: str = ""
 
 
 def _own_names(job: str) -> list[str]:
-    return [f"{application(job)} {word}" for word in ("pg_dump", "holds")] if job else []
+    return [f"{application_name(job)} {word}" for word in ("pg_dump", "holds")] if job else []
 
 
-def found_in(conn: psycopg.Connection[Any]) -> list[str]:
+def user_objects(conn: psycopg.Connection[Any]) -> list[str]:
     """Return the user objects in the database, except extensions, the schema public and a job's mark."""
     return [row[0] for row in conn.execute(FOUND_SQL)]
 
@@ -222,7 +222,7 @@ def refuse_filled(target: Postgres, conn: psycopg.Connection[Any]) -> None:
     Raises:
         MoveError: Something is in it.
     """
-    marked = job_in(conn)
+    marked = unfinished_job(conn)
     if marked is not None:
         raise MoveError(
             f"the unfinished job {marked[0]} is in this database",
@@ -230,7 +230,7 @@ def refuse_filled(target: Postgres, conn: psycopg.Connection[Any]) -> None:
             next_step=f"run `dbdyno move resume {marked[1]} --source DSN --target DSN`, or drop and create the "
             f"database",
         )
-    found = found_in(conn)
+    found = user_objects(conn)
     if found:
         more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         raise MoveError(
@@ -240,7 +240,7 @@ def refuse_filled(target: Postgres, conn: psycopg.Connection[Any]) -> None:
         )
 
 
-def job_in(conn: psycopg.Connection[Any]) -> tuple[str, str] | None:
+def unfinished_job(conn: psycopg.Connection[Any]) -> tuple[str, str] | None:
     """Return id and folder of the unfinished job in the database, or None."""
     row = conn.execute("select to_regclass(%s) is not null", [f"{MARK}.job"]).fetchone()
     if not row or not row[0]:
@@ -260,7 +260,7 @@ def end_sessions(conn: psycopg.Connection[Any], job: str) -> None:
         " and application_name = %s and pid <> pg_backend_pid()"
     )
     until = time.monotonic() + END_S
-    while conn.execute(asked, [application(job)]).fetchall():
+    while conn.execute(asked, [application_name(job)]).fetchall():
         if time.monotonic() > until:
             raise MoveError(
                 f"sessions of an earlier attempt of job {job} are still running after they were told to end",
@@ -269,7 +269,7 @@ def end_sessions(conn: psycopg.Connection[Any], job: str) -> None:
         time.sleep(0.1)
 
 
-def entries_in(conn: psycopg.Connection[Any]) -> set[int]:
+def recorded_entries(conn: psycopg.Connection[Any]) -> set[int]:
     """Return the numbers of the statements and steps that the target has recorded."""
     return {row[0] for row in conn.execute("select id from dbdyno_move.entry")}
 

@@ -16,7 +16,7 @@ from dbdyno.move.ledger.folder import INNER, Ledger
 from dbdyno.move.reading.progress import Show
 from dbdyno.move.reading.run import JobOptions, Plan, Say
 
-ARCHIVE, STATISTICS, AFTERWARDS = "schema.dump", "statistics.dump", "target.dump"
+ARCHIVE, STATISTICS, TARGET_ARCHIVE = "schema.dump", "statistics.dump", "target.dump"
 Meter = Callable[[], Show | None]
 """Function that returns the progress display for one phase."""
 
@@ -68,7 +68,7 @@ class Job:
             yield
         self.spent[name] = self.spent.get(name, 0.0) + time.monotonic() - began
 
-    def size_of_all(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, int]:
         """Return the sizes of the source's tables and indexes by name [bytes]."""
         sizes = {f"{one['schema']}.{one['name']}": int(one["bytes"]) for one in self.database["indexes"]}
         return {**{f"{t.schema}.{t.name}": t.relations[0].bytes for t in self.plan.tables}, **sizes}

@@ -27,10 +27,10 @@ from typing import Any, TypedDict, cast
 
 from dbdyno.base.core_types import MoveRecord
 from dbdyno.base.errors import EvidenceError, MoveError
-from dbdyno.base.files import make_folder, make_inner_folder, write_whole
+from dbdyno.base.files import make_folder, make_inner_folder, write_atomically
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.files import read_json
-from dbdyno.evidence.seal import is_own, seal
+from dbdyno.evidence.seal import is_own_plan, seal
 
 PLAN = {"id": str, "source": str}
 TABLE = {"schema": str, "name": str}
@@ -83,7 +83,7 @@ class Ledger:
                 raise MoveError("is not an empty folder", where=str(folder), next_step="name a new folder")
             elif (folder / INNER).is_dir():
                 # What a job left that was killed before it had a plan.
-                with cls(folder, {}).held():
+                with cls(folder, {}).locked():
                     shutil.rmtree(folder / INNER)
             make_inner_folder(folder / INNER)
             make_inner_folder(folder / INNER / "chunks")
@@ -137,7 +137,7 @@ class Ledger:
         Raises:
             MoveError: The plan's seal is not this user's.
         """
-        if not is_own(self.manifest.get("plan"), self.manifest.get("seal")):
+        if not is_own_plan(self.manifest.get("plan"), self.manifest.get("seal")):
             raise MoveError(
                 "the job's plan was not made by this user on this machine, so it is not executed",
                 where=str(self.folder),
@@ -149,13 +149,13 @@ class Ledger:
         self.manifest["seal"] = seal(self.plan)
         self._write(self.folder / INNER / "manifest.json", self.manifest)
 
-    def attempt(self, how: str, workers: int, memory_bytes: int) -> None:
+    def begin_attempt(self, how: str, workers: int, memory_bytes: int) -> None:
         """Record that a new attempt begins now; the record is written with the next `save`."""
         attempts = self.manifest.setdefault("attempts", [])
         given = {"how": how, "began_ns": time.time_ns(), "workers": workers, "memory_bytes": memory_bytes}
         attempts.append({**given, "phases": []})
 
-    def cost(self, sessions: Iterable[Mapping[str, Any]]) -> None:
+    def note_cost(self, sessions: Iterable[Mapping[str, Any]]) -> None:
         """Record what the sessions of this attempt cost the source; the record is written with the next `save`."""
         attempt = len(self.manifest.get("attempts", []))
         self.manifest.setdefault("cost", []).extend({**one, "attempt": attempt} for one in sessions)
@@ -229,10 +229,10 @@ class Ledger:
         for chunk in chunks:
             self._place(chunk["number"]).unlink(missing_ok=True)
         if place := self.plan.get("place"):
-            from dbdyno.move.spark.files import Hadoop, of_chunks
+            from dbdyno.move.spark.files import Hadoop, chunk_files
 
             there = Hadoop(place)
-            for name in of_chunks(there.sizes(), [chunk["file"] for chunk in chunks]):
+            for name in chunk_files(there.sizes(), [chunk["file"] for chunk in chunks]):
                 there.delete(name)
             return
         for chunk in chunks:
@@ -276,7 +276,7 @@ class Ledger:
         return {(self.folder / chunk["file"]).parent for chunk in here if chunk["file"]}
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold the job's lock, so that no other process works on it meanwhile.
 
         Raises:
@@ -299,10 +299,10 @@ class Ledger:
         finally:
             os.close(opened)
 
-    def is_held(self) -> bool:
+    def is_locked(self) -> bool:
         """Return True if a process works on the job."""
         try:
-            with self.held():
+            with self.locked():
                 return False
         except MoveError:
             return True
@@ -312,12 +312,12 @@ class Ledger:
 
     def _write(self, place: Path, value: Mapping[str, Any], *, durable: bool = True) -> None:
         try:
-            write_whole(place, json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n", durable=durable)
+            write_atomically(place, json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n", durable=durable)
         except OSError as error:
             raise _cannot(place, error) from None
 
 
-class Filed(TypedDict):
+class ChunkFile(TypedDict):
     """File of a finished chunk: its path in the folder, rows, hash and size in bytes."""
 
     file: str
@@ -326,14 +326,14 @@ class Filed(TypedDict):
     file_bytes: int
 
 
-def files_of(chunk: Mapping[str, Any], record: Mapping[str, Any]) -> list[Filed]:
+def files_of(chunk: Mapping[str, Any], record: Mapping[str, Any]) -> list[ChunkFile]:
     """Return a finished chunk's files with rows and hashes; empty for a job from server to server."""
     parts = record.get("parts") or []
     if parts:
         above = Path(chunk["file"]).parent
-        return [cast("Filed", {**one, "file": str(above / one["file"])}) for one in parts]
+        return [cast("ChunkFile", {**one, "file": str(above / one["file"])}) for one in parts]
     partitioned = record["rows"] == 0 and record.get("file_bytes") == 0
-    return [] if not chunk["file"] or partitioned else [cast("Filed", {**record, "file": chunk["file"]})]
+    return [] if not chunk["file"] or partitioned else [cast("ChunkFile", {**record, "file": chunk["file"]})]
 
 
 def _is_whole(manifest: JsonObject) -> bool:

@@ -15,7 +15,7 @@ LOST = ("57P", "08")
 """Prefixes of SQLSTATE for a lost connection."""
 
 
-def command(ledger: Ledger) -> str:
+def resume_command(ledger: Ledger) -> str:
     """Return the command line that resumes the job."""
     into = ledger.plan.get("into")
     source = "" if ledger.plan.get("files") else " --source DSN"
@@ -23,13 +23,13 @@ def command(ledger: Ledger) -> str:
     return f"dbdyno move resume {ledger.folder}{source}{to}"
 
 
-def after_refusal(ledger: Ledger, *, is_lost: bool) -> str:
+def refusal_step(ledger: Ledger, *, is_lost: bool) -> str:
     """Return the user's next step after a transaction that did not publish."""
     if is_lost:
-        return f"check that the server is up; then `{command(ledger)}`, which publishes nothing twice"
+        return f"check that the server is up; then `{resume_command(ledger)}`, which publishes nothing twice"
     named = (ledger.plan.get("into") or {}).get("rejects")
     rejects = "" if named else ", or abort the job and begin one with --rejects"
-    return f"the rows stand staged: when the table takes them, `{command(ledger)}`{rejects}"
+    return f"the rows stand staged: when the table takes them, `{resume_command(ledger)}`{rejects}"
 
 
 @contextlib.contextmanager
@@ -44,7 +44,7 @@ def resumable_errors(ledger: Ledger, where: str) -> Iterator[None]:
     except psycopg.Error as error:
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         is_lost = error.sqlstate is None or error.sqlstate.startswith(LOST)
-        raise MoveError(said, where=where, next_step=after_refusal(ledger, is_lost=is_lost)) from None
+        raise MoveError(said, where=where, next_step=refusal_step(ledger, is_lost=is_lost)) from None
 
 
 @contextlib.contextmanager
@@ -55,6 +55,6 @@ def with_full_command(ledger: Ledger) -> Iterator[None]:
     except MoveError as error:
         step = error.next_step or ""
         for words in ("run the same command again", "`dbdyno move resume`"):
-            step = step.replace(words, f"`{command(ledger)}`")
+            step = step.replace(words, f"`{resume_command(ledger)}`")
         error.next_step = step or None
         raise

@@ -15,11 +15,11 @@ from typing import Any
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.events import Engine, wait_class
-from dbdyno.evidence.seal import is_own
-from dbdyno.move.engines.postgres.source import application
+from dbdyno.evidence.seal import is_own_plan
+from dbdyno.move.engines.postgres.source import application_name
 from dbdyno.move.ledger.folder import DONE, Ledger
 from dbdyno.move.nouns import with_noun
-from dbdyno.move.proof.statement import statement_of
+from dbdyno.move.proof.statement import recorded_proof
 from dbdyno.move.reading.run import ENDING_SQL
 
 SCHEMA = 1
@@ -29,7 +29,7 @@ KILLED = "ended without a note: killed, or its machine went down"
 Row = JsonObject
 
 
-def account(folder: Path) -> Row:
+def job_summary(folder: Path) -> Row:
     """Return the model of a job's report.
 
     Raises:
@@ -40,7 +40,7 @@ def account(folder: Path) -> Row:
     chunks = [_chunk(one, records[one["number"]]) for one in plan["chunks"] if one["number"] in records]
     state = _state(ledger)
     attempts = _attempts(ledger, chunks, state)
-    found = statement_of(ledger)
+    found = recorded_proof(ledger)
     proved = _proof_sentences(ledger, found.sentences() if records else [])
     instants = 0 if plan.get("files") else max(len(found.instants), 1)
     rejects = _rejects(ledger)
@@ -85,7 +85,7 @@ def _state(ledger: Ledger) -> str:
     status = str(ledger.manifest["status"])
     if status != "running":
         return status
-    return "running" if ledger.is_held() else "unfinished"
+    return "running" if ledger.is_locked() else "unfinished"
 
 
 def _target(plan: Mapping[str, Any], folder: Path) -> str:
@@ -97,7 +97,7 @@ def _target(plan: Mapping[str, Any], folder: Path) -> str:
 
 def _stop(plan: Mapping[str, Any]) -> str:
     engine = _engine(plan)
-    name = application(plan["id"])
+    name = application_name(plan["id"])
     if engine == "mariadb":
         # MariaDB's sessions have no application name; their statements show which job they belong to.
         return "show processlist; kill ... (the end of one of its sessions is the end of the job)"
@@ -245,7 +245,7 @@ def _verdict(state: str, totals: Row, instants: int, proved: Sequence[str], reje
 def _rejects(ledger: Ledger) -> Row | None:
     """Return the rows that the target refused, or None; their file is read only if this user made the plan."""
     path = (ledger.plan.get("into") or {}).get("rejects")
-    if not path or not is_own(ledger.plan, ledger.manifest.get("seal")):
+    if not path or not is_own_plan(ledger.plan, ledger.manifest.get("seal")):
         return None
     found: list[Row] = []
     count = 0

@@ -12,13 +12,13 @@ from dbdyno.move.engines.postgres.source import failure
 from dbdyno.move.engines.postgres.target import TargetTable, match_target
 from dbdyno.move.loading.files import describe_files, files_of, rejects_of
 from dbdyno.move.loading.load import open_session
-from dbdyno.move.loading.methods import WAYS, Loading
+from dbdyno.move.loading.methods import METHODS, FileLoad
 from dbdyno.move.loading.request import LoadRequest
 from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.run import JobOptions
 
 
-def rehearse(
+def describe_load(
     target: Postgres, folder: Path, into: LoadRequest, how: JobOptions, *, read_again: bool, compare: bool
 ) -> list[str]:
     """Return lines that describe the files, the method of loading them, and what each column would become.
@@ -33,15 +33,15 @@ def rehearse(
     try:
         with open_session(target, into) as conn:
             goal = match_target(conn, into, heads[0][0])
-            loading = Loading(target, conn, files, records, into, how, goal, heads[0][0], lines.append)
-            way = loading.way(checked=rejects is not None or compare, read_again=read_again)
+            loading = FileLoad(target, conn, files, records, into, how, goal, heads[0][0], lines.append)
+            way = loading.choose_method(checked=rejects is not None or compare, read_again=read_again)
     except psycopg.Error as error:
         raise failure(error, into.table) from None
-    what = sum_of(files, heads)
-    return [f"{goal.schema}.{goal.name}: {into.mode} of {what}; {WAYS[way]}", *lines, *columns_of(goal)]
+    what = file_totals(files, heads)
+    return [f"{goal.schema}.{goal.name}: {into.mode} of {what}; {METHODS[way]}", *lines, *columns_of(goal)]
 
 
-def sum_of(files: Sequence[Path], heads: Sequence[tuple[object, int | None]]) -> str:
+def file_totals(files: Sequence[Path], heads: Sequence[tuple[object, int | None]]) -> str:
     """Return the number of files, their rows (if known for all) and their total size as text."""
     size = sum(path.stat().st_size for path in files)
     known = [rows for _, rows in heads if rows is not None]

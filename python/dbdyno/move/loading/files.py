@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from dbdyno import _core
-from dbdyno.base.core_types import FileColumn, MoveCount, MoveRefused
+from dbdyno.base.core_types import FileColumn, MoveCount, MoveReject
 from dbdyno.base.errors import MoveError
-from dbdyno.move.ledger.folder import INNER, Filed, Ledger
+from dbdyno.move.ledger.folder import INNER, ChunkFile, Ledger
 from dbdyno.move.ledger.folder import files_of as parts_of
 from dbdyno.move.loading.pieces import CSV
 from dbdyno.move.loading.rejects import Rejects
 from dbdyno.move.loading.request import LoadRequest
 
 
-def files_of(folder: Path) -> tuple[list[Path], dict[str, Filed] | None]:
+def files_of(folder: Path) -> tuple[list[Path], dict[str, ChunkFile] | None]:
     """Return the Parquet files of a folder and what their job recorded of them, or a single file without records.
 
     Raises:
@@ -29,7 +29,7 @@ def files_of(folder: Path) -> tuple[list[Path], dict[str, Filed] | None]:
     if not folder.is_dir():
         return [folder], None
     files = sorted(folder.glob("*.parquet"))
-    records: dict[str, Filed] | None = None
+    records: dict[str, ChunkFile] | None = None
     for place in (folder, folder.parent):
         if not (place / INNER / "manifest.json").exists():
             continue
@@ -139,14 +139,14 @@ def rejects_of(into: LoadRequest, files: Sequence[Path]) -> Rejects | None:
     return Rejects(into.rejects, into.rejects_most, files)
 
 
-def add_rejects(rejects: Rejects, file: int, rows: Iterable[MoveRefused]) -> None:
+def add_rejects(rejects: Rejects, file: int, rows: Iterable[MoveReject]) -> None:
     """Add rows of a file that could not be staged to the rejects."""
     for one in rows:
         rejects.add(file, one["row"], f"column {one['column']}: {one['reason']}", None, None)
 
 
-def refuse_other_than_records(
-    files: Sequence[Path], done: Sequence[MoveCount], records: dict[str, Filed] | None
+def check_against_records(
+    files: Sequence[Path], done: Sequence[MoveCount], records: dict[str, ChunkFile] | None
 ) -> None:
     """Check each file's rows and hash against the records of the job that wrote it, if there are any.
 

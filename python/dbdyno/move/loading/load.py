@@ -23,16 +23,16 @@ import psycopg
 
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.engines.postgres.source import LOCK_TIMEOUT_MS, application, failure, session_settings
+from dbdyno.move.engines.postgres.source import LOCK_TIMEOUT_MS, application_name, failure, session_settings
 from dbdyno.move.engines.postgres.target import match_target
 from dbdyno.move.loading.files import describe_files, files_of, rejects_of
-from dbdyno.move.loading.methods import Loading
+from dbdyno.move.loading.methods import FileLoad
 from dbdyno.move.loading.pieces import CSV
-from dbdyno.move.loading.rejects import is_of_a_row
-from dbdyno.move.loading.request import Loaded, LoadRequest
+from dbdyno.move.loading.rejects import is_row_error
+from dbdyno.move.loading.request import LoadRequest, LoadResult
 from dbdyno.move.reading.run import JobOptions, Say
 
-DOUBLE = "23505"
+DUPLICATE_KEY = "23505"
 _UNKNOWN = "the rows were published: all of them are there, or none is"
 _COUNT = "count the rows of the table before you run it again"
 
@@ -46,7 +46,7 @@ def load_files(
     *,
     read_again: bool = False,
     compare: bool = False,
-) -> Loaded:
+) -> LoadResult:
     """Load one file or the files of a folder into a table.
 
     If the load fails, the table is unchanged, unless the error says otherwise: after a connection lost during the
@@ -67,11 +67,11 @@ def load_files(
     files, records = files_of(folder)
     heads = describe_files(files)[0][0]
     rejects = rejects_of(into, files)
-    loading: Loading | None = None
+    loading: FileLoad | None = None
     try:
         with open_session(target, into) as conn:
             goal = match_target(conn, into, heads)
-            loading = Loading(target, conn, files, records, into, how, goal, heads, say)
+            loading = FileLoad(target, conn, files, records, into, how, goal, heads, say)
             loaded = loading.run(rejects, read_again=read_again, compare=compare)
     except psycopg.Error as error:
         lost = error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))
@@ -90,7 +90,7 @@ def load_files(
 def _refusal(error: psycopg.Error, into: LoadRequest) -> MoveError:
     """Return the server's error with the next step, which for an error of a single row is to reject such rows."""
     found = failure(error, into.table)
-    if into.rejects is None and is_of_a_row(error) and error.sqlstate != DOUBLE:
+    if into.rejects is None and is_row_error(error) and error.sqlstate != DUPLICATE_KEY:
         step = "repair the rows or the table, or write such rows to a file with --rejects; nothing was changed"
         return MoveError(found.message, where=found.where, next_step=step)
     return found
@@ -104,7 +104,7 @@ def open_session(target: Postgres, into: LoadRequest) -> Iterator[psycopg.Connec
         TargetError: The user's configuration names the server as live, or it does not answer.
     """
     target.refuse_live()
-    name = application(f"into {into.table}"[:40])
+    name = application_name(f"into {into.table}"[:40])
     with contextlib.closing(target.connect(application_name=name, statement_timeout_ms=0)) as conn:
         conn.execute("select set_config('lock_timeout', %s, false)", [str(LOCK_TIMEOUT_MS)])
         conn.execute(session_settings(conn, lasting=True))

@@ -17,45 +17,45 @@ import psycopg
 from psycopg import sql
 
 from dbdyno import _core
-from dbdyno.base.core_types import MoveDone
+from dbdyno.base.core_types import MoveFinishedChunk
 from dbdyno.base.errors import MoveError
 from dbdyno.base.files import os_errors_as
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import partitions
 from dbdyno.move.engines.postgres.publish import publish
-from dbdyno.move.engines.postgres.source import Table, application
-from dbdyno.move.engines.postgres.staging import PREFIX, copy_in, put
-from dbdyno.move.engines.postgres.target import TargetTable, maker
+from dbdyno.move.engines.postgres.source import Table, application_name
+from dbdyno.move.engines.postgres.staging import PREFIX, copy_statement, load_pieces
+from dbdyno.move.engines.postgres.target import TargetTable, table_creator
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import resumable_errors as goes_on
 from dbdyno.move.ledger.next_steps import with_full_command
-from dbdyno.move.loading.files import add_rejects, describe_files, files_of, refuse_other_than_records, rejects_of
+from dbdyno.move.loading.files import add_rejects, check_against_records, describe_files, files_of, rejects_of
 from dbdyno.move.loading.methods import refuse_misread
-from dbdyno.move.loading.pieces import CSV, Piece, by_file, piece_at, pieces_of
+from dbdyno.move.loading.pieces import CSV, Piece, piece_at, pieces_of, records_by_file
 from dbdyno.move.loading.rejects import Rejects
-from dbdyno.move.loading.request import PARTITIONS, Loaded, LoadRequest
+from dbdyno.move.loading.request import PARTITIONS, LoadRequest, LoadResult
 from dbdyno.move.loading.staged_rows import (
     PUBLISHING,
-    asked_for,
-    asked_of,
-    by_partitions,
-    goals_of,
+    note_transaction,
+    publish_by_partitions,
     refuse_emptied,
-    remember,
+    request_of,
     stage_names,
+    target_description,
+    target_tables,
 )
-from dbdyno.move.loading.transfer import empty_unfinished, make_stages, reached_target, taken_up
+from dbdyno.move.loading.transfer import empty_unfinished, make_stages, resumed_session, target_session
 from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.run import ENDING_SQL, JobOptions, Plan, Say, new_id
 from dbdyno.move.reading.splits import Chunk
 
-BEGUN = "job {}: staging {}, each unlogged beside the table; to end it from the database's side: {}"
+START_MESSAGE = "job {}: staging {}, each unlogged beside the table; to end it from the database's side: {}"
 
 
 def load(
     target: Postgres, source: Path, into: LoadRequest, folder: Path, how: JobOptions, say: Say, level: str
-) -> Loaded:
+) -> LoadResult:
     """Start a new job and run it from the files to the commit; if it fails, the target table is unchanged.
 
     Raises:
@@ -63,9 +63,9 @@ def load(
     """
     plan = plan_of(source, into, target.safe_dsn, new_id(), how.workers)
     rejects_of(into, [])
-    with reached_target(target, into) as conn:
+    with target_session(target, into) as conn:
         plan = replace(plan, into={**(plan.into or {}), "server": target.identity(conn)})
-        (goal,) = goals_of(conn, plan, into)
+        (goal,) = target_tables(conn, plan, into)
         if into.mode == PARTITIONS:
             # Checked before all files are read, because the partitions may turn out to be not replaceable.
             partitions.wanted_tree(conn, goal.oid, into, [one.name for one in goal.columns])
@@ -75,8 +75,8 @@ def load(
         except BaseException:
             ledger.discard()
             raise
-        ending = ENDING_SQL.format(application(plan.id))
-        say(BEGUN.format(plan.id, with_noun(len(plan.chunks), "piece"), ending))
+        ending = ENDING_SQL.format(application_name(plan.id))
+        say(START_MESSAGE.format(plan.id, with_noun(len(plan.chunks), "piece"), ending))
         return _work(target, conn, ledger, plan, goal, how, level, say)
 
 
@@ -88,35 +88,37 @@ def new_ledger(plan: Plan, folder: Path, how: JobOptions) -> Ledger:
     """
     now = {"id": "", "at": datetime.now(UTC).isoformat(sep=" ", timespec="seconds")}
     ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [now]})
-    ledger.attempt("begun", how.workers, how.memory_bytes)
+    ledger.begin_attempt("begun", how.workers, how.memory_bytes)
     ledger.save()
     return ledger
 
 
-def go_on(target: Postgres, ledger: Ledger, how: JobOptions, say: Say, level: str, *, restart: bool) -> Loaded | None:
+def resume_load(
+    target: Postgres, ledger: Ledger, how: JobOptions, say: Say, level: str, *, restart: bool
+) -> LoadResult | None:
     """Resume a job; return None if it turns out to have been published already.
 
     Raises:
         MoveError: The job cannot be resumed, or it failed again.
     """
-    with taken_up(target, ledger) as (conn, begun_plan, into):
+    with resumed_session(target, ledger) as (conn, begun_plan, into):
         if conn is None:
             return None
-        plan = plan_again(begun_plan, into, how, restart=restart)
-        (goal,) = goals_of(conn, plan, into)
-        with ledger.held():
+        plan = resumed_plan(begun_plan, into, how, restart=restart)
+        (goal,) = target_tables(conn, plan, into)
+        with ledger.locked():
             if restart or not ledger.records():
                 ledger.forget()
                 ledger.manifest["plan"] = plan.to_json()
                 make_stages(conn, plan, [goal], placed=into.rejects is not None)
             else:
                 empty_unfinished(conn, plan, [goal], ledger)
-            ledger.attempt("restarted" if restart else "resumed", how.workers, how.memory_bytes)
+            ledger.begin_attempt("restarted" if restart else "resumed", how.workers, how.memory_bytes)
             ledger.save()
         return _work(target, conn, ledger, plan, goal, how, level, say)
 
 
-def plan_again(plan: Plan, into: LoadRequest, how: JobOptions, *, restart: bool) -> Plan:
+def resumed_plan(plan: Plan, into: LoadRequest, how: JobOptions, *, restart: bool) -> Plan:
     """Return the plan of a resumed job: unchanged, or with `restart` recreated from the files as they are now.
 
     Raises:
@@ -155,7 +157,7 @@ def plan_of(source: Path, into: LoadRequest, target: str, job: str, workers: int
         server="files",
         tables=(table,),
         chunks=tuple(chunks),
-        into=asked_for(into, target),
+        into=target_description(into, target),
         files={"folder": str(source.absolute()), "heads": heads, "each": each, "of_a_job": records is not None},
     )
 
@@ -196,23 +198,23 @@ def _work(
     how: JobOptions,
     level: str,
     say: Say,
-) -> Loaded:
+) -> LoadResult:
     """Load the pieces that are not staged yet, then publish all; after a `MoveError` the job can be resumed."""
-    into, paths = asked_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
+    into, paths = request_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
     placed = into.rejects is not None
-    with ledger.held():
+    with ledger.locked():
         with ledger.phase("loading"), with_full_command(ledger):
             finished = ledger.records()
             left = {one.number: piece_of(one, paths) for one in plan.chunks if one.number not in finished}
             children = stage_names(plan, goal)[1]
-            copies = [copy_in(children[n], goal.columns, csv=False, placed=placed) for n in range(len(children))]
+            copies = [copy_statement(children[n], goal.columns, csv=False, placed=placed) for n in range(len(children))]
 
-            def record(one: MoveDone) -> None:
+            def record(one: MoveFinishedChunk) -> None:
                 ledger.record({**one, "file": "", "snapshot": 0})
 
             if left:
                 texts = [one.as_string(conn) for one in copies]
-                put(target, conn, left, texts, how, plan.id, record, placed=placed)
+                load_pieces(target, conn, left, texts, how, plan.id, record, placed=placed)
             refuse_changed(plan)
         with ledger.phase("publishing"), goes_on(ledger, into.table):
             loaded = _publish(target, conn, ledger, plan, goal, paths, how, level, say)
@@ -238,13 +240,13 @@ def _publish(
     how: JobOptions,
     level: str,
     say: Say,
-) -> Loaded:
+) -> LoadResult:
     """Publish in one transaction, whose id is in the ledger before the commit; raise `MoveError` if a check fails."""
-    into, parent = asked_of(plan), stage_names(plan, goal)[0]
+    into, parent = request_of(plan), stage_names(plan, goal)[0]
     files = {chunk.number: chunk.relation for chunk in plan.chunks}
-    done = by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
+    done = records_by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
     known = files_of(Path(files_in(plan)["folder"]))[1] if files_in(plan)["of_a_job"] else None
-    refuse_other_than_records(paths, done, known)
+    check_against_records(paths, done, known)
     rows = sum(one["rows"] for one in done)
     refuse_emptied(conn, parent, rows - sum(len(one["refused"]) for one in done), ledger)
     if level in ("source", "target"):
@@ -258,10 +260,10 @@ def _publish(
         with conn.transaction():
             loaded = _publish_rows(conn, plan, goal, into, rows, rejects, compare=level == "target")
             conn.execute(sql.SQL("drop table if exists {} cascade").format(parent))
-            remember(conn, ledger)
+            note_transaction(conn, ledger)
     except BaseException:
         if rejects is not None:
-            rejects.take_back(conn)
+            rejects.remove_file(conn)
         raise
     again = level in ("source", "target")
     return replace(loaded, files=len(paths), records=known is not None, read_again=again)
@@ -276,17 +278,17 @@ def _publish_rows(
     rejects: Rejects | None,
     *,
     compare: bool,
-) -> Loaded:
+) -> LoadResult:
     stage = stage_names(plan, goal)[0]
     if rejects is not None:
         # Bad rows are found by bisecting the blocks of a single table.
         apart = sql.Identifier(goal.schema, f"{PREFIX}{plan.id}_placed")
         conn.execute(sql.SQL("create unlogged table {} as table {}").format(apart, stage))
         stage = apart
-    staged = goal.staged(stage, rows)
+    staged = goal.staged_rows(stage, rows)
     if into.mode == PARTITIONS:
-        return by_partitions(conn, goal, staged, into, rejects, compare=compare)
-    first = maker(into, files_in(plan)["heads"])
+        return publish_by_partitions(conn, goal, staged, into, rejects, compare=compare)
+    first = table_creator(into, files_in(plan)["heads"])
     if compare and into.mode == "insert":
         # Set for the whole transaction, of which `publish` is a part.
         conn.execute("set transaction isolation level repeatable read")

@@ -20,28 +20,28 @@ from psycopg import sql
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import attach, direct, partitions, swap
-from dbdyno.move.engines.postgres.merging import Merged
+from dbdyno.move.engines.postgres.merging import MergeCounts
 from dbdyno.move.engines.postgres.partitions import Node
 from dbdyno.move.engines.postgres.publish import publish
-from dbdyno.move.engines.postgres.source import Request, take
+from dbdyno.move.engines.postgres.source import Request, take_snapshot
 from dbdyno.move.engines.postgres.staging import fill, stage_name, staging_table
-from dbdyno.move.engines.postgres.target import Heads, TargetTable, maker
-from dbdyno.move.ledger.folder import MODULUS, Filed
-from dbdyno.move.loading.files import add_rejects, refuse_other_than_records, refuse_unstaged
+from dbdyno.move.engines.postgres.target import Heads, TargetTable, table_creator
+from dbdyno.move.ledger.folder import MODULUS, ChunkFile
+from dbdyno.move.loading.files import add_rejects, check_against_records, refuse_unstaged
 from dbdyno.move.loading.pieces import CSV
 from dbdyno.move.loading.rejects import Rejects
-from dbdyno.move.loading.request import PARTITIONS, Loaded, LoadRequest
+from dbdyno.move.loading.request import PARTITIONS, LoadRequest, LoadResult
 from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.run import JobOptions, Say, job_of, new_id, plan_of
 
-WORDS = {
+START_MESSAGES = {
     "straight": "one worker: straight into the table, in one transaction; rows are {}",
     "partitions": "job {}: filling {}, whose partitions take the places of the table's at the end",
     "swap": "job {}: filling {}, which takes the table's name at the end",
     "staged": "job {}: staging, unlogged, into {}",
 }
 PUBLISHING = "{} there; publishing in one transaction"
-WAYS = {
+METHODS = {
     "straight": "straight into the table",
     "partitions": "into new partitions, which take the places of the table's",
     "swap": "into a new table, which takes the name",
@@ -51,13 +51,13 @@ WAYS = {
 
 
 @dataclass
-class Loading:
+class FileLoad:
     """One load of files into a table."""
 
     target: Postgres
     conn: psycopg.Connection[Any]
     files: Sequence[Path]
-    records: dict[str, Filed] | None
+    records: dict[str, ChunkFile] | None
     into: LoadRequest
     how: JobOptions
     goal: TargetTable
@@ -66,7 +66,7 @@ class Loading:
     publishing: bool = False
     """True while the outcome is unknown to a client whose connection is lost."""
 
-    def run(self, rejects: Rejects | None, *, read_again: bool, compare: bool) -> Loaded:
+    def run(self, rejects: Rejects | None, *, read_again: bool, compare: bool) -> LoadResult:
         """Run the whole load.
 
         Raises:
@@ -77,20 +77,20 @@ class Loading:
             return self._run(rejects, read_again=read_again, compare=compare)
         except BaseException:
             if rejects is not None:
-                rejects.take_back(self.conn)
+                rejects.remove_file(self.conn)
             raise
 
-    def _run(self, rejects: Rejects | None, *, read_again: bool, compare: bool) -> Loaded:
-        way = self.way(checked=rejects is not None or compare, read_again=read_again)
+    def _run(self, rejects: Rejects | None, *, read_again: bool, compare: bool) -> LoadResult:
+        way = self.choose_method(checked=rejects is not None or compare, read_again=read_again)
         if way == "straight":
-            self.say(WORDS[way].format(direct.wal_words(self.conn, self.into)))
+            self.say(START_MESSAGES[way].format(direct.wal_sentence(self.conn, self.into)))
             return self._straight()
         job, place = stage_name(self.goal.schema)
         if way == "partitions":
-            nodes = partitions.tree(self.conn, self.goal.oid)
-            self.say(WORDS[way].format(job, f"{'.'.join(place)}_0"))
+            nodes = partitions.partition_tree(self.conn, self.goal.oid)
+            self.say(START_MESSAGES[way].format(job, f"{'.'.join(place)}_0"))
             return self._by_partitions(nodes, job, rejects, read_again=read_again, compare=compare)
-        self.say(WORDS[way].format(job, ".".join(place)))
+        self.say(START_MESSAGES[way].format(job, ".".join(place)))
         with self._stage(place, rejects, swaps=way == "swap") as stage:
             rows = self._fill(stage, job, rejects, read_again=read_again)
             self.publishing = True
@@ -98,7 +98,7 @@ class Loading:
             self.publishing = False
         return loaded
 
-    def way(self, *, checked: bool, read_again: bool) -> str:
+    def choose_method(self, *, checked: bool, read_again: bool) -> str:
         """Return the method of the load, and tell the user why a faster one is not possible.
 
         Args:
@@ -108,10 +108,10 @@ class Loading:
         Raises:
             MoveError: Partitions are to be replaced, but cannot be.
         """
-        straight, only = self.goal.staged(self._table(), 0), self.into.mode == PARTITIONS
-        plain = not checked and direct.takes(straight, self.files, self._came())
+        straight, only = self.goal.staged_rows(self._table(), 0), self.into.mode == PARTITIONS
+        plain = not checked and direct.accepts_bytes(straight, self.files, self._came())
         fresh = self.into.create or self.into.mode == "replace"
-        if plain and not read_again and direct.fits(self.conn, straight, self.into, self.how):
+        if plain and not read_again and direct.can_load_directly(self.conn, straight, self.into, self.how):
             return "straight"
         columns = [one.name for one in self.goal.columns]
         if only:
@@ -120,9 +120,15 @@ class Loading:
         if self.how.workers == 1 or not (plain and fresh):
             return "staged"
         if self.goal.kind == "p":
-            reason = partitions.exchange_obstacle(self.conn, partitions.tree(self.conn, self.goal.oid), columns)
+            reason = partitions.exchange_obstacle(
+                self.conn, partitions.partition_tree(self.conn, self.goal.oid), columns
+            )
         else:
-            reason = swap.blind(self.conn) if self.into.create else swap.swap_obstacle(self.conn, self.goal.oid)
+            reason = (
+                swap.visibility_obstacle(self.conn)
+                if self.into.create
+                else swap.swap_obstacle(self.conn, self.goal.oid)
+            )
         if reason is not None:
             self.say(f"rows are written twice, since no other table can take the place of this one: {reason}")
             return "staged"
@@ -135,32 +141,32 @@ class Loading:
         """Return each column's type at its source, if a job of this user recorded it; else an empty mapping."""
         return {one["name"]: one["pg_type"] for one in self.heads} if self.records is not None else {}
 
-    def _straight(self) -> Loaded:
+    def _straight(self) -> LoadResult:
         def before_commit() -> None:
             self.publishing = True
 
         return direct.load(
             self.conn,
-            self.goal.staged(self._table(), 0),
+            self.goal.staged_rows(self._table(), 0),
             self.into,
             self.files,
             self.how,
-            check=lambda done: refuse_other_than_records(self.files, done, self.records),
-            first=maker(self.into, self.heads),
+            check=lambda done: check_against_records(self.files, done, self.records),
+            first=table_creator(self.into, self.heads),
             publishing=before_commit,
         )
 
     def _by_partitions(
         self, nodes: Sequence[Node], job: str, rejects: Rejects | None, *, read_again: bool, compare: bool
-    ) -> Loaded:
+    ) -> LoadResult:
         """Load rows into a copy of the partition tree, directly or by a staging table, then exchange partitions."""
         plain = rejects is None and not compare
-        plain = plain and direct.takes(self.goal.staged(self._table(), 0), self.files, self._came())
+        plain = plain and direct.accepts_bytes(self.goal.staged_rows(self._table(), 0), self.files, self._came())
         names = [one.name for one in self.goal.columns if not one.generated]
-        with partitions.make_copy(self.conn, nodes, job) as shadow:
+        with partitions.temporary_copy(self.conn, nodes, job) as shadow:
             if plain:
                 rows = self._fill(shadow.root, job, rejects, read_again=read_again)
-                loaded = Loaded(files=0, in_files=rows, mode=self.into.mode, changes=Merged(new=rows))
+                loaded = LoadResult(files=0, in_files=rows, mode=self.into.mode, changes=MergeCounts(new=rows))
             else:
                 inside = replace(self.into, mode="replace")
                 with staging_table(
@@ -171,7 +177,7 @@ class Loading:
                     csv=self.files[0].suffix == CSV,
                 ) as stage:
                     rows = self._fill(stage, job, rejects, read_again=read_again)
-                    staged = replace(self.goal.staged(stage, rows), table=shadow.root)
+                    staged = replace(self.goal.staged_rows(stage, rows), table=shadow.root)
                     loaded = publish(self.conn, staged, inside, rejects, compare=compare)
             self.publishing = True
             replaced = attach.publish(self.conn, shadow, self.into, names, say=self.say)
@@ -186,13 +192,13 @@ class Loading:
             csv, placed = self.files[0].suffix == CSV, rejects is not None
             return staging_table(self.conn, place, self.goal.columns, placed=placed, csv=csv)
         heads = self.heads if self.into.create else None
-        return swap.filled_apart(self.conn, place, self._table(), heads)
+        return swap.replacement_table(self.conn, place, self._table(), heads)
 
     def _fill(self, stage: sql.Identifier, job: str, rejects: Rejects | None, *, read_again: bool) -> int:
         """Load the files into the table and return the number of rows; raise `MoveError` if a check fails."""
         placed = rejects is not None
         done = fill(self.target, self.conn, self.files, stage, self.goal.columns, self.how, job, placed=placed)
-        refuse_other_than_records(self.files, done, self.records)
+        check_against_records(self.files, done, self.records)
         if rejects is not None:
             for one in done:
                 add_rejects(rejects, one["number"], one["refused"])
@@ -202,16 +208,16 @@ class Loading:
 
     def _publish(
         self, stage: sql.Identifier, rows: int, rejects: Rejects | None, *, compare: bool, swaps: bool
-    ) -> Loaded:
+    ) -> LoadResult:
         """Publish the filled table: rename it to the target's name if possible, else add its rows to the target."""
         self.say(PUBLISHING.format(with_noun(rows, "row")))
-        staged = self.goal.staged(stage, rows)
+        staged = self.goal.staged_rows(stage, rows)
         if swaps:
             loaded = swap.publish(self.conn, staged, (self.goal.schema, self.goal.name), self.into)
-            if isinstance(loaded, Loaded):
+            if isinstance(loaded, LoadResult):
                 return loaded
             self.say(f"the rows are added to the table, which no other can take the place of: {loaded}")
-        first = maker(self.into, self.heads)
+        first = table_creator(self.into, self.heads)
         return publish(self.conn, staged, self.into, rejects, compare=compare, first=first)
 
 
@@ -231,7 +237,7 @@ def refuse_misread(
     refuse_unstaged(done)
     total = sum(int(one["hash"], 16) for one in done) % MODULUS
     request = Request(tables=[stage.as_string(conn)], columns=[one.name for one in goal.columns])
-    with take(target, request, new_id()) as snapshot:
+    with take_snapshot(target, request, new_id()) as snapshot:
         plan = plan_of(target, snapshot, new_id(), how)
         mover = job_of(target, plan, plan.chunks, snapshot, how, None)
         found = 0

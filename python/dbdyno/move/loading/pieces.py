@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 from dbdyno import _core
-from dbdyno.base.core_types import MoveDone, MoveWhole
+from dbdyno.base.core_types import MoveFileCount, MoveFinishedChunk
 from dbdyno.move.ledger.folder import MODULUS
 from dbdyno.move.reading.splits import piece_bytes
 
@@ -40,7 +40,7 @@ def pieces_of(files: Sequence[Path], workers: int) -> list[Piece]:
     return [piece for number, path in enumerate(files) for piece in _cut(number, path, size)]
 
 
-def as_they_are(files: Sequence[Path]) -> list[Piece]:
+def whole_files(files: Sequence[Path]) -> list[Piece]:
     """Return one piece per file."""
     return [Piece(number, path, path.stat().st_size) for number, path in enumerate(files)]
 
@@ -71,9 +71,9 @@ def piece_at(number: int, path: Path, groups: Sequence[tuple[int, int]], first: 
     return Piece(number, path, sum(one for _, one in inside), sum(rows for rows, _ in inside), (first, end), before)
 
 
-def by_file(files: int, placed: Iterable[tuple[int, MoveDone]]) -> list[MoveWhole]:
+def records_by_file(files: int, placed: Iterable[tuple[int, MoveFinishedChunk]]) -> list[MoveFileCount]:
     """Return one record per file from the records of its pieces, each given with the number of its file."""
-    found: list[MoveWhole] = [{"number": n, "rows": 0, "hash": "0", "refused": []} for n in range(files)]
+    found: list[MoveFileCount] = [{"number": n, "rows": 0, "hash": "0", "refused": []} for n in range(files)]
     for file, one in placed:
         known = found[file]
         known["rows"] += one["rows"]

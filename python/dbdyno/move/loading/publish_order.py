@@ -20,14 +20,14 @@ from dbdyno.move.loading.request import PARTITIONS, LoadRequest
 
 EACH = "*"
 """As a target: each table's original name; `schema.*` means that name in the given schema."""
-Quoted = Callable[..., str]
+QuoteName = Callable[..., str]
 REFERS_SQL = """
 select distinct conrelid::bigint, confrelid::bigint from pg_catalog.pg_constraint
 where contype = 'f' and conrelid = any(%(oids)s::oid[]) and confrelid = any(%(oids)s::oid[]) and conrelid <> confrelid
 """
 
 
-def intos(tables: Sequence[Table], into: LoadRequest, quoted: Quoted | None = None) -> list[LoadRequest]:
+def load_requests(tables: Sequence[Table], into: LoadRequest, quoted: QuoteName | None = None) -> list[LoadRequest]:
     """Return the target of each table; `quoted` writes names in the target's SQL syntax.
 
     Raises:
@@ -85,7 +85,7 @@ def sort_by_references(refers: Mapping[int, set[int]]) -> list[int]:
     return order
 
 
-def empty(conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -> None:
+def truncate(conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -> None:
     """Truncate all tables in one statement."""
     names = sql.SQL(", ").join(sql.Identifier(one.schema, one.name) for one in goals)
     conn.execute(sql.SQL("truncate {}").format(names))

@@ -17,17 +17,17 @@ import psycopg
 from psycopg import sql
 
 from dbdyno.base.errors import MoveError
-from dbdyno.base.files import write_whole
+from dbdyno.base.files import write_atomically
 from dbdyno.base.json_types import TableRow
 from dbdyno.move.nouns import with_noun
 
 PIECES = 64
 """Number of ranges tried one by one, so that a bad row costs a retry of one range and not of the whole table."""
 TID_RANGES_SINCE = 140000
-OF_A_ROW = ("22", "23", "44")
+ROW_ERRORS = ("22", "23", "44")
 """Classes of SQLSTATE that a single row can cause: data, integrity, WITH CHECK OPTION; P0001 of triggers is another."""
 
-Make = Callable[[sql.Composable], sql.Composed]
+StatementBuilder = Callable[[sql.Composable], sql.Composed]
 
 
 @dataclass
@@ -72,7 +72,7 @@ class Rejects:
         """
         text = "".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in (*self.earlier, *self.rows))
         try:
-            write_whole(self.path, text.encode(), durable=True, mode=0o600)
+            write_atomically(self.path, text.encode(), durable=True, mode=0o600)
             self.written = True
         except OSError as error:
             raise MoveError(
@@ -81,20 +81,20 @@ class Rejects:
                 next_step="free space or check permissions there",
             ) from None
 
-    def take_back(self, conn: psycopg.Connection[Any]) -> None:
+    def remove_file(self, conn: psycopg.Connection[Any]) -> None:
         """Remove the written file after a failed load; it stays if the connection is lost: the commit may be done."""
         if self.written and not conn.closed:
             self.path.unlink(missing_ok=True)
 
 
 @dataclass
-class Halves:
+class BisectingRunner:
     """Runner that executes a statement range by range, bisects ranges that fail, and rejects rows that fail alone."""
 
     conn: psycopg.Connection[Any]
     rejects: Rejects
 
-    def __call__(self, table: sql.Composable, make: Make) -> int:
+    def __call__(self, table: sql.Composable, make: StatementBuilder) -> int:
         """Run the statement over all rows and return the number of affected rows.
 
         Args:
@@ -108,7 +108,7 @@ class Halves:
         step = max(blocks // PIECES, 1) if self.conn.info.server_version >= TID_RANGES_SINCE else max(blocks, 1)
         return sum(self._blocks(table, make, low, min(low + step, blocks)) for low in range(0, blocks, step))
 
-    def _blocks(self, table: sql.Composable, make: Make, low: int, high: int) -> int:
+    def _blocks(self, table: sql.Composable, make: StatementBuilder, low: int, high: int) -> int:
         rows = sql.SQL("s.ctid >= {}::tid and s.ctid < {}::tid").format(f"({low},0)", f"({high},0)")
         try:
             return self._try(make(rows))
@@ -120,7 +120,7 @@ class Halves:
         text = sql.SQL("select s.ctid::text, s.dbdyno_file, s.dbdyno_row from {} s where {} order by s.ctid")
         return self._rows(table, make, self.conn.execute(text.format(table, rows)).fetchall())
 
-    def _rows(self, table: sql.Composable, make: Make, rows: Sequence[tuple[str, int, int]]) -> int:
+    def _rows(self, table: sql.Composable, make: StatementBuilder, rows: Sequence[tuple[str, int, int]]) -> int:
         if not rows:
             return 0
         places = sql.SQL("s.ctid = any({}::tid[])").format([one[0] for one in rows])
@@ -145,7 +145,7 @@ class Halves:
         self.rejects.add(row[1], row[2], reason, error.sqlstate, found[0] if found else None)
 
 
-def forget(conn: psycopg.Connection[Any], stage: sql.Composable, rejects: Rejects, since: int) -> None:
+def delete_rejected(conn: psycopg.Connection[Any], stage: sql.Composable, rejects: Rejects, since: int) -> None:
     """Delete the rejected rows from the staging table, so that they do not fail again."""
     rows = rejects.places[since:]
     if not rows:
@@ -157,12 +157,12 @@ def forget(conn: psycopg.Connection[Any], stage: sql.Composable, rejects: Reject
     conn.execute(text.format(stage), [[one[0] for one in rows], [one[1] for one in rows]])
 
 
-def is_of_a_row(error: psycopg.Error) -> bool:
+def is_row_error(error: psycopg.Error) -> bool:
     """Return True if a single row can cause the error."""
     state = error.sqlstate or ""
-    return state[:2] in OF_A_ROW or state == "P0001"
+    return state[:2] in ROW_ERRORS or state == "P0001"
 
 
 def _raise_unless_of_a_row(error: psycopg.Error) -> None:
-    if not is_of_a_row(error):
+    if not is_row_error(error):
         raise error

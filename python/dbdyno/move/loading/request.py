@@ -8,7 +8,7 @@ from pathlib import Path
 
 from psycopg import sql
 
-from dbdyno.move.engines.postgres.merging import Merged
+from dbdyno.move.engines.postgres.merging import MergeCounts
 from dbdyno.move.nouns import with_noun
 
 TEXTS = ("text", "character varying", "bpchar", "name")
@@ -59,7 +59,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Rounded:
+class RoundedColumn:
     """Number of a column's values that the table stores differently from the loaded ones, with an example."""
 
     column: str
@@ -75,16 +75,16 @@ class Rounded:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadResult:
     """Result of a load, with counts."""
 
     files: int
     in_files: int
     mode: str
-    changes: Merged
+    changes: MergeCounts
     rejected: int = 0
     rejects: Path | None = None
-    rounded: tuple[Rounded, ...] = ()
+    rounded: tuple[RoundedColumn, ...] = ()
     not_compared: tuple[str, ...] = ()
     """Columns whose values cannot be cast back to their type in the files."""
     kept: tuple[str, ...] = ()
@@ -105,10 +105,10 @@ class Loaded:
 
     def sentences(self) -> list[str]:
         """Return the result as sentences."""
-        lines = [*self.happened(), f"Proved: {'; '.join(self._proof_sentences())}."]
+        lines = [*self.outcome_sentences(), f"Proved: {'; '.join(self._proof_sentences())}."]
         return lines if self.cost is None else [*lines, self.cost]
 
-    def happened(self) -> list[str]:
+    def outcome_sentences(self) -> list[str]:
         """Return sentences about what was done, and about what is not stored as it was loaded."""
         one = self.changes
         added = f"{with_noun(one.new, 'row')} added"
@@ -153,10 +153,10 @@ class Loaded:
 
 
 @dataclass(frozen=True)
-class LoadedAll:
+class MultiTableResult:
     """Result of loading several tables in one transaction, each with its name."""
 
-    tables: tuple[tuple[str, Loaded], ...]
+    tables: tuple[tuple[str, LoadResult], ...]
 
     @property
     def rejected(self) -> int:
@@ -164,7 +164,7 @@ class LoadedAll:
         return sum(one.rejected for _, one in self.tables)
 
     @property
-    def rounded(self) -> tuple[Rounded, ...]:
+    def rounded(self) -> tuple[RoundedColumn, ...]:
         """Return the rounded values of all tables."""
         return tuple(value for _, one in self.tables for value in one.rounded)
 
@@ -172,6 +172,6 @@ class LoadedAll:
         """Return the result as sentences: each table, then what was verified for all."""
         first = self.tables[0][1]
         rows, files = (sum(getattr(one, name) for _, one in self.tables) for name in ("in_files", "files"))
-        lines = [f"{name}: {line}" for name, one in self.tables for line in one.happened()]
+        lines = [f"{name}: {line}" for name, one in self.tables for line in one.outcome_sentences()]
         lines.append(f"{with_noun(len(self.tables), 'table')} in one transaction.")
         return [*lines, *replace(first, in_files=rows, files=files).sentences()[-1 - (first.cost is not None) :]]

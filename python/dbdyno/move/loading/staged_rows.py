@@ -19,30 +19,30 @@ from dbdyno.base.errors import MoveError
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres import attach, partitions
-from dbdyno.move.engines.postgres.publish import Staged, publish
-from dbdyno.move.engines.postgres.source import application, session_settings
+from dbdyno.move.engines.postgres.publish import StagedRows, publish
+from dbdyno.move.engines.postgres.source import application_name, session_settings
 from dbdyno.move.engines.postgres.staging import FILE, PREFIX, ROW
-from dbdyno.move.engines.postgres.target import Heads, TargetTable, maker, match_target
+from dbdyno.move.engines.postgres.target import Heads, TargetTable, match_target, table_creator
 from dbdyno.move.ledger.folder import MODULUS, Ledger
 from dbdyno.move.ledger.next_steps import resumable_errors
-from dbdyno.move.loading.publish_order import empty, intos, publish_order
+from dbdyno.move.loading.publish_order import load_requests, publish_order, truncate
 from dbdyno.move.loading.rejects import Rejects
-from dbdyno.move.loading.request import PARTITIONS, Loaded, LoadedAll, LoadRequest
+from dbdyno.move.loading.request import PARTITIONS, LoadRequest, LoadResult, MultiTableResult
 from dbdyno.move.nouns import with_noun
 from dbdyno.move.proof.cost import sentence
-from dbdyno.move.proof.statement import total
+from dbdyno.move.proof.statement import total_hash
 from dbdyno.move.reading.run import JobOptions, Plan, Say, new_id
 
 PUBLISHING = "{} staged; publishing in one transaction"
 
 
-def asked_for(into: LoadRequest, target: str) -> JsonObject:
+def target_description(into: LoadRequest, target: str) -> JsonObject:
     """Return the plan's description of the target."""
     rejects = None if into.rejects is None else str(into.rejects.absolute())
     return {**asdict(into), "rejects": rejects, "target": target}
 
 
-def asked_of(plan: Plan) -> LoadRequest:
+def request_of(plan: Plan) -> LoadRequest:
     """Return the load that was asked for, from a plan whose seal is valid."""
     given = dict(plan.into or {})
     for name in ("target", "server"):
@@ -76,13 +76,13 @@ def heads_of(conn: psycopg.Connection[Any], plan: Plan, table: int = 0) -> Heads
     ]
 
 
-def goals_of(conn: psycopg.Connection[Any], plan: Plan, into: LoadRequest) -> list[TargetTable]:
+def target_tables(conn: psycopg.Connection[Any], plan: Plan, into: LoadRequest) -> list[TargetTable]:
     """Return the target of each table of the plan.
 
     Raises:
         MoveError: A target is missing or does not fit.
     """
-    each = intos(plan.tables, into)
+    each = load_requests(plan.tables, into)
     return [match_target(conn, one, heads_of(conn, plan, place)) for place, one in enumerate(each)]
 
 
@@ -102,7 +102,7 @@ def publish_staged(
     how: JobOptions,
     level: str,
     say: Say,
-) -> Loaded | LoadedAll:
+) -> LoadResult | MultiTableResult:
     """Verify the staged rows and publish them all in one transaction.
 
     Raises:
@@ -111,7 +111,7 @@ def publish_staged(
     say(PUBLISHING.format(with_noun(sum(one["rows"] for one in ledger.records().values()), "row")))
     with ledger.phase("publishing"), resumable_errors(ledger, into.table):
         plan = Plan.from_json(ledger.plan)
-        goals = goals_of(conn, plan, into)
+        goals = target_tables(conn, plan, into)
         arriving = _Arriving(target, conn, ledger, plan, into, goals, level)
         for place in range(len(goals)):
             arriving.look(place, how)
@@ -147,9 +147,9 @@ class _Arriving:
         rows = sum(one["rows"] for one in records.values())
         refuse_emptied(self.conn, parent, rows, self.ledger)
         if self.level in ("source", "target"):
-            _read_again(self.target, self.conn, parent, goal, total(records), how)
+            _read_again(self.target, self.conn, parent, goal, total_hash(records), how)
 
-    def publish(self) -> Loaded | LoadedAll:
+    def publish(self) -> LoadResult | MultiTableResult:
         """Publish all tables.
 
         Raises:
@@ -161,19 +161,19 @@ class _Arriving:
             return self._publish_all(rejects)
         except BaseException:
             for one in rejects:
-                one.take_back(self.conn)
+                one.remove_file(self.conn)
             raise
 
-    def _publish_all(self, rejects: list[Rejects]) -> Loaded | LoadedAll:
+    def _publish_all(self, rejects: list[Rejects]) -> LoadResult | MultiTableResult:
         """Publish all tables in one transaction, whose id is in the ledger before the commit."""
         conn, several = self.conn, len(self.goals) > 1
-        loaded: dict[int, Loaded] = {}
+        loaded: dict[int, LoadResult] = {}
         with conn.transaction():
             if self.level == "target" and self.into.mode == "insert":
                 # Set for the whole transaction, of which `publish` is a part.
                 conn.execute("set transaction isolation level repeatable read")
             if several and self.into.mode == "replace":
-                empty(conn, self.goals)
+                truncate(conn, self.goals)
             for place in publish_order(conn, self.goals):
                 loaded[place] = self._publish(place, rejects, emptied=several and self.into.mode == "replace")
                 conn.execute(
@@ -181,27 +181,27 @@ class _Arriving:
                         stage_names(self.plan, self.goals[place], place)[0]
                     )
                 )
-            remember(conn, self.ledger)
+            note_transaction(conn, self.ledger)
         if not several:
             return loaded[0]
         names = [f"{one.schema}.{one.name}" for one in self.goals]
-        return LoadedAll(tuple((name, loaded[place]) for place, name in enumerate(names)))
+        return MultiTableResult(tuple((name, loaded[place]) for place, name in enumerate(names)))
 
-    def _publish(self, place: int, before: list[Rejects], *, emptied: bool) -> Loaded:
+    def _publish(self, place: int, before: list[Rejects], *, emptied: bool) -> LoadResult:
         """Publish one table inside the transaction; `before` collects the rejects of the tables published so far."""
         conn, goal = self.conn, self.goals[place]
-        into = intos(self.plan.tables, self.into)[place]
+        into = load_requests(self.plan.tables, self.into)[place]
         records = self._records(place)
         parent = stage_names(self.plan, goal, place)[0]
         rejects = rejects_for(into, self.plan, [row for one in before for row in one.rows])
         before += [] if rejects is None else [rejects]
         compare = self.level == "target"
         stage = parent if rejects is None else _copy_with_places(conn, self.plan, goal, place)
-        staged = goal.staged(stage, sum(one["rows"] for one in records.values()))
+        staged = goal.staged_rows(stage, sum(one["rows"] for one in records.values()))
         if into.mode == PARTITIONS:
-            loaded = by_partitions(conn, goal, staged, into, rejects, compare=compare)
+            loaded = publish_by_partitions(conn, goal, staged, into, rejects, compare=compare)
         else:
-            first = maker(into, heads_of(conn, self.plan, place))
+            first = table_creator(into, heads_of(conn, self.plan, place))
             loaded = publish(conn, staged, into, rejects, compare=compare, first=first, emptied=emptied)
         told = sentence(self.ledger.manifest.get("cost", []))
         again = self.level in ("source", "target")
@@ -229,22 +229,22 @@ def _copy_with_places(conn: psycopg.Connection[Any], plan: Plan, goal: TargetTab
     return placed
 
 
-def by_partitions(
+def publish_by_partitions(
     conn: psycopg.Connection[Any],
     goal: TargetTable,
-    staged: Staged,
+    staged: StagedRows,
     into: LoadRequest,
     rejects: Rejects | None,
     *,
     compare: bool,
-) -> Loaded:
+) -> LoadResult:
     """Publish the staged rows through a copy of the partition tree; must run inside a transaction."""
     names = [one.name for one in goal.columns if not one.generated]
-    shadow = partitions.make(conn, partitions.wanted_tree(conn, goal.oid, into, names), new_id())
+    shadow = partitions.create_copy(conn, partitions.wanted_tree(conn, goal.oid, into, names), new_id())
     inside = replace(into, mode="replace")
     loaded = publish(conn, replace(staged, table=shadow.root), inside, rejects, compare=compare)
     replaced = attach.publish(conn, shadow, into, names)
-    partitions.drop(conn, shadow)
+    partitions.drop_copy(conn, shadow)
     return replace(loaded, mode=into.mode, replaced=replaced)
 
 
@@ -261,7 +261,7 @@ def _read_again(
     columns = [{"name": one.name, "kind": "text", "pg_type": one.staged} for one in goal.columns]
     job = _core.MoveJob(
         {
-            "connection": {**target.conninfo(), "application_name": application("reads again")},
+            "connection": {**target.conninfo(), "application_name": application_name("reads again")},
             "session_sql": [session_settings(conn, lasting=True)],
             "tables": [{"columns": columns}],
             "chunks": [
@@ -300,7 +300,7 @@ def refuse_emptied(conn: psycopg.Connection[Any], parent: sql.Identifier, rows: 
         )
 
 
-def remember(conn: psycopg.Connection[Any], ledger: Ledger) -> None:
+def note_transaction(conn: psycopg.Connection[Any], ledger: Ledger) -> None:
     """Write the id of the publishing transaction to the ledger; called before its commit."""
     row = conn.execute("select txid_current()").fetchone()
     ledger.manifest["publishing"] = row[0] if row else None

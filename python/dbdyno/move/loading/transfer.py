@@ -25,7 +25,7 @@ from dbdyno.move.engines.postgres.snapshot_holder import hold_snapshot
 from dbdyno.move.engines.postgres.source import (
     Request,
     Snapshot,
-    application,
+    application_name,
     copy_sql,
     failure,
     session_settings,
@@ -36,16 +36,23 @@ from dbdyno.move.engines.postgres.target import TargetTable
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.loading.files import rejects_of
 from dbdyno.move.loading.load import open_session
-from dbdyno.move.loading.request import PARTITIONS, Loaded, LoadedAll, LoadRequest
-from dbdyno.move.loading.staged_rows import asked_for, asked_of, goals_of, is_published, publish_staged, stage_names
+from dbdyno.move.loading.request import PARTITIONS, LoadRequest, LoadResult, MultiTableResult
+from dbdyno.move.loading.staged_rows import (
+    is_published,
+    publish_staged,
+    request_of,
+    stage_names,
+    target_description,
+    target_tables,
+)
 from dbdyno.move.proof.cost import cost_sql
 from dbdyno.move.reading.resume import refuse_ended, resume
-from dbdyno.move.reading.run import JobOptions, Make, Plan, Say, begin, new_id, work
+from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Say, begin, new_id, run_job
 from dbdyno.move.reading.splits import Chunk
 
-Restarted = Callable[[Plan], None]
+OnRestart = Callable[[Plan], None]
 """Called with the new plan if all chunks are read again."""
-Read = Callable[[psycopg.Connection[Any], Sequence[TargetTable], Restarted, bool], None]
+ReadChunks = Callable[[psycopg.Connection[Any], Sequence[TargetTable], OnRestart, bool], None]
 """Reads the missing chunks into the staging tables of a target, or all of them if the last argument is True."""
 
 
@@ -71,7 +78,7 @@ def move(
     *,
     hold: int = 0,
     level: str = "counts",
-) -> Loaded | LoadedAll:
+) -> LoadResult | MultiTableResult:
     """Start a new job and run it from its snapshot to the commit; if it fails, the target is unchanged.
 
     Args:
@@ -90,13 +97,13 @@ def move(
     """
     job = new_id()
     rejects_of(into, [])
-    asked = asked_for(into, target.safe_dsn)
-    with reached_target(target, into) as conn:
+    asked = target_description(into, target.safe_dsn)
+    with target_session(target, into) as conn:
         asked["server"] = target.identity(conn)
         ledger, snapshot = begin(source, request, folder, how, say, into=asked, job=job)
         plan = Plan.from_json(ledger.plan)
         try:
-            goals = goals_of(conn, plan, into)
+            goals = target_tables(conn, plan, into)
             if into.mode == PARTITIONS:
                 # Checked before all rows are read, because the partitions may turn out to be not replaceable.
                 partitions.wanted_tree(conn, goals[0].oid, into, [one.name for one in goals[0].columns])
@@ -106,11 +113,11 @@ def move(
             ledger.discard()
             raise
         with snapshot, hold_snapshot(source, snapshot, ledger, hold):
-            work(source, ledger, snapshot, how, say, _maker(target, conn, goals))
+            run_job(source, ledger, snapshot, how, say, _maker(target, conn, goals))
         return publish_staged(target, conn, ledger, into, how, level, say)
 
 
-def go_on(
+def resume_transfer(
     source: Postgres,
     target: Postgres,
     ledger: Ledger,
@@ -120,7 +127,7 @@ def go_on(
     restart: bool,
     as_of_now: bool,
     level: str = "counts",
-) -> Loaded | LoadedAll | None:
+) -> LoadResult | MultiTableResult | None:
     """Resume a job; return None if it turns out to have been published already.
 
     Args:
@@ -137,7 +144,7 @@ def go_on(
         MoveError: The job cannot be resumed, or it failed again.
     """
 
-    def read(conn: psycopg.Connection[Any], goals: Sequence[TargetTable], restarted: Restarted, restart: bool) -> None:
+    def read(conn: psycopg.Connection[Any], goals: Sequence[TargetTable], restarted: OnRestart, restart: bool) -> None:
         make = _maker(target, conn, goals)
         resume(
             source, ledger, how, say, restart=restart, as_of_now=as_of_now, make=make, restarted=restarted
@@ -147,8 +154,8 @@ def go_on(
 
 
 def resume_into(
-    target: Postgres, ledger: Ledger, how: JobOptions, say: Say, read: Read, *, restart: bool, level: str
-) -> Loaded | LoadedAll | None:
+    target: Postgres, ledger: Ledger, how: JobOptions, say: Say, read: ReadChunks, *, restart: bool, level: str
+) -> LoadResult | MultiTableResult | None:
     """Resume a job into a PostgreSQL; return None if it turns out to have been published already.
 
     Args:
@@ -163,22 +170,24 @@ def resume_into(
     Raises:
         MoveError: The job cannot be resumed, or it failed again.
     """
-    with taken_up(target, ledger) as (conn, plan, into):
+    with resumed_session(target, ledger) as (conn, plan, into):
         if conn is None:
             return None
-        goals = goals_of(conn, plan, into)
+        goals = target_tables(conn, plan, into)
         restart = restart or not ledger.records()
         if not restart:
             empty_unfinished(conn, plan, goals, ledger)
         if restart or len(ledger.records()) < len(plan.chunks):
             read(conn, goals, lambda fresh: make_stages(conn, fresh, goals), restart)
         else:
-            ledger.attempt("resumed", how.workers, how.memory_bytes)
+            ledger.begin_attempt("resumed", how.workers, how.memory_bytes)
         return publish_staged(target, conn, ledger, into, how, level, say)
 
 
 @contextlib.contextmanager
-def taken_up(target: Postgres, ledger: Ledger) -> Iterator[tuple[psycopg.Connection[Any] | None, Plan, LoadRequest]]:
+def resumed_session(
+    target: Postgres, ledger: Ledger
+) -> Iterator[tuple[psycopg.Connection[Any] | None, Plan, LoadRequest]]:
     """Yield a session of a job's target with the job's plan and request; no session if it was published already.
 
     Raises:
@@ -187,8 +196,8 @@ def taken_up(target: Postgres, ledger: Ledger) -> Iterator[tuple[psycopg.Connect
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
-    into = asked_of(plan)
-    with reached_target(target, into) as conn:
+    into = request_of(plan)
+    with target_session(target, into) as conn:
         refuse_other_server(target, conn, plan)
         published = is_published(conn, ledger)
         if published:
@@ -209,7 +218,7 @@ def refuse_other_server(target: Target, conn: Any, plan: Plan) -> None:
 
 
 @contextlib.contextmanager
-def reached_target(target: Postgres, into: LoadRequest) -> Iterator[psycopg.Connection[Any]]:
+def target_session(target: Postgres, into: LoadRequest) -> Iterator[psycopg.Connection[Any]]:
     """Connect to the target; a database error becomes a `MoveError` that names the table."""
     try:
         with open_session(target, into) as conn:
@@ -266,7 +275,7 @@ def _empty_unfinished(
             conn.execute(sql.SQL("truncate {}").format(child))
 
 
-def copies(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[TargetTable]) -> dict[int, str]:
+def copy_statements(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[TargetTable]) -> dict[int, str]:
     """Return the COPY statement that receives each chunk's rows, by chunk number."""
     made = {}
     for place, goal in enumerate(goals):
@@ -276,15 +285,15 @@ def copies(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[TargetTabl
     return made
 
 
-def receiver(target: Postgres, conn: psycopg.Connection[Any], plan: Plan) -> dict[str, object]:
+def target_spec(target: Postgres, conn: psycopg.Connection[Any], plan: Plan) -> dict[str, object]:
     """Return the core's specification of the target."""
     return {
-        "connection": {**target.conninfo(), "application_name": application(plan.id)},
+        "connection": {**target.conninfo(), "application_name": application_name(plan.id)},
         "session_sql": [session_settings(conn, lasting=True)],
     }
 
 
-def forwarded_chunk(chunk: Chunk, text: str, into: str) -> MoveChunk:
+def forwarded_chunk_spec(chunk: Chunk, text: str, into: str) -> MoveChunk:
     """Return the core's specification of a chunk whose bytes are forwarded as they arrive."""
     return {"number": chunk.number, "table": chunk.table, "sql": text, "path": None, "raw": True, "into": into}
 
@@ -302,7 +311,7 @@ def job_of_postgres(
     """Return the core's job that reads a PostgreSQL and writes to a target as it goes."""
     return _core.MoveJob(
         {
-            "connection": {**source.conninfo(), "application_name": application(plan.id)},
+            "connection": {**source.conninfo(), "application_name": application_name(plan.id)},
             "session_sql": session_sql(snapshot.conn, snapshot.id),
             "target": target,
             "tables": [{"columns": [one.spec() for one in table.columns]} for table in plan.tables],
@@ -316,12 +325,14 @@ def job_of_postgres(
     )
 
 
-def _maker(target: Postgres, conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -> Make:
+def _maker(target: Postgres, conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -> JobBuilder:
     def make(
         source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: JobOptions, folder: Path | None
     ) -> _core.MoveJob:
-        copy = copies(conn, plan, goals)
-        each = [forwarded_chunk(one, copy_sql(snapshot.conn, plan.tables, one), copy[one.number]) for one in chunks]
-        return job_of_postgres(source, plan, snapshot, how, receiver(target, conn, plan), each)
+        copy = copy_statements(conn, plan, goals)
+        each = [
+            forwarded_chunk_spec(one, copy_sql(snapshot.conn, plan.tables, one), copy[one.number]) for one in chunks
+        ]
+        return job_of_postgres(source, plan, snapshot, how, target_spec(target, conn, plan), each)
 
     return make

@@ -21,9 +21,9 @@ from typing import Any
 
 import psycopg
 
-from dbdyno.base.core_types import MoveDone
+from dbdyno.base.core_types import MoveFinishedChunk
 from dbdyno.base.json_types import JsonObject
-from dbdyno.bench.engine.usage import Used, read_usage
+from dbdyno.bench.engine.usage import Usage, read_usage
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.nouns import with_noun
 
@@ -53,22 +53,22 @@ Row = JsonObject
 
 
 @dataclass
-class Watch:
+class CostSampler:
     """Sampler of a job's sessions, through the connection that holds the job's snapshot."""
 
     conn: psycopg.Connection[Any]
     name: str
     is_here: bool
     waits: dict[int, Counter[str]] = field(default_factory=dict)
-    last: Used = field(default_factory=dict)
+    last: Usage = field(default_factory=dict)
     looked: float = 0.0
 
     @classmethod
-    def of(cls, target: Postgres, conn: psycopg.Connection[Any], name: str) -> Watch:
+    def for_job(cls, target: Postgres, conn: psycopg.Connection[Any], name: str) -> CostSampler:
         """Return a sampler of the sessions with this application name."""
         return cls(conn, name, not target.pooled and target.is_here(conn))
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Take a sample, unless the last one is less than `LOOK_S` seconds old."""
         if time.monotonic() - self.looked < LOOK_S:
             return
@@ -80,9 +80,9 @@ class Watch:
         if self.is_here:
             self.last |= read_usage(Path("/proc", str(pid)) for pid in self.waits)
 
-    def sessions(self, done: Iterable[MoveDone]) -> list[Row]:
+    def sessions(self, done: Iterable[MoveFinishedChunk]) -> list[Row]:
         """Return one row per session, from the chunks that it finished."""
-        rows = by_session(done)
+        rows = session_costs(done)
         for pid, row in rows.items():
             waits = self.waits.get(pid, Counter())
             row |= {"looks": waits.total(), "waits": dict(waits.most_common())}
@@ -94,7 +94,7 @@ class Watch:
         return [rows[pid] for pid in sorted(rows)]
 
 
-def by_session(done: Iterable[MoveDone]) -> dict[int, Row]:
+def session_costs(done: Iterable[MoveFinishedChunk]) -> dict[int, Row]:
     """Return what each session did, by process id; the server's counters are those after its last chunk."""
     rows: dict[int, Row] = {}
     for one in done:

@@ -25,7 +25,7 @@ from dbdyno.move.reading.run import JobOptions, Plan, events, job_of
 
 
 @dataclass(frozen=True)
-class Proved:
+class Proof:
     """Result of the verification of a job; `differs` holds sentences about what does not agree."""
 
     rows: int
@@ -66,12 +66,12 @@ class Proved:
         return lines if self.cost is None else [*lines, self.cost]
 
 
-def statement_of(ledger: Ledger) -> Proved:
+def recorded_proof(ledger: Ledger) -> Proof:
     """Return what the job's records say, without reading rows."""
     records = ledger.records()
-    return Proved(
+    return Proof(
         rows=sum(record["rows"] for record in records.values()),
-        hash=total(records),
+        hash=total_hash(records),
         chunks=len(records),
         chunks_in_all=len(ledger.plan["chunks"]),
         instants=_instants(ledger.manifest["snapshots"], records),
@@ -81,7 +81,7 @@ def statement_of(ledger: Ledger) -> Proved:
     )
 
 
-def check_files(ledger: Ledger, proved: Proved) -> Proved:
+def check_files(ledger: Ledger, proved: Proof) -> Proof:
     """Read the job's files again and add the result to `proved`.
 
     Raises:
@@ -128,7 +128,7 @@ def _brought(ledger: Ledger) -> Iterator[Callable[[str], Path]]:
         yield bring
 
 
-def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, proved: Proved) -> Proved:
+def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, proved: Proof) -> Proof:
     """Read the source again in the same snapshot and add the result to `proved`.
 
     Raises:
@@ -148,7 +148,7 @@ def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobO
     return replace(proved, source=len(chunks) == len(plan.chunks), differs=(*proved.differs, *differs))
 
 
-def compare_again(ledger: Ledger, proved: Proved, second: Mapping[int, Mapping[str, Any]]) -> Proved:
+def compare_rereads(ledger: Ledger, proved: Proof, second: Mapping[int, Mapping[str, Any]]) -> Proof:
     """Compare chunks that the same sessions read twice in one snapshot, and add the result to `proved`."""
     records = ledger.records()
     differs = [
@@ -159,7 +159,7 @@ def compare_again(ledger: Ledger, proved: Proved, second: Mapping[int, Mapping[s
     return replace(proved, source=len(second) == len(records), differs=(*proved.differs, *differs))
 
 
-def total(records: Mapping[int, Mapping[str, Any]]) -> str:
+def total_hash(records: Mapping[int, Mapping[str, Any]]) -> str:
     """Return the sum of all chunks' hashes as 32 hexadecimal digits."""
     return f"{sum(int(record['hash'], 16) for record in records.values()) % MODULUS:032x}"
 

@@ -13,7 +13,7 @@ from dbdyno import _core
 from dbdyno.move.loading.pieces import CSV, Piece
 
 if TYPE_CHECKING:
-    from dbdyno.base.core_types import MoveDone
+    from dbdyno.base.core_types import MoveFinishedChunk
 
 Show = Callable[[float, int, int], None]
 """Called from time to time with the finished share, the bytes so far, and the expected bytes (0 if unknown)."""
@@ -30,7 +30,7 @@ class ChunkProgress:
         self._left = len(sizes) - len(finished)
         self._of = self._came = 0
 
-    def done(self, one: MoveDone) -> None:
+    def done(self, one: MoveFinishedChunk) -> None:
         """Count a chunk as finished."""
         self._left -= 1
         self._of += self._sizes.get(one["number"], 0)

@@ -14,9 +14,18 @@ import psycopg
 
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.engines.postgres.source import Request, Snapshot, SnapshotGone, Table, take
+from dbdyno.move.engines.postgres.source import Request, Snapshot, SnapshotLostError, Table, take_snapshot
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.reading.run import JobOptions, Make, Plan, Say, across, plan_of, table_as_sent, work
+from dbdyno.move.reading.run import (
+    JobBuilder,
+    JobOptions,
+    Plan,
+    Say,
+    plan_for_transfer,
+    plan_of,
+    run_job,
+    table_as_sent,
+)
 
 
 def resume(
@@ -27,7 +36,7 @@ def resume(
     *,
     restart: bool,
     as_of_now: bool,
-    make: Make | None = None,
+    make: JobBuilder | None = None,
     restarted: Callable[[Plan], None] | None = None,
 ) -> Snapshot:
     """Finish a job, and return the snapshot that was read now, which the caller must close.
@@ -63,7 +72,7 @@ def resume(
             next_step="add --restart to read all rows again in one snapshot, or --as-of-now to read only the "
             "missing chunks as they are now (exact only if the table has not changed since)",
         )
-    snapshot = take(target, original_request(plan, snapshot_names(plan)), plan.id)
+    snapshot = take_snapshot(target, original_request(plan, snapshot_names(plan)), plan.id)
     anew = restart or not done
     _finish(target, ledger, plan, snapshot, how, say, make, restarted, restart=anew, as_of_now=as_of_now)
     return snapshot
@@ -89,8 +98,8 @@ def _held_snapshot(target: Postgres, ledger: Ledger, plan: Plan) -> Snapshot | N
     if not name:
         return None
     try:
-        return take(target, original_request(plan, snapshot_names(plan)), plan.id, str(name))
-    except SnapshotGone:
+        return take_snapshot(target, original_request(plan, snapshot_names(plan)), plan.id, str(name))
+    except SnapshotLostError:
         return None
 
 
@@ -101,7 +110,7 @@ def _finish(
     snapshot: Snapshot,
     how: JobOptions,
     say: Say,
-    make: Make | None,
+    make: JobBuilder | None,
     restarted: Callable[[Plan], None] | None,
     *,
     restart: bool,
@@ -116,24 +125,24 @@ def _finish(
             )
         taken = {"id": snapshot.id, "at": snapshot.taken_at}
         if restart:
-            with ledger.held():
+            with ledger.locked():
                 ledger.sweep()
                 ledger.forget()
                 fresh = replace(plan_of(target, snapshot, plan.id, how), place=plan.place)
-                fresh = fresh if plan.into is None else across(fresh, plan.into)
+                fresh = fresh if plan.into is None else plan_for_transfer(fresh, plan.into)
                 if restarted is not None:
                     restarted(fresh)
                 ledger.manifest.update(plan=fresh.to_json(), snapshots=[taken])
-                ledger.attempt("restarted", how.workers, how.memory_bytes)
+                ledger.begin_attempt("restarted", how.workers, how.memory_bytes)
                 ledger.save()
         elif as_of_now:
             _refuse_changed(plan, snapshot)
             ledger.manifest["snapshots"].append(taken)
-            ledger.attempt("resumed as of now", how.workers, how.memory_bytes)
+            ledger.begin_attempt("resumed as of now", how.workers, how.memory_bytes)
             ledger.save()
         else:
-            ledger.attempt("resumed", how.workers, how.memory_bytes)
-        work(target, ledger, snapshot, how, say, make)
+            ledger.begin_attempt("resumed", how.workers, how.memory_bytes)
+        run_job(target, ledger, snapshot, how, say, make)
     except psycopg.Error as error:
         snapshot.__exit__()
         raise MoveError(str(error).strip(), where=target.safe_dsn, next_step="run `dbdyno move resume` again") from None

@@ -13,15 +13,23 @@ from urllib.parse import quote
 import psycopg
 
 from dbdyno import _core
-from dbdyno.base.core_types import MoveChunk, MoveDone, MoveEvent, MoveFailed, MoveSpec
+from dbdyno.base.core_types import MoveChunk, MoveEvent, MoveFailure, MoveFinishedChunk, MoveSpec
 from dbdyno.base.errors import MoveError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.columns import Column
-from dbdyno.move.engines.postgres.source import Request, Snapshot, Table, application, copy_sql, session_sql, take
+from dbdyno.move.engines.postgres.source import (
+    Request,
+    Snapshot,
+    Table,
+    application_name,
+    copy_sql,
+    session_sql,
+    take_snapshot,
+)
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import MARIADB, with_full_command
-from dbdyno.move.proof.cost import Watch, cost_sql
+from dbdyno.move.proof.cost import CostSampler, cost_sql
 from dbdyno.move.reading.progress import ChunkProgress, Show
 from dbdyno.move.reading.splits import TID_RANGES_SINCE, Chunk, Relation, split
 
@@ -32,7 +40,7 @@ ENDING_SQL = "select pg_terminate_backend(pid) from pg_stat_activity where appli
 END_S = 5.0
 """Time to wait for workers to stop [s]."""
 MEMORY_BYTES = 256 << 20
-NEXT = {
+NEXT_STEPS = {
     "server": "check the server's log, then run `dbdyno move resume`",
     "connection": "check that the server and the network to it are up; then run `dbdyno move resume`",
     "file": "free space or check permissions there, then run `dbdyno move resume`",
@@ -56,7 +64,7 @@ class JobOptions:
     """Key from which masked values are derived; empty for a random one."""
 
 
-Make = Callable[["Postgres", "Plan", Sequence[Chunk], Snapshot, JobOptions, "Path | None"], _core.MoveJob]
+JobBuilder = Callable[["Postgres", "Plan", Sequence[Chunk], Snapshot, JobOptions, "Path | None"], _core.MoveJob]
 """Builds the core's job for some chunks."""
 
 
@@ -119,7 +127,7 @@ def plan_of(target: Postgres, snapshot: Snapshot, job: str, how: JobOptions) -> 
     return Plan(job, target.safe_dsn, target.identity(snapshot.conn), tuple(snapshot.tables), tuple(chunks))
 
 
-def across(plan: Plan, into: Mapping[str, Any]) -> Plan:
+def plan_for_transfer(plan: Plan, into: Mapping[str, Any]) -> Plan:
     """Return the plan changed for rows that go to another server: without files and Arrow types."""
     tables = tuple(table_as_sent(one, into) for one in plan.tables)
     return replace(plan, tables=tables, chunks=tuple(replace(one, file="") for one in plan.chunks), into=dict(into))
@@ -129,7 +137,7 @@ def table_as_sent(table: Table, into: Mapping[str, Any]) -> Table:
     """Return the table as sent to another server; unchanged for a MariaDB, whose rows are decoded as for files."""
     if str(into.get("target")).startswith(MARIADB):
         return table
-    return replace(table, columns=tuple(one.handed_on() for one in table.columns))
+    return replace(table, columns=tuple(one.as_sent() for one in table.columns))
 
 
 def new_id() -> str:
@@ -165,17 +173,17 @@ def begin(
         MoveError: The tables cannot be read, or the folder cannot be used.
     """
     job = job or new_id()
-    snapshot = take(target, request, job)
+    snapshot = take_snapshot(target, request, job)
     try:
         plan = replace(plan_of(target, snapshot, job, how), place=place)
-        plan = plan if into is None else across(plan, into)
+        plan = plan if into is None else plan_for_transfer(plan, into)
         manifest = {
             "status": "running",
             "plan": plan.to_json(),
             "snapshots": [{"id": snapshot.id, "at": snapshot.taken_at}],
         }
         ledger = Ledger.create(folder, manifest)
-        ledger.attempt("begun", how.workers, how.memory_bytes)
+        ledger.begin_attempt("begun", how.workers, how.memory_bytes)
         ledger.save()
     except BaseException:
         snapshot.__exit__()
@@ -187,7 +195,7 @@ def begin(
 
 def notes_before(plan: Plan, version: int) -> list[str]:
     """Return lines that the user should read before the job begins, such as how to cancel it."""
-    lines = [f"job {plan.id}; to end it from the database's side: {ENDING_SQL.format(application(plan.id))}"]
+    lines = [f"job {plan.id}; to end it from the database's side: {ENDING_SQL.format(application_name(plan.id))}"]
     for table in plan.tables:
         streams = [one for one in table.relations if one.stream]
         name = f"{table.schema}.{table.name}" if table.schema else "the query"
@@ -204,8 +212,8 @@ def _a(noun: str) -> str:
     return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
 
 
-def work(
-    target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, say: Say, make: Make | None = None
+def run_job(
+    target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, say: Say, make: JobBuilder | None = None
 ) -> None:
     """Read all unfinished chunks; a job that fails can be resumed.
 
@@ -224,14 +232,14 @@ def work(
         MoveError: A chunk failed, or the snapshot was lost.
     """
     ledger.refuse_foreign()
-    with ledger.held():
+    with ledger.locked():
         read_chunks(target, ledger, snapshot, how, say, make)
 
 
 def read_chunks(
-    target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, say: Say, make: Make | None = None
+    target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, say: Say, make: JobBuilder | None = None
 ) -> None:
-    """Read all unfinished chunks of a job whose lock the caller holds; the arguments are those of `work`.
+    """Read all unfinished chunks of a job whose lock the caller holds; the arguments are those of `run_job`.
 
     Raises:
         MoveError: A chunk failed, or the snapshot was lost.
@@ -253,25 +261,31 @@ def read_chunks(
 
 
 def _run(
-    target: Postgres, plan: Plan, left: Sequence[Chunk], ledger: Ledger, snapshot: Snapshot, how: JobOptions, make: Make
-) -> MoveFailed | None:
+    target: Postgres,
+    plan: Plan,
+    left: Sequence[Chunk],
+    ledger: Ledger,
+    snapshot: Snapshot,
+    how: JobOptions,
+    make: JobBuilder,
+) -> MoveFailure | None:
     """Run the workers on the chunks and return the first failure, or None."""
     size = {chunk.number: chunk.bytes for chunk in plan.chunks}
     progress = ChunkProgress(how.progress, size, size.keys() - {chunk.number for chunk in left})
-    failed: MoveFailed | None = None
+    failed: MoveFailure | None = None
     instant = len(ledger.manifest["snapshots"]) - 1
     job = make(target, plan, left, snapshot, how, ledger.folder)
     files = {chunk.number: chunk.file for chunk in left}
-    watch = Watch.of(target, snapshot.conn, application(plan.id))
-    done: list[MoveDone] = []
+    watch = CostSampler.for_job(target, snapshot.conn, application_name(plan.id))
+    done: list[MoveFinishedChunk] = []
 
-    def record(one: MoveDone) -> None:
+    def record(one: MoveFinishedChunk) -> None:
         ledger.record({**one, "file": files[one["number"]], "snapshot": instant})
         done.append(one)
 
     try:
         for event in events(job, snapshot):
-            watch.look()
+            watch.sample()
             if "done" in event:
                 record(event["done"])
                 progress.done(event["done"])
@@ -285,7 +299,7 @@ def _run(
         _end(job, record)
         raise
     finally:
-        ledger.cost(watch.sessions(done))
+        ledger.note_cost(watch.sessions(done))
         ledger.save()
     return failed
 
@@ -298,7 +312,7 @@ def lost_snapshot() -> MoveError:
     )
 
 
-def _end(job: _core.MoveJob, record: Callable[[MoveDone], None]) -> None:
+def _end(job: _core.MoveJob, record: Callable[[MoveFinishedChunk], None]) -> None:
     """Stop the workers and wait up to `END_S` seconds; chunks finished meanwhile are recorded."""
     job.stop()
     until = time.monotonic() + END_S
@@ -368,7 +382,7 @@ def job_spec(
         for chunk in chunks
     ]
     return {
-        "connection": {**target.conninfo(), "application_name": application(plan.id)},
+        "connection": {**target.conninfo(), "application_name": application_name(plan.id)},
         "session_sql": session_sql(snapshot.conn, snapshot.id),
         "tables": tables,
         "chunks": pieces,
@@ -381,7 +395,7 @@ def job_spec(
     }
 
 
-def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
+def _widen(ledger: Ledger, plan: Plan, failed: MoveFailure, say: Say) -> bool:
     """Switch the failed column to text and discard its table's finished chunks; return False if it already is text."""
     table = plan.tables[failed["table"]]
     column = next(one for one in table.columns if one.name == failed["column"])
@@ -396,8 +410,8 @@ def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
     return True
 
 
-def _failure(failed: MoveFailed, plan: Plan) -> MoveError:
-    step = NEXT.get(failed["kind"], "")
+def _failure(failed: MoveFailure, plan: Plan) -> MoveError:
+    step = NEXT_STEPS.get(failed["kind"], "")
     if failed["kind"] == "unrepresentable":
         step = "leave the column out with --columns, or repair its text"
     number = failed.get("chunk")

@@ -12,17 +12,17 @@ from pathlib import Path
 import psycopg
 
 from dbdyno import _core
-from dbdyno.base.core_types import MoveDone, MoveFailed
+from dbdyno.base.core_types import MoveFailure, MoveFinishedChunk
 from dbdyno.base.errors import MoveError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.engines.postgres.source import Request, Snapshot, application, take
+from dbdyno.move.engines.postgres.source import Request, Snapshot, application_name, take_snapshot
 from dbdyno.move.ledger.folder import MODULUS
 from dbdyno.move.nouns import with_noun
-from dbdyno.move.proof.cost import Watch, sentence
+from dbdyno.move.proof.cost import CostSampler, sentence
 from dbdyno.move.reading.progress import ChunkProgress
 from dbdyno.move.reading.run import (
-    NEXT,
+    NEXT_STEPS,
     JobOptions,
     Plan,
     Say,
@@ -82,7 +82,7 @@ def write(
     form = "stream" if path is None else FORMS[path.suffix]
     if path is not None and path.exists():
         raise MoveError("already exists", where=to, next_step="name a new file")
-    with take(target, request, new_id()) as snapshot:
+    with take_snapshot(target, request, new_id()) as snapshot:
         plan = plan_of(target, snapshot, new_id(), how)
         if len(plan.tables) != 1:
             raise MoveError(
@@ -92,7 +92,7 @@ def write(
             )
         for line in notes_before(plan, snapshot.conn.info.server_version):
             say(line)
-        watch = Watch.of(target, snapshot.conn, application(plan.id))
+        watch = CostSampler.for_job(target, snapshot.conn, application_name(plan.id))
         while True:
             single = {"path": None if path is None else str(path), "form": form, "head": _head(plan)}
             done, failed = _run(target, plan, snapshot, how, single, watch)
@@ -112,15 +112,15 @@ def write(
 
 
 def _run(
-    target: Postgres, plan: Plan, snapshot: Snapshot, how: JobOptions, single: JsonObject, watch: Watch
-) -> tuple[list[MoveDone], MoveFailed | None]:
-    done: list[MoveDone] = []
-    failed: MoveFailed | None = None
+    target: Postgres, plan: Plan, snapshot: Snapshot, how: JobOptions, single: JsonObject, watch: CostSampler
+) -> tuple[list[MoveFinishedChunk], MoveFailure | None]:
+    done: list[MoveFinishedChunk] = []
+    failed: MoveFailure | None = None
     job = job_of(target, plan, plan.chunks, snapshot, how, None, single)
     progress = ChunkProgress(how.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
     try:
         for event in events(job, snapshot):
-            watch.look()
+            watch.sample()
             if "done" in event:
                 done.append(event["done"])
                 progress.done(event["done"])
@@ -134,14 +134,14 @@ def _run(
     return done, failed
 
 
-def _as_text(plan: Plan, failed: MoveFailed, path: Path | None, say: Say) -> Plan:
+def _as_text(plan: Plan, failed: MoveFailure, path: Path | None, say: Say) -> Plan:
     """Return the plan with the failed column read as text; raise if that would not help or output was already sent."""
     if failed["kind"] == "closed":
         raise BrokenPipeError
     table = plan.tables[0]
     column = next((one for one in table.columns if one.name == failed.get("column")), None)
     if failed["kind"] != "unrepresentable" or column is None or column.kind in ("text", "jsonb", "bytea"):
-        step = NEXT.get(failed["kind"], "").replace("run `dbdyno move resume`", "run the same command again")
+        step = NEXT_STEPS.get(failed["kind"], "").replace("run `dbdyno move resume`", "run the same command again")
         raise MoveError(failed["message"], next_step=step or None)
     if path is None:
         raise MoveError(

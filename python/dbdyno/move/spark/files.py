@@ -106,7 +106,7 @@ def _local(path: Any, file: Path) -> Any:
     return path(f"file://{file.absolute()}")
 
 
-def of_chunks(names: Iterable[str], files: Iterable[str]) -> list[str]:
+def chunk_files(names: Iterable[str], files: Iterable[str]) -> list[str]:
     """Return the names that are chunk files, either directly or in a folder named by a partition value."""
     known = set(files)
     return [name for name in names if name in known or re.sub(r"(?<![^/])[^/=]+=[^/]*/(?=[^/]+$)", "", name) in known]
@@ -173,7 +173,7 @@ def _jars() -> Path:
     return Path(found.origin).parent / "jars"
 
 
-def settle(there: Hadoop, files: Mapping[str, int], chunks: Iterable[str]) -> None:
+def verify_files(there: Hadoop, files: Mapping[str, int], chunks: Iterable[str]) -> None:
     """Remove files that interrupted tasks left, and check the sizes of all others at the end of a job.
 
     Args:
@@ -187,7 +187,7 @@ def settle(there: Hadoop, files: Mapping[str, int], chunks: Iterable[str]) -> No
     found = there.sizes()
     left = [name for name in found if re.search(r"(^|/)\.part-\d+\.parquet\.[0-9a-f]{16}\.tmp$", name)]
     # A task that was killed may have written a partition value that its second run did not see.
-    for name in (*left, *(name for name in of_chunks(found, chunks) if name not in files)):
+    for name in (*left, *(name for name in chunk_files(found, chunks) if name not in files)):
         there.delete(name)
     for name, size in files.items():
         if found.get(name) != size:

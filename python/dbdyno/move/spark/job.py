@@ -26,9 +26,9 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import Snapshot
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.reading.run import JobOptions, Make, Plan, Say, job_spec, work
+from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Say, job_spec, run_job
 from dbdyno.move.reading.splits import Chunk
-from dbdyno.move.spark.remote_jobs import settle_files
+from dbdyno.move.spark.remote_jobs import complete_remote_job
 
 STOPPED = {"kind": "stopped", "message": "stopped", "column": None, "chunk": None, "table": None, "code": None}
 TASK_LOOK_S = 0.5
@@ -161,7 +161,7 @@ def _read_away(task: Mapping[str, Any], place: Mapping[str, Any]) -> MoveEvent:
     return found
 
 
-def maker(context: Any, place: str | None) -> Make:
+def job_builder(context: Any, place: str | None) -> JobBuilder:
     """Return a builder of Spark jobs; `place` is the folder on a Hadoop file system for the files, or None."""
 
     def make(
@@ -170,14 +170,18 @@ def maker(context: Any, place: str | None) -> Make:
         # Files on a Hadoop file system have paths relative to its folder.
         here = None if folder is None else folder.absolute() if place is None else Path()
         spec = job_spec(target, plan, chunks, snapshot, how, here)
-        away = {} if place is None or folder is None else {"hadoop": {"place": place, "settings": settings(context)}}
+        away = (
+            {}
+            if place is None or folder is None
+            else {"hadoop": {"place": place, "settings": hadoop_settings(context)}}
+        )
         tasks = [{**spec, **away, "chunks": [one], "workers": 1} for one in spec["chunks"]]
         return SparkJob(context, tasks, how.workers)
 
     return make
 
 
-def settings(context: Any) -> dict[str, str]:
+def hadoop_settings(context: Any) -> dict[str, str]:
     """Return the Hadoop settings of the Spark session."""
     given = dict(context.getConf().getAll())
     return {name.removeprefix(HADOOP): str(value) for name, value in given.items() if name.startswith(HADOOP)}
@@ -211,9 +215,9 @@ def run(
     where = "the folder must be the same on every machine" if place is None else f"files go to {place}"
     say(f"on Spark {spark.version}, {master}: {where}")
     try:
-        work(target, ledger, snapshot, how, say, maker(spark.sparkContext, place))
+        run_job(target, ledger, snapshot, how, say, job_builder(spark.sparkContext, place))
         if place is not None:
-            settle_files(ledger, settings(spark.sparkContext))
+            complete_remote_job(ledger, hadoop_settings(spark.sparkContext))
             return
         ledger.manifest["status"] = "complete"
         ledger.save()

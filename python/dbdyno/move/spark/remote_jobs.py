@@ -14,21 +14,21 @@ from dbdyno.base.core_types import MoveEvent
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.move.engines.postgres.source import Snapshot
 from dbdyno.move.ledger.folder import Ledger, files_of
-from dbdyno.move.reading.run import JobOptions, Make, Plan, Say, job_of, work
+from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Say, job_of, run_job
 from dbdyno.move.reading.splits import Chunk
-from dbdyno.move.spark.files import Hadoop, settle
+from dbdyno.move.spark.files import Hadoop, verify_files
 
-SERVERS = ("postgresql", "postgres", "mariadb", "mysql", "cassandra", "oracle", "file")
+OTHER_SCHEMES = ("postgresql", "postgres", "mariadb", "mysql", "cassandra", "oracle", "file")
 _PLACE = re.compile(r"([a-z][a-z0-9+.-]*)://")
 
 
-def is_place(text: str) -> bool:
+def is_hadoop_url(text: str) -> bool:
     """Return True if the text is a URL on a Hadoop file system (its scheme is not a database's and not `file`)."""
     found = _PLACE.match(text)
-    return found is not None and found[1] not in SERVERS
+    return found is not None and found[1] not in OTHER_SCHEMES
 
 
-def reach(place: str) -> None:
+def check_reachable(place: str) -> None:
     """Check that the folder can be reached, before a job begins.
 
     Raises:
@@ -38,40 +38,40 @@ def reach(place: str) -> None:
 
 
 @contextlib.contextmanager
-def made_away(ledger: Ledger) -> Iterator[Make | None]:
+def remote_job_builder(ledger: Ledger) -> Iterator[JobBuilder | None]:
     """Yield a builder of jobs whose files go to the Hadoop file system, or None for a job with local files."""
     if ledger.plan.get("place") is None:
         yield None
         return
-    with upload_jobs(Hadoop(ledger.plan["place"])) as make:
+    with upload_job_builder(Hadoop(ledger.plan["place"])) as make:
         yield make
 
 
-def settle_files(ledger: Ledger, settings: Mapping[str, str] | None = None) -> None:
+def complete_remote_job(ledger: Ledger, settings: Mapping[str, str] | None = None) -> None:
     """Verify the files on the Hadoop file system and mark the job complete.
 
     Raises:
         MoveError: A file has another size than was written.
     """
     chunks = [chunk["file"] for chunk in ledger.plan["chunks"]]
-    settle(Hadoop(ledger.plan["place"], settings), ledger.sizes(), chunks)
+    verify_files(Hadoop(ledger.plan["place"], settings), ledger.sizes(), chunks)
     ledger.manifest["status"] = "complete"
     ledger.save()
 
 
-def work_away(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, say: Say) -> None:
+def run_uploading_job(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, say: Say) -> None:
     """Read all unfinished chunks and upload each file; a job that fails can be resumed.
 
     Raises:
         MoveError: A chunk failed.
     """
     say(f"files go to {ledger.plan['place']}")
-    with made_away(ledger) as make:
-        work(target, ledger, snapshot, how, say, make)
-    settle_files(ledger)
+    with remote_job_builder(ledger) as make:
+        run_job(target, ledger, snapshot, how, say, make)
+    complete_remote_job(ledger)
 
 
-class Uploading:
+class UploadJob:
     """Job with the interface of the core's `MoveJob` that uploads each finished file before reporting its chunk."""
 
     def __init__(self, job: _core.MoveJob, folder: Path, names: Mapping[int, str], there: Hadoop) -> None:
@@ -89,7 +89,7 @@ class Uploading:
 
 
 @contextlib.contextmanager
-def upload_jobs(there: Hadoop) -> Iterator[Make]:
+def upload_job_builder(there: Hadoop) -> Iterator[JobBuilder]:
     """Yield a builder of jobs whose files are uploaded from a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="dbdyno-move-") as place:
 
@@ -104,6 +104,6 @@ def upload_jobs(there: Hadoop) -> Iterator[Make]:
             for chunk in chunks:
                 (Path(place) / chunk.file).parent.mkdir(parents=True, exist_ok=True)
             job = job_of(target, plan, chunks, snapshot, how, Path(place))
-            return Uploading(job, Path(place), {one.number: one.file for one in chunks}, there)
+            return UploadJob(job, Path(place), {one.number: one.file for one in chunks}, there)
 
         yield make

@@ -8,10 +8,10 @@ from dbdyno import _core
 from dbdyno.base.errors import TraceError
 from dbdyno.evidence.captures import is_of_mariadb, open_capture
 from dbdyno.evidence.encryption import messages_of
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import memory_connection
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trace_tables import create_views
-from dbdyno.rehearse.rehearsed import CUSTOM_PLANS
+from dbdyno.rehearse.rehearsed_statement import CUSTOM_PLANS
 from dbdyno.rehearse.statement import Load, Parameters, Statement
 
 SAMPLES = 5
@@ -91,7 +91,7 @@ def _statement(number: int, row: _core.CapturedStatement, user: str) -> Statemen
 
 def _sessions(run: Run) -> dict[int, tuple[str, str]]:
     """Return user and database of each session from its name: `psql 4711 (user@database)`."""
-    with in_memory() as connection:
+    with memory_connection() as connection:
         create_views(connection, run)
         rows = connection.execute("select session, name from sessions").fetchall()
     found = {}

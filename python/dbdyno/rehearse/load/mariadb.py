@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dbdyno.base.errors import TargetError
 from dbdyno.rehearse.effects import reason_left_out
 from dbdyno.rehearse.statement import Load, Parameters, Statement
-from dbdyno.snapshot.engines.mariadb.history import Counted, Executed, History, read_history
+from dbdyno.snapshot.engines.mariadb.history import CountedStatement, Execution, History, read_history
 
 NO_TEXT = "the server remembers no text of it with values (events_statements_history_long)"
 
@@ -36,7 +36,7 @@ def load_of_mariadb(dsn: str, samples: int) -> Load:
             where=history.server,
             next_step="run the load, then rehearse",
         )
-    remembered: dict[tuple[str, str], list[Executed]] = {}
+    remembered: dict[tuple[str, str], list[Execution]] = {}
     for one in history.executed:
         if not one.state:
             remembered.setdefault((one.database, one.digest), []).append(one)
@@ -53,14 +53,14 @@ def _schema(dsn: str) -> str:
     return address(dsn).parameters.get("database", "")
 
 
-def _choose_executions(executed: Sequence[Executed], count: int) -> list[Executed]:
+def _choose_executions(executed: Sequence[Execution], count: int) -> list[Execution]:
     """Return at most so many executions, by the quantiles of their time."""
     order = sorted(executed, key=lambda one: one.elapsed_ns)
     chosen = min(count, len(order))
     return [order[(2 * at + 1) * len(order) // (2 * chosen)] for at in range(chosen)]
 
 
-def _statement(number: int, counted: Counted, executed: Sequence[Executed]) -> Statement:
+def _statement(number: int, counted: CountedStatement, executed: Sequence[Execution]) -> Statement:
     sets = tuple(Parameters(one.text, elapsed_ns=one.elapsed_ns, is_simple=True) for one in executed)
     left_out = NO_TEXT if not sets else reason_left_out(sets[0].text) or ""
     return Statement(

@@ -55,7 +55,7 @@ class ColumnStatistics:
     bounds: tuple[str, ...] = ()
     is_unique: bool = False
 
-    def at(self, share: float) -> str | None:
+    def value_at(self, share: float) -> str | None:
         """Return the value at a quantile position between 0 and 1; common values come first."""
         left = share
         for value, frequency in zip(self.common, self.frequencies, strict=False):
@@ -94,7 +94,7 @@ def compared_columns(text: str, columns: Columns) -> dict[int, tuple[str, str]]:
     return found
 
 
-def limits(text: str) -> dict[int, str]:
+def limit_values(text: str) -> dict[int, str]:
     """Return the values for parameters of LIMIT and OFFSET."""
     from sqlglot import expressions as exp
 
@@ -119,7 +119,7 @@ def value_of(kind: int, share: float, statistics: ColumnStatistics | None, *, is
     if statistics is not None:
         if is_new and statistics.is_unique:
             return _new_value(kind, share, statistics), "data"
-        value = statistics.at(share)
+        value = statistics.value_at(share)
         if value is not None:
             return value, "data"
     choices = _BY_TYPE.get(kind)
@@ -206,7 +206,7 @@ def _tables(one: Any, exp: Any) -> dict[str, str]:
     return names
 
 
-def shares(count: int, number: int) -> Sequence[float]:
+def quantile_positions(count: int, number: int) -> Sequence[float]:
     """Return quantile positions between 0 and 1 for `count` sets of values, in a different order for each parameter."""
     step = 2 * number + 1
     return [((at * step) % count + 0.5) / count for at in range(count)]

@@ -12,13 +12,13 @@ import psycopg
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.rehearse.effects import reason_left_out
-from dbdyno.rehearse.load.logged import LoggedValues
+from dbdyno.rehearse.load.logged_values import LoggedValues
 from dbdyno.rehearse.load.parameters import (
     Columns,
     ColumnStatistics,
     compared_columns,
-    limits,
-    shares,
+    limit_values,
+    quantile_positions,
     value_of,
 )
 from dbdyno.rehearse.sql_tree import reads_catalogs_only
@@ -56,11 +56,11 @@ def load_of_server(server: Postgres, samples: int = SAMPLES, logged: LoggedValue
         TargetError: pg_stat_statements is missing, or nothing was counted.
     """
     with contextlib.closing(server.connect(statement_timeout_ms=60_000)) as conn:
-        statements, note = with_made_values(conn, _counted_statements(conn, server), samples, logged)
+        statements, note = with_generated_values(conn, _counted_statements(conn, server), samples, logged)
     return Load(server.safe_dsn, "statements", statements, (note,))
 
 
-def with_made_values(
+def with_generated_values(
     conn: Any, counted: Sequence[Counted], samples: int = SAMPLES, logged: LoggedValues | None = None
 ) -> tuple[list[Statement], str]:
     """Return the statements with values generated from a server's statistics, and a sentence about their origin.
@@ -77,9 +77,9 @@ def with_made_values(
     wanted = [row for row in counted if not reads_catalogs_only(row[0])] or counted
     statements, made = [], dict.fromkeys(("captured", "data", "type", "none", "failed"), 0)
     for at, (text, calls, total_ns, user) in enumerate(wanted, 1):
-        sent = sendable(text)
+        sent = executable_text(text)
         left_out = reason_left_out(sent) or ""
-        seen = logged.of(text, samples) if logged is not None else ()
+        seen = logged.executions_of(text, samples) if logged is not None else ()
         sets = [] if left_out else list(seen) or _samples(conn, sent, columns, samples)
         if sets is None:
             left_out = "the server does not accept its text as it was counted"
@@ -102,10 +102,10 @@ def _about_catalogs(counted: Sequence[Counted], wanted: Sequence[Counted]) -> st
     return f" {count:,} statements on system catalogs, with {share:.1%} of the time, are left out."
 
 
-def sendable(text: str) -> str:
+def executable_text(text: str) -> str:
     """Return a normalised text in an executable form.
 
-    >>> sendable("select * from t where at > now() - interval $1")
+    >>> executable_text("select * from t where at > now() - interval $1")
     'select * from t where at > now() - ($1)::interval'
     """
     return _SQUASHED.sub("", _TYPED_LITERAL.sub(r"($\2)::\1", text))
@@ -147,13 +147,13 @@ def _samples(conn: Any, text: str, columns: Columns, count: int) -> list[Paramet
         return None
     if not types:
         return [Parameters(text, origin="none")]
-    places, fixed = compared_columns(text, columns), limits(text)
+    places, fixed = compared_columns(text, columns), limit_values(text)
     is_insert = text.lstrip()[:6].lower() == "insert"
     values: list[list[bytes | None]] = [[] for _ in range(count)]
     origins = set()
     for number, kind in enumerate(types, 1):
         statistics = _statistics_of(columns, places.get(number))
-        for at, share in enumerate(shares(count, number)):
+        for at, share in enumerate(quantile_positions(count, number)):
             value, found = value_of(kind, share, statistics, is_new=is_insert)
             if number in fixed:
                 value, found = fixed[number], "data"

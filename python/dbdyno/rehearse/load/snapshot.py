@@ -13,9 +13,9 @@ from typing import Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.evidence.memory import for_files
-from dbdyno.rehearse.load.logged import LoggedValues
-from dbdyno.rehearse.load.server import SAMPLES, Counted, with_made_values
+from dbdyno.evidence.memory import file_connection
+from dbdyno.rehearse.load.logged_values import LoggedValues
+from dbdyno.rehearse.load.server import SAMPLES, Counted, with_generated_values
 from dbdyno.rehearse.statement import Load
 from dbdyno.snapshot.engines.postgres.facts import is_ours
 from dbdyno.snapshot.reading.interval import Interval
@@ -52,7 +52,7 @@ def load_of_snapshot(
     if not counted:
         raise SnapshotError("does not have the text of a statement", where=f"{store.folder}: {name}", next_step=_NEXT)
     with contextlib.closing(server.connect(statement_timeout_ms=60_000)) as conn:
-        statements, note = with_made_values(conn, counted, samples, logged)
+        statements, note = with_generated_values(conn, counted, samples, logged)
     return Load(f"{name} of {last.target}", "snapshot", statements, (note, *notes, *more))
 
 
@@ -96,7 +96,7 @@ def _query(last: Snapshot, sql: str) -> list[tuple[Any, ...]]:
     import duckdb
 
     try:
-        with for_files() as connection:
+        with file_connection() as connection:
             return connection.execute(sql).fetchall()
     except duckdb.Error as error:
         raise EvidenceError(

@@ -16,7 +16,7 @@ from psycopg import errors, sql
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.bench.postgres.session import StopAsked
+from dbdyno.bench.postgres.session import StopRequested
 from dbdyno.rehearse.side import Side
 
 _MAY: LiteralString = "select rolcreatedb or rolsuper from pg_roles where rolname = current_user"
@@ -95,7 +95,7 @@ def _command(server: Postgres, command: sql.Composed, stop: Callable[[], bool] |
     with contextlib.closing(server.connect(statement_timeout_ms=0, stop=stop)) as conn:
         try:
             conn.execute(command)
-        except StopAsked:
+        except StopRequested:
             raise
         except psycopg.Error as error:
             busy = isinstance(error, errors.ObjectInUse)

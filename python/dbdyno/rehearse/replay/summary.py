@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.move.nouns import with_noun
-from dbdyno.rehearse.replay.turns import Replays, Turn, kept_at, words_of
+from dbdyno.rehearse.replay.turns import Replays, Turn, kept_pace_at, speed_text
 from dbdyno.stats.distributions import t_quantile
 from dbdyno.trace.proxy.replay import FASTEST
 
@@ -79,7 +79,7 @@ def _row(turns: Sequence[Turn], side: str, speed: float) -> TableRow | None:
         "side": side,
         "speed": speed,
         "turns": len(own),
-        "kept": sum(turn.kept for turn in own),
+        "kept": sum(turn.kept_pace for turn in own),
         "asked_per_s": asked,
         "done_per_s": sum(turn.report["turns"] for turn in own) / seconds if seconds else None,
         "late_ns": max(turn.report["late_ns"] for turn in own),
@@ -97,7 +97,7 @@ def _row(turns: Sequence[Turn], side: str, speed: float) -> TableRow | None:
 def _falls_behind_at(turns: Sequence[Turn], side: str, speeds: Sequence[float]) -> float | None:
     """Return the lowest speed at which a side kept pace in no turn; None if there is none."""
     tried = (speed for speed in sorted(speeds) if speed != FASTEST)
-    return next((speed for speed in tried if (kept := kept_at(list(turns), side, speed)) and not any(kept)), None)
+    return next((speed for speed in tried if (kept := kept_pace_at(list(turns), side, speed)) and not any(kept)), None)
 
 
 def _ratio(turns: Sequence[Turn]) -> JsonObject | None:
@@ -125,7 +125,7 @@ def _sentences(turns: Sequence[Turn], falls_behind_at: dict[str, float | None], 
     lost = {side: speed for side, speed in falls_behind_at.items() if speed is not None}
     tried = max((turn.speed for turn in turns), default=0.0)
     if not lost and tried:
-        found.append(f"Replayed with its sessions at once, both sides keep the load's pace at {words_of(tried)}.")
+        found.append(f"Replayed with its sessions at once, both sides keep the load's pace at {speed_text(tried)}.")
     for side in _SIDES:
         if side not in lost:
             continue
@@ -133,7 +133,7 @@ def _sentences(turns: Sequence[Turn], falls_behind_at: dict[str, float | None], 
         reached = f" ({_share(row)})" if row else ""
         other = _SIDES[1 - _SIDES.index(side)]
         but = f"; {names[other]} keeps it" if other not in lost or (lost[other] or 0) > lost[side] else ""
-        found.append(_upper(f"{names[side]} falls behind at {words_of(lost[side])}{reached}{but}."))
+        found.append(_upper(f"{names[side]} falls behind at {speed_text(lost[side])}{reached}{but}."))
     if ratio := _ratio(turns):
         low, high = (100 * (ratio[key] - 1) for key in ("low", "high"))
         certain = not low <= 0 <= high

@@ -20,13 +20,13 @@ from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.keys.plan import key_plan
 from dbdyno.bench.postgres.replay_watch import watch_server
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.bench.postgres.session import StopAsked
+from dbdyno.bench.postgres.session import StopRequested
 from dbdyno.evidence.capture_keys import KeyPlan
 from dbdyno.evidence.captures import open_capture
 from dbdyno.rehearse.replay.copies import refuse_without_copies, replay_database, session_options
 from dbdyno.rehearse.request import ReplayRequest
 from dbdyno.rehearse.side import Side
-from dbdyno.trace.proxy.replay import FASTEST, Wanted, run_replay
+from dbdyno.trace.proxy.replay import FASTEST, ReplayOptions, run_replay
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +58,7 @@ class Turn:
     elapsed_ns: tuple[int, ...]
 
     @property
-    def kept(self) -> bool:
+    def kept_pace(self) -> bool:
         """Return True if all round trips were sent within the time that the speed allows."""
         if self.speed == FASTEST:
             return True
@@ -111,7 +111,9 @@ class Player:
             StopAsked: The user asked to stop.
         """
         options = session_options(side.server)
-        wanted = Wanted(speed, writes=self.writes, to_ns=self.request.until_ns, session_sql=side.settings, timed=True)
+        wanted = ReplayOptions(
+            speed, writes=self.writes, to_ns=self.request.until_ns, session_sql=side.settings, timed=True
+        )
         with replay_database(side, guardian, writes=self.writes) as database:
             keys = key_plan(database, self.messages, None, self.request.until_ns) if self.writes else KeyPlan()
             connection = _with_options(database, options)
@@ -121,9 +123,9 @@ class Player:
             ):
                 while not it.is_over():
                     if self.stop():
-                        raise StopAsked
+                        raise StopRequested
                     time.sleep(_LOOK_S)
-                    watch.look()
+                    watch.sample()
         return Turn(side.name, speed, it.report, watch.report, tuple(it.elapsed_ns))
 
 
@@ -154,23 +156,23 @@ def replay_both(player: Player, sides: tuple[Side, Side], dice: random.Random) -
                 order = [side for side in sides if side.name not in gone or speed == FASTEST]
                 dice.shuffle(order)
                 for side in order:
-                    player.show(f"replay at {words_of(speed)}, turn {number + 1} of {count}, {side.name} side")
+                    player.show(f"replay at {speed_text(speed)}, turn {number + 1} of {count}, {side.name} side")
                     try:
                         turns.append(player.play(side, speed, guardian))
-                    except StopAsked:
+                    except StopRequested:
                         return Replays(tuple(turns), player.capture, "it was stopped")
                     except (TargetError, TraceError) as error:
                         return Replays(tuple(turns), player.capture, error.message)
-            gone |= {side.name for side in sides if not any(kept_at(turns, side.name, speed))}
+            gone |= {side.name for side in sides if not any(kept_pace_at(turns, side.name, speed))}
     return Replays(tuple(turns), player.capture)
 
 
-def kept_at(turns: list[Turn] | tuple[Turn, ...], side: str, speed: float) -> list[bool]:
+def kept_pace_at(turns: list[Turn] | tuple[Turn, ...], side: str, speed: float) -> list[bool]:
     """Return, for each turn of a side at a speed, whether it kept pace."""
-    return [turn.kept for turn in turns if turn.side == side and turn.speed == speed]
+    return [turn.kept_pace for turn in turns if turn.side == side and turn.speed == speed]
 
 
-def words_of(speed: float) -> str:
+def speed_text(speed: float) -> str:
     """Describe a speed in words."""
     if speed == FASTEST:
         return "full speed"

@@ -159,6 +159,6 @@ def padded_range(values: Iterable[float], fraction: float, *, log: bool) -> tupl
     return (math.exp(low - room), math.exp(high + room)) if log else (low - room, high + room)
 
 
-def spread(low: float, high: float) -> tuple[float, float]:
+def nonempty_range(low: float, high: float) -> tuple[float, float]:
     """Return a non-empty range for values > 0: a single value gets room at both ends."""
     return (low, high) if high > low else (low / 1.1, low * 1.1)

@@ -10,7 +10,7 @@ from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import base, forest, theme
 
-FARTHEST = 20.0
+RATIO_MOST = 20.0
 """Ends of intervals beyond this factor are drawn at this factor."""
 
 
@@ -27,7 +27,7 @@ def _row(row: Mapping[str, object]) -> forest.Ratio:
     name = fmt.line(row.get("metric"), 44)
     word = fmt.line(row.get("decision"))
     ratio, low, high = (
-        min(max(fmt.number(row.get(key)) or 1.0, 1 / FARTHEST), FARTHEST) for key in ("ratio", "low", "high")
+        min(max(fmt.number(row.get(key)) or 1.0, 1 / RATIO_MOST), RATIO_MOST) for key in ("ratio", "low", "high")
     )
     told = f"{fmt.change(row.get('ratio'))} ({fmt.interval(row.get('low'), row.get('high'))})"
     tip = f"{name}: {told}, {word}"

@@ -67,7 +67,7 @@ def _fields(entry: Mapping[str, Any], name: str, unit: Any, scale: shades.Scale)
     ):
         given = fmt.number(value)
         if given is not None:
-            tip = f"{name}, {axes.seconds_label(low)}: {shades.words(given, unit)}"
+            tip = f"{name}, {axes.seconds_label(low)}: {shades.value_text(given, unit)}"
             level = scale.level(given)
             found.append({"cell": name, "low": low, "high": high, "value": given, "level": level, "tip": tip})
     return found

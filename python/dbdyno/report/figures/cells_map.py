@@ -112,7 +112,7 @@ def _fields(one: Mapping[str, Any]) -> list[_Field]:
         for disk, value in zip(disks, line, strict=False):
             given = fmt.number(value)
             if given is not None:
-                words = shades.words(given, one.get("unit"))
+                words = shades.value_text(given, one.get("unit"))
                 tip = f"{fmt.line(cell, 40)} {fmt.line(disk, 20)}: {words}"
                 found.append({"cell": name, "disk": fmt.line(disk, 20), "value": given, "tip": tip})
     return found

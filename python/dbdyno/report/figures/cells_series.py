@@ -78,7 +78,7 @@ def steps_of(panel: Mapping[str, Any]) -> Iterator[TableRow]:
                 "from": row["from_s"],
                 "to": row["to_s"],
                 "value": row["value"],
-                "tip": f"{cell}, {axes.seconds_label(round(row['from_s']))}: {shades.words(row['value'], unit)}",
+                "tip": f"{cell}, {axes.seconds_label(round(row['from_s']))}: {shades.value_text(row['value'], unit)}",
             }
 
 
@@ -104,7 +104,7 @@ def _lines(panel: TableRow, ends: tuple[float, float], look: theme.Look, is_last
 
     steps = list(steps_of(panel))
     names = [fmt.line(own.get("cell"), 40) for own in reading.entries(panel, "cells")]
-    low, high = height_used([step["value"] for step in steps])
+    low, high = axis_ends([step["value"] for step in steps])
     ticks = axes.linear_ticks(low, high, 3)
     unit = panel.get("unit")
     y_axis = {**base.y_title("", look), **axes.axis_labels(ticks, lambda v: shades.label(v, unit))}
@@ -129,7 +129,7 @@ def _lines(panel: TableRow, ends: tuple[float, float], look: theme.Look, is_last
     return views.layer(*layers, width=look.plot, height=look.height(84), title=_title(panel, look))
 
 
-def height_used(values: Sequence[float]) -> tuple[float, float]:
+def axis_ends(values: Sequence[float]) -> tuple[float, float]:
     """Return the ends of a panel's vertical axis.
 
     It begins at 0, unless all values are so close together that the line would be flat at the top; then the values take

@@ -28,7 +28,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     if len(points) < 3:
         return None
     times = [point["ns"] for point in points]
-    low, high = axes.spread(min(times), max(times))
+    low, high = axes.nonempty_range(min(times), max(times))
     ratios = [point["ratio"] for point in points]
     left = max(0.0, min(ratios) - 0.03 * (1 - min(ratios)) - 0.001)
     ticks = axes.linear_ticks(left, 1, 4 if look.narrow else 8)

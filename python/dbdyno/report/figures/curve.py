@@ -13,7 +13,7 @@ from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme, views
 
-APART = 4.0
+SEPARATE_RATIO = 4.0
 """Curves whose heights differ by more than this factor get separate frames, one above the other."""
 
 
@@ -52,7 +52,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         curve.name = reading.arm_name(names, curve.given.get("arm"))
         curve.colours = _colours(analysis, curve.name) if several else _ALONE
     tops = [curve.top for curve in curves]
-    apart = several and max(tops) > APART * min(tops)
+    apart = several and max(tops) > SEPARATE_RATIO * min(tops)
     frames = [[curve] for curve in curves] if apart else [curves]
     width = max(curve.width for curve in curves)
     label = reading.dig(analysis, "figures", "curve", "x_label")

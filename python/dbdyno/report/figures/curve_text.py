@@ -31,9 +31,9 @@ def lines(model: Mapping[str, Any], width: int) -> list[Text]:
         if not chart:
             continue
         if len(curves) > 1:
-            made.append(console.plain(reading.arm_name(names, curve.get("arm"))))
+            made.append(console.plain_text(reading.arm_name(names, curve.get("arm"))))
         labels = [fmt.duration(max(y for _, y in bins)), *[""] * (_BARS - 2), "0"]
-        made += [console.plain(f"{label:>9} │{bar}") for label, bar in zip(labels, chart, strict=True)]
+        made += [console.plain_text(f"{label:>9} │{bar}") for label, bar in zip(labels, chart, strict=True)]
         ends = f"{fmt.size(bins[0][0])} to {fmt.size(bins[-1][0])}, {len(bins)} bins"
-        made.append(console.plain(f"{'':>9} └ {ends}", "dim"))
+        made.append(console.plain_text(f"{'':>9} └ {ends}", "dim"))
     return made

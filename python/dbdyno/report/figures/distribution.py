@@ -43,7 +43,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         return None
     rail = _rail(analysis, names, {step["arm"] for step in steps})
     times = [step["ns"] for step in steps] + [mark["ns"] for mark in rail]
-    low, high = axes.spread(min(times), max(times))
+    low, high = axes.nonempty_range(min(times), max(times))
     x_scale = {"type": "log", "domain": [low, high], "nice": False}
     shown = [name for name in names.values() if any(step["arm"] == name for step in steps)]
     x_axis = {"title": "latency, logarithmic", "grid": True, **base.duration_axis(low, high, look)}

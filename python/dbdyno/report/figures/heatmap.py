@@ -20,7 +20,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     names = reading.arm_names(analysis)
     shown = [name for name in names.values() if any(cell["arm"] == name for cell in cells)]
     ends = (min(cell["from"] for cell in cells), max(cell["to"] for cell in cells))
-    times = axes.spread(min(cell["low"] for cell in cells), max(cell["high"] for cell in cells))
+    times = axes.nonempty_range(min(cell["low"] for cell in cells), max(cell["high"] for cell in cells))
     levels = _levels(max(cell["count"] for cell in cells))
     shaded: list[_Shaded] = [{**cell, "level": sum(cell["count"] >= level for level in levels) - 1} for cell in cells]
     shaded.sort(key=lambda cell: cell["level"])

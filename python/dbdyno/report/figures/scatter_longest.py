@@ -10,7 +10,7 @@ from dbdyno.report.figures.scatter import Model, axis, scale
 
 
 def draw(model: Model, column: str, look: theme.Look = theme.WIDE) -> Any:
-    """Return the chart of a model made by `dbdyno.stats.plots.longest`."""
+    """Return the chart of a model made by `dbdyno.stats.plots.longest_values`."""
     import altair as alt
 
     rows = [{"rank": a, "value": b, "group": g} for a, b, g in model["points"]]

@@ -120,6 +120,6 @@ def label(value: float, unit: Any) -> str:
     return f"{shown}{fmt.THIN}{unit}".strip()
 
 
-def words(value: float, unit: Any) -> str:
+def value_text(value: float, unit: Any) -> str:
     """Return a value for a tip: four digits, with its unit."""
     return fmt.percent(value, 3) if unit == "ratio" else fmt.quantity(value, unit, 4)

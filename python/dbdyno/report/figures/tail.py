@@ -29,7 +29,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     names = reading.arm_names(analysis)
     shown = [name for name in names.values() if any(point["arm"] == name for point in points)]
     times = [point["ns"] for point in points]
-    low, high = axes.spread(min(times), max(times))
+    low, high = axes.nonempty_range(min(times), max(times))
     rarest = min(0.1, *(point["share"] for point in points))
     x = alt.X(
         "ns:Q",

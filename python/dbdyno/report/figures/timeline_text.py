@@ -44,7 +44,7 @@ def lines(model: Mapping[str, Any], width: int) -> list[Text]:
 
 
 def _key(model: Mapping[str, Any]) -> Text:
-    words = console.plain("")
+    words = console.plain_text("")
     for entry in reading.entries(model, "classes"):
         letter, style = _letter(entry.get("class"))
         words.append(f"{letter} ", style).append(f"{fmt.line(entry.get('class') or '')}  ", "dim")
@@ -62,7 +62,7 @@ def _rows(model: Mapping[str, Any], session: Mapping[str, Any], width: int) -> l
     room = max(width - 27, 16)
     made = []
     for entry in session["bins"]:
-        words = console.plain("").append(f"{fmt.clock(entry['at_ns'], every):<13}", style="dim")
+        words = console.plain_text("").append(f"{fmt.clock(entry['at_ns'], every):<13}", style="dim")
         busy = sum(t for name, t in entry["classes"].items() if _is_busy(name) and t > 0)
         words.append_text(_bar(entry["classes"], order, every, room))
         words.append(f"  {fmt.share(busy / every)} busy", style="dim")
@@ -76,7 +76,7 @@ def _is_busy(name: str) -> bool:
 
 def _bar(classes: dict[str, float], order: list[str], every: float, room: int) -> Any:
     """Return the classes' letters in the order of the key; rounding errors carry over to the next class."""
-    words = console.plain("")
+    words = console.plain_text("")
     reached, drawn = 0.0, 0
     for name in order:
         reached += max(classes.get(name, 0.0), 0.0)
@@ -98,9 +98,9 @@ def _strips(model: Mapping[str, Any], sessions: list[TableRow], width: int) -> l
     per = -(-(last - first + 1) // room)
     every = fmt.number(model.get("every_ns")) or 1e9
     note = f"one sign is {fmt.duration(every * per)}, from {fmt.clock(sessions[0]['started_ns'], every)} on"
-    made = [console.plain(fmt.line(f"{note}: what took most of it, work before waiting", width), "dim")]
+    made = [console.plain_text(fmt.line(f"{note}: what took most of it, work before waiting", width), "dim")]
     for name, row in zip(names, sessions, strict=True):
-        words = console.plain("").append(f"{fmt.line(name, wide):<{wide}}  ", style="dim")
+        words = console.plain_text("").append(f"{fmt.line(name, wide):<{wide}}  ", style="dim")
         cells: dict[int, dict[str, float]] = {}
         for entry in row["bins"]:
             cell = cells.setdefault((entry["bin"] - first) // per, {})

@@ -31,7 +31,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         }
         for row in given
     ]
-    ends = axes.spread(0.0, max((end - start) / 1e9, 1e-6))
+    ends = axes.nonempty_range(0.0, max((end - start) / 1e9, 1e-6))
     low, high = axes.padded_range([point["ns"] for point in points], 0.06, log=True)
     x = alt.X(
         "at:Q",

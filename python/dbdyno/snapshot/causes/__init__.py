@@ -11,12 +11,12 @@ from dbdyno.snapshot.causes.what_happened import (
     ENGINES,
     ReportedCause,
     causes,
+    causes_section,
+    causes_within,
     change_at,
     change_of,
     cut_of,
-    happened,
     reported_causes,
-    within,
 )
 
 __all__ = [
@@ -25,10 +25,10 @@ __all__ = [
     "Change",
     "ReportedCause",
     "causes",
+    "causes_section",
+    "causes_within",
     "change_at",
     "change_of",
     "cut_of",
-    "happened",
     "reported_causes",
-    "within",
 ]

@@ -17,7 +17,7 @@ from dbdyno.snapshot.store.folder import Snapshot
 from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
-    from dbdyno.snapshot.plans.generic import Flipped
+    from dbdyno.snapshot.plans.generic import GenericFlip
     from dbdyno.snapshot.plans.plan_changes import Proof
 
 T = TypeVar("T")
@@ -26,11 +26,11 @@ Key = int | str
 """A statement's identifier: queryid on PostgreSQL, digest on MariaDB, SQL_ID on Oracle."""
 Rates = dict[str, float]
 
-HEAVIER, LEAST_WORK = 1.25, 10.0
+HEAVIER_FACTOR, LEAST_WORK = 1.25, 10.0
 """Factor of the work per call, and amount of additional work per call, from which a statement does more work."""
 LEAST_MS = 0.2
 """Smallest change of statement time that is not steady, in ms per second: a 5,000th of one processor."""
-LEAST_PART = 0.05
+LEAST_SHARE = 0.05
 """Smallest growth of a statement, as a part of all statement time, that counts as a cause."""
 LEAST_RATIO = 1.5
 """Factor of the time per call from which a statement is called slower."""
@@ -71,7 +71,7 @@ class Pair:
     before: Rates
     after: Rates
 
-    def grown(self, what: str) -> float:
+    def growth(self, what: str) -> float:
         """Return the increase of a rate per second; negative if it fell."""
         return self.after.get(what, 0.0) - self.before.get(what, 0.0)
 
@@ -82,15 +82,15 @@ class Pair:
         ]
         return found[0], found[1]
 
-    def heavier(self) -> bool:
+    def is_heavier(self) -> bool:
         """Return True if a call does more work than before.
 
         Work per call does not depend on how busy the machine is; time per call does.
         """
         old, new = self.per_call("work")
-        return old > 0 and new >= HEAVIER * old and new - old >= LEAST_WORK
+        return old > 0 and new >= HEAVIER_FACTOR * old and new - old >= LEAST_WORK
 
-    def slower(self) -> bool:
+    def is_slower(self) -> bool:
         """Return True if a call takes at least `LEAST_RATIO` times as long as before."""
         old, new = self.per_call("ms")
         return old > 0 and new >= LEAST_RATIO * old
@@ -138,10 +138,10 @@ class Change(ABC):
     def is_ours(self, text: str) -> bool:
         """Return True for a statement that dbdyno's collector sends."""
 
-    def go_on(self, sides: Sequence[dict[Key, Rates]]) -> None:  # noqa: B027
+    def merge_renumbered(self, sides: Sequence[dict[Key, Rates]]) -> None:  # noqa: B027
         """Merge in place the rates of statements that continue under a new identifier; does nothing by default."""
 
-    def without_index(self, statement: Key) -> tuple[str, str] | None:
+    def missing_index(self, statement: Key) -> tuple[str, str] | None:
         """Return what a new statement does for lack of an index (such as a scan of a whole table), and the evidence.
 
         The first text is empty if there may be another reason. Returns None if nothing indicates a missing index.
@@ -166,7 +166,7 @@ class Change(ABC):
             sides.append({key: dict(one) for key, one in sides[0].items()})
         else:
             sides.append(self.read_statements(self.after, texts))
-        self.go_on(sides)
+        self.merge_renumbered(sides)
         every = sides[0].keys() | sides[1].keys()
         return {
             one: Pair(str(one), texts.get(one, ""), sides[0].get(one, {}), sides[1].get(one, {}))
@@ -182,18 +182,18 @@ class Change(ABC):
         return {key: Pair(name, "", sides[0].get(key, {}), sides[1].get(key, {})) for key, name in names.items()}
 
     @cached_property
-    def proved(self) -> Mapping[Key, Proof]:
+    def plan_proofs(self) -> Mapping[Key, Proof]:
         """Return the statements whose plan differs in the second period, as the stored server logs prove."""
         from dbdyno.snapshot.plans.plan_changes import proofs
 
         return proofs(self.before, self.after)
 
     @cached_property
-    def generic(self) -> Mapping[Key, Flipped]:
+    def generic_plan_flips(self) -> Mapping[Key, GenericFlip]:
         """Return the statements whose generic plan differs at the end, if the snapshots hold generic plans."""
-        from dbdyno.snapshot.plans.generic import flipped
+        from dbdyno.snapshot.plans.generic import generic_flips
 
-        return flipped(self.before, self.after)
+        return generic_flips(self.before, self.after)
 
     @cached_property
     def states(self) -> tuple[dict[Hashable, dict[str, object]], ...]:
@@ -217,12 +217,12 @@ class Change(ABC):
         return sum(one.before.get("ms", 0.0) for one in every), sum(one.after.get("ms", 0.0) for one in every)
 
     @cached_property
-    def gained_ms(self) -> float:
+    def summed_growth_ms(self) -> float:
         """Return the summed increase of the statements that take more time now, in ms per second."""
-        return sum(max(one.grown("ms"), 0.0) for one in self.statements.values())
+        return sum(max(one.growth("ms"), 0.0) for one in self.statements.values())
 
     @cached_property
-    def naming(self) -> Mapping[str, Collection[Key]]:
+    def statements_by_word(self) -> Mapping[str, Collection[Key]]:
         """Return the statements by the lower-case words of their texts, so that texts are searched only once."""
         found: dict[str, set[Key]] = {}
         for number, one in self.statements.items():
@@ -230,18 +230,18 @@ class Change(ABC):
                 found.setdefault(word, set()).add(number)
         return found
 
-    def once(self, name: str, make: Callable[[], T]) -> T:
+    def compute_once(self, name: str, make: Callable[[], T]) -> T:
         """Return the result of `make()`, computed once and cached under `name`, for what rules need repeatedly."""
         if name not in self._once:
             self._once[name] = make()
         return cast("T", self._once[name])
 
     @property
-    def grown_ms(self) -> float:
+    def growth_ms(self) -> float:
         """Return the increase of all statement time in ms per second; negative if it fell."""
         return self.spent_ms[1] - self.spent_ms[0]
 
-    def gone_in(self, view: str, which: str) -> Row | None:
+    def last_disappearance(self, view: str, which: str) -> Row | None:
         """Return the last sub-interval in which rows of a view disappeared; None if none did in either period.
 
         `which` is an SQL condition that selects the rows. Periods of a single sub-interval are not searched.
@@ -253,7 +253,7 @@ class Change(ABC):
                 return next(part for part in one.sums.parts() if part["number"] == found[0]["part"])
         return None
 
-    def gone_early(self, part: Row | None) -> bool:
+    def disappeared_early(self, part: Row | None) -> bool:
         """Return True if what disappeared in a sub-interval was missing for most of the first period.
 
         In that case it does not explain how the second period differs from the first.
@@ -267,35 +267,35 @@ class Change(ABC):
 
     def share(self, statements: Iterable[Key]) -> float | None:
         """Return the part of the added statement time that these statements have; None if it did not grow."""
-        every = self.gained_ms
-        some = sum(max(self.statements[n].grown("ms"), 0.0) for n in statements if n in self.statements)
-        return some / every if every > 0 and self.grown_ms > 0 else None
+        every = self.summed_growth_ms
+        some = sum(max(self.statements[n].growth("ms"), 0.0) for n in statements if n in self.statements)
+        return some / every if every > 0 and self.growth_ms > 0 else None
 
     def matters(self, statement: Key) -> bool:
         """Return True if the time of a statement grew by more than it varies under a steady load."""
         old, new = self.spent_ms
-        return self.statements[statement].grown("ms") >= max(LEAST_MS, LEAST_PART * max(old, new))
+        return self.statements[statement].growth("ms") >= max(LEAST_MS, LEAST_SHARE * max(old, new))
 
-    def of_table(self, name: str, *, slower: bool = True) -> frozenset[Key]:
+    def statements_of_table(self, name: str, *, slower: bool = True) -> frozenset[Key]:
         """Return the statements that name a table; with `slower`, only those that became slower."""
         word = name.rpartition(".")[2].lower()
-        some: Collection[Key] = self.naming.get(word, ())
+        some: Collection[Key] = self.statements_by_word.get(word, ())
         if not _WORD.fullmatch(word):
             sought = re.compile(rf"(?<![\w]){re.escape(word)}(?![\w])", re.I)
             some = [number for number, one in self.statements.items() if sought.search(one.text)]
-        return frozenset(number for number in some if not slower or self.statements[number].slower())
+        return frozenset(number for number in some if not slower or self.statements[number].is_slower())
 
-    def heavier_of(self, name: str) -> frozenset[Key]:
+    def heavier_statements_of_table(self, name: str) -> frozenset[Key]:
         """Return the statements that name a table and do more work per call, or take longer, than before."""
-        named = self.of_table(name, slower=False)
-        return frozenset(n for n in named if self.statements[n].heavier() or self.statements[n].slower())
+        named = self.statements_of_table(name, slower=False)
+        return frozenset(n for n in named if self.statements[n].is_heavier() or self.statements[n].is_slower())
 
     def totals(self, view: str, *names: str, where: str = "true") -> tuple[dict[str, float], dict[str, float]]:
         """Return counters of a view as rates per second summed over its rows, before and after.
 
         Only counters that the view has in both periods are included. `where` is an SQL condition that selects the rows.
         """
-        has = {n for n in names if self.both(view) and n in self.before.columns(view) & self.after.columns(view)}
+        has = {n for n in names if self.is_in_both(view) and n in self.before.columns(view) & self.after.columns(view)}
         found = []
         for one in (self.before, self.after):
             row = (
@@ -308,17 +308,17 @@ class Change(ABC):
             found.append({name: float(value or 0) / one.seconds for name, value in row[0].items()})
         return found[0], found[1]
 
-    def both(self, view: str) -> bool:
+    def is_in_both(self, view: str) -> bool:
         """Return True if both periods have a view."""
         return self.before.has(view) and self.after.has(view)
 
     @property
-    def restarted(self) -> bool:
+    def was_restarted(self) -> bool:
         """Return True if the server was restarted between the first snapshot and the last one of both periods."""
-        return self.other_life(self.before.before, self.after.after)
+        return self.was_started_between(self.before.before, self.after.after)
 
     @classmethod
-    def other_life(cls, one: Snapshot, other: Snapshot) -> bool:
+    def was_started_between(cls, one: Snapshot, other: Snapshot) -> bool:
         """Return True if the server was started between two snapshots; False if a start time is not known."""
         old, new = one.steady_facts.get("started_us"), other.steady_facts.get("started_us")
         return bool(old and new and abs(new - old) > cls.jitter_us)
@@ -336,7 +336,7 @@ class Change(ABC):
     def changed_settings(self, ignored: Iterable[str] = ()) -> list[dict[str, object]]:
         """Return the settings, except `ignored`, that differ between both ends, as rows of `name`, `old`, `new`."""
         view, column = self.settings_view
-        if not self.both(view):
+        if not self.is_in_both(view):
             return []
         kept = f"and name not in ({', '.join(map(literal, ignored))})" if ignored else ""
         return self.before.query(

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
-from dbdyno.snapshot.model import beginning
-from dbdyno.snapshot.wording import rate, span, three, times
+from dbdyno.snapshot.model import statement_beginning
+from dbdyno.snapshot.wording import duration_text, rate_change, three_digits, time_change
 
-LONGER = 1.1
+LONGER_FACTOR = 1.1
 """Factor from which a call counts as longer because new sessions begin with cold caches."""
 _SHARE = 0.1
 """Share of the change from which a statement is reported individually."""
 
 
-def named(one: Pair) -> str:
+def statement_label(one: Pair) -> str:
     """Return the name of a statement for a report: the beginning of its text and its identifier."""
-    return f"{beginning(one.text) or 'a statement'} ({one.name})"
+    return f"{statement_beginning(one.text) or 'a statement'} ({one.name})"
 
 
 def _large(change: Change, number: Key) -> bool:
@@ -33,34 +33,39 @@ def new_statements(change: Change) -> Iterator[Cause]:
     for number, one in change.statements.items():
         if not one.before.get("calls") and _large(change, number):
             if one.after["calls"] * change.after.seconds < 1.5:
-                took = f"took {span(one.per_call('ms')[1])}"
-                yield Cause(f"ran once: {named(one)}", took, frozenset([number]), weight=0.5)
+                took = f"took {duration_text(one.per_call('ms')[1])}"
+                yield Cause(f"ran once: {statement_label(one)}", took, frozenset([number]), weight=0.5)
                 continue
-            calls, why = f"calls {rate(0, one.after['calls'])}", change.without_index(number)
+            calls, why = f"calls {rate_change(0, one.after['calls'])}", change.missing_index(number)
             words = f"new statement, which {why[0]}" if why and why[0] else "new statement"
             evidence = calls if why is None else f"{calls}; {why[1]}"
-            yield Cause(f"{words}: {named(one)}", evidence, frozenset([number]), weight=2)
+            yield Cause(f"{words}: {statement_label(one)}", evidence, frozenset([number]), weight=2)
 
 
 def more_calls(change: Change) -> Iterator[Cause]:
     """Yield a cause for each statement that is called at least 1.5 times as often and is not slower per call."""
     for number, one in change.statements.items():
         old, new = one.before.get("calls", 0), one.after.get("calls", 0)
-        if old and new >= 1.5 * old and not one.slower() and _large(change, number):
-            yield Cause(f"more calls of {named(one)}", f"calls {rate(old, new)}", frozenset([number]), direct=False)
+        if old and new >= 1.5 * old and not one.is_slower() and _large(change, number):
+            yield Cause(
+                f"more calls of {statement_label(one)}",
+                f"calls {rate_change(old, new)}",
+                frozenset([number]),
+                direct=False,
+            )
 
 
 def slower_statements(change: Change) -> Iterator[Cause]:
     """Yield an indirect cause for each statement that takes longer per call, whatever the reason."""
     for number, one in change.statements.items():
-        if one.slower() and _large(change, number):
+        if one.is_slower() and _large(change, number):
             work = one.per_call("work")
-            evidence = f"mean {times(*one.per_call('ms'))}"
-            evidence += f", {change.work} per call {' → '.join(map(three, work))}" if any(work) else ""
-            yield Cause(f"slower: {named(one)}", evidence, frozenset([number]), direct=False)
+            evidence = f"mean {time_change(*one.per_call('ms'))}"
+            evidence += f", {change.work} per call {' → '.join(map(three_digits, work))}" if any(work) else ""
+            yield Cause(f"slower: {statement_label(one)}", evidence, frozenset([number]), direct=False)
 
 
-def no_more_work(one: Pair) -> bool:
+def does_no_more_work(one: Pair) -> bool:
     """Return True if a call does no more work than before (20 % tolerance).
 
     If its calls are slower, neither the plan nor the amount of data explains it.
@@ -71,10 +76,10 @@ def no_more_work(one: Pair) -> bool:
 
 def slower_at_same_work(change: Change) -> frozenset[Key]:
     """Return the statements that take longer per call but do no more work than before."""
-    return frozenset(n for n, one in change.statements.items() if one.slower() and no_more_work(one))
+    return frozenset(n for n, one in change.statements.items() if one.is_slower() and does_no_more_work(one))
 
 
-def of_sessions(change: Change, old: float, new: float) -> frozenset[Key]:
+def statements_of_new_sessions(change: Change, old: float, new: float) -> frozenset[Key]:
     """Return the statements whose change is explained by a higher rate of new sessions.
 
     They are called more often, by at most the same factor as sessions, or are slower at the same work, because caches
@@ -91,13 +96,13 @@ def of_sessions(change: Change, old: float, new: float) -> frozenset[Key]:
         for n, one in change.statements.items()
         if 0 < 1.5 * one.before.get("calls", 0) <= one.after.get("calls", 0) <= 1.5 * more * one.before["calls"]
     )
-    longer = (n for n, one in change.statements.items() if no_more_work(one) and _longer(one))
+    longer = (n for n, one in change.statements.items() if does_no_more_work(one) and _longer(one))
     return called.union(longer)
 
 
 def _longer(one: Pair) -> bool:
     old, new = one.per_call("ms")
-    return new >= LONGER * old > 0
+    return new >= LONGER_FACTOR * old > 0
 
 
 RULES = (new_statements, more_calls, slower_statements)

@@ -10,19 +10,19 @@ from importlib import import_module
 from types import ModuleType
 from typing import ClassVar
 
-from dbdyno.base.why import MOST as CAUSES_MOST
-from dbdyno.base.why import Cause as Reason
-from dbdyno.base.why import Why
+from dbdyno.base.explanation import MOST as CAUSES_MOST
+from dbdyno.base.explanation import CausalExplanation
+from dbdyno.base.explanation import Cause as Reason
 from dbdyno.snapshot.causes import statements
 from dbdyno.snapshot.causes.change import LEAST_MS, Cause, Change, Key
 from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.reading.ends import relation
-from dbdyno.snapshot.reading.events_table import clock
+from dbdyno.snapshot.reading.events_table import events_table
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.reading.long_timeline import happenings
+from dbdyno.snapshot.reading.long_timeline import long_events
 from dbdyno.snapshot.reading.statement_costs import KEYS
 from dbdyno.snapshot.store.parquet import literal
-from dbdyno.snapshot.wording import rate, three, times
+from dbdyno.snapshot.wording import rate_change, three_digits, time_change
 
 MOST = 5
 LEAST_UNEXPLAINED = 0.005
@@ -40,9 +40,9 @@ CODES = {
     "lost_indexes": "index",
     "new_indexes": "index",
     "other_plans": "plan",
-    "other_ways": "plan",
-    "scans_behind": "plan",
-    "roomier_tables": "growth",
+    "other_access_paths": "plan",
+    "indirect_scans": "plan",
+    "sparser_tables": "growth",
     "larger_values": "growth",
     "proved_flips": "plan",
     "generic_flips": "plan",
@@ -54,7 +54,7 @@ CODES = {
     "dropped_statistics": "plan",
     "compiled_statements": "jit",
     "lost_workers": "workers",
-    "shorter_sequences": "sequence",
+    "smaller_sequence_caches": "sequence",
     "connections": "sessions",
     "waits_for_standbys": "standby",
     "late_standbys": "standby",
@@ -67,11 +67,11 @@ CODES = {
     "buffer_pool": "cache",
     "busy_processors": "processor",
     "settings": "setting",
-    "kept_settings": "setting",
+    "stored_settings": "setting",
     "function_settings": "setting",
-    "versions": "version",
+    "unpurged_versions": "version",
     "redo_log": "log",
-    "room": "log",
+    "space_waits": "log",
     "new_statements": "statement",
     "more_calls": "calls",
     "slower_statements": "slower",
@@ -112,7 +112,7 @@ def causes(change: Change) -> list[Cause]:
 
     An indirect cause is left out if direct causes explain all of its statements.
     """
-    return change.once("causes", lambda: _causes(change))
+    return change.compute_once("causes", lambda: _causes(change))
 
 
 def _causes(change: Change) -> list[Cause]:
@@ -166,7 +166,7 @@ def reported_causes(change: Change, ranked: Sequence[Cause]) -> list[ReportedCau
     return found
 
 
-def happened(change: Change, about: str = "") -> Part:
+def causes_section(change: Change, about: str = "") -> Part:
     """Return the section with the first `MOST` causes and the part of the change that they leave unexplained."""
     ranked = causes(change)
     reported = reported_causes(change, ranked)
@@ -175,22 +175,26 @@ def happened(change: Change, about: str = "") -> Part:
         for one in reported
     ]
     every = frozenset[Key]().union(*(one.cause.statements for one in reported[:MOST]))
-    notes = [budget(change, ranked)]
+    notes = [describe_time_change(change, ranked)]
     known = change.share(every)
     if known is not None and ranked and 1 - known >= LEAST_UNEXPLAINED:
         notes.append(f"{1 - known:.0%} of the change is not explained by these")
     if change.slept_ms >= LEAST_MS:
-        notes.append(f"{three(change.slept_ms)} ms a second of statements that sleep are left out: no database time")
+        notes.append(
+            f"{three_digits(change.slept_ms)} ms a second of statements that sleep are left out: no database time"
+        )
     notes += change.remarks()
     made = section("happened", "What happened", [table("", _SHOWN, rows, top=MOST)], about=about, notes=notes)
-    made["why"] = explained(change, reported, about, budget(change, ranked)).as_dict()
+    made["why"] = explanation_of_change(change, reported, about, describe_time_change(change, ranked)).as_dict()
     return made
 
 
-def explained(change: Change, reported: Sequence[ReportedCause], about: str, withheld: str) -> Why:
+def explanation_of_change(
+    change: Change, reported: Sequence[ReportedCause], about: str, withheld: str
+) -> CausalExplanation:
     """Return the first causes of the change in statement time per second, in the form that runs and traces use."""
-    if not change.both(change.view):
-        return Why(about, "ratio", None, withheld=withheld)
+    if not change.is_in_both(change.view):
+        return CausalExplanation(about, "ratio", None, withheld=withheld)
     named = [one for one in reported if one.cause.code != "setting" or one.share][:CAUSES_MOST]
     reasons = tuple(
         Reason(
@@ -205,7 +209,7 @@ def explained(change: Change, reported: Sequence[ReportedCause], about: str, wit
     )
     known = change.share(frozenset[Key]().union(*(one.cause.statements for one in named)))
     before, after = change.spent_ms
-    return Why(
+    return CausalExplanation(
         about,
         "ratio",
         after - before,
@@ -217,18 +221,18 @@ def explained(change: Change, reported: Sequence[ReportedCause], about: str, wit
     )
 
 
-def budget(change: Change, ranked: list[Cause]) -> str:
+def describe_time_change(change: Change, ranked: list[Cause]) -> str:
     """Return the change of statement time in words: how much, the statement with most of it, the first cause."""
-    if not change.both(change.view):
+    if not change.is_in_both(change.view):
         return f"the time of statements is not known: {change.view} was not read"
     old, new = change.spent_ms
     if not ranked and _steady(old, new, LEAST_MS):
-        return f"statement time was steady: {three(old)} and {three(new)} ms a second"
-    words = f"{'+' if change.grown_ms > 0 else ''}{three(change.grown_ms)} ms of statement time a second"
-    first = max(change.statements.items(), key=lambda item: item[1].grown("ms"), default=None)
-    if change.grown_ms > 0 and first is not None:
-        words += f", of it {change.share([first[0]]) or 0:.0%} {statements.named(first[1])}"
-    elif change.grown_ms < 0:
+        return f"statement time was steady: {three_digits(old)} and {three_digits(new)} ms a second"
+    words = f"{'+' if change.growth_ms > 0 else ''}{three_digits(change.growth_ms)} ms of statement time a second"
+    first = max(change.statements.items(), key=lambda item: item[1].growth("ms"), default=None)
+    if change.growth_ms > 0 and first is not None:
+        words += f", of it {change.share([first[0]]) or 0:.0%} {statements.statement_label(first[1])}"
+    elif change.growth_ms < 0:
         words += _fallen(change)
     if ranked:
         named = (ranked[0].words if ranked[0].direct else "", ranked[0].evidence)
@@ -238,13 +242,13 @@ def budget(change: Change, ranked: list[Cause]) -> str:
 
 def _fallen(change: Change) -> str:
     """Return whose time fell most, and the change in its calls and its time per call, in words."""
-    least = min(change.statements.values(), key=lambda one: one.grown("ms"))
-    every = sum(min(one.grown("ms"), 0.0) for one in change.statements.values())
-    words = f", of the fall {least.grown('ms') / every:.0%} {statements.named(least)}: "
+    least = min(change.statements.values(), key=lambda one: one.growth("ms"))
+    every = sum(min(one.growth("ms"), 0.0) for one in change.statements.values())
+    words = f", of the fall {least.growth('ms') / every:.0%} {statements.statement_label(least)}: "
     old, new = least.before.get("calls", 0.0), least.after.get("calls", 0.0)
     if not new:
         return words + "no call of it ended any more"
-    return words + f"calls {rate(old, new)}, mean {times(*least.per_call('ms'))}"
+    return words + f"calls {rate_change(old, new)}, mean {time_change(*least.per_call('ms'))}"
 
 
 def cut_of(interval: Interval) -> int | None:
@@ -255,7 +259,7 @@ def cut_of(interval: Interval) -> int | None:
 
 def change_at(interval: Interval, at: int) -> Change:
     """Return the change between the two parts of an interval; `at` is the index of the snapshot between them."""
-    return interval.once(f"change {at}", lambda: change_of(*interval.halves(at)))
+    return interval.compute_once(f"change {at}", lambda: change_of(*interval.halves(at)))
 
 
 def _cut_in_words(interval: Interval) -> tuple[int | None, str] | None:
@@ -265,10 +269,10 @@ def _cut_in_words(interval: Interval) -> tuple[int | None, str] | None:
         found = _series(interval)
         return None if found is None else _where(interval, *found, _jumps(interval))
 
-    return interval.once("cut", searched)
+    return interval.compute_once("cut", searched)
 
 
-def within(interval: Interval) -> Part | None:
+def causes_within(interval: Interval) -> Part | None:
     """Return the section on what happened inside an interval, or None if its engine has no rules."""
     found = _cut_in_words(interval)
     if found is None:
@@ -277,8 +281,8 @@ def within(interval: Interval) -> Part | None:
     if at is None:
         return section("happened", "What happened", about=f"{how}.", notes=[NO_CHANGE])
     chain = interval.chain
-    about = f"{how} {chain[at].number} ({chain[at].at:%H:%M:%S} UTC): what is before it, against what is after."
-    return happened(change_at(interval, at), about)
+    about = f"{how} {chain[at].number} ({chain[at].at_utc:%H:%M:%S} UTC): what is before it, against what is after."
+    return causes_section(change_at(interval, at), about)
 
 
 def _unsearched(interval: Interval) -> Part | None:
@@ -294,8 +298,8 @@ def _unsearched(interval: Interval) -> Part | None:
         few = "one sub-interval has" if count == 1 else f"{count} sub-intervals are too few for"
         why = f"{few} {'no' if count == 1 else 'a'} before and after (it takes {LEAST_PARTS});"
         why += " dbdyno compare snap:1..2 snap:3..4 sets one period against another"
-    found = happenings(interval)
-    tables = [clock(found)] if found else []
+    found = long_events(interval)
+    tables = [events_table(found)] if found else []
     return section("happened", "What happened", tables, notes=[f"not searched for causes: {why}"])
 
 
@@ -317,7 +321,7 @@ def _where(interval: Interval, spent: Series, calls: Series, jumps: dict[str, Se
     at, old, new = _cut(spent)
     steady = _steady(old, new, LEAST_MS)
     how = "was steady: {} and {} ms a second at its two parts" if steady else "went from {} to {} ms a second"
-    how = f"Statement time {how.format(three(old), three(new))}"
+    how = f"Statement time {how.format(three_digits(old), three_digits(new))}"
     restart = _restart(interval)
     if restart is not None and (steady or abs(restart - at) <= 1):
         return restart, f"{how}; the server was restarted after snapshot"
@@ -331,7 +335,9 @@ def _where(interval: Interval, spent: Series, calls: Series, jumps: dict[str, Se
         return at, f"{how} at snapshot"
     at, old, new = _cut(calls)
     return (
-        (None, how) if _steady(old, new) else (at, f"{how}; calls went from {three(old)} to {three(new)} at snapshot")
+        (None, how)
+        if _steady(old, new)
+        else (at, f"{how}; calls went from {three_digits(old)} to {three_digits(new)} at snapshot")
     )
 
 
@@ -351,7 +357,7 @@ def _jump(jumps: dict[str, Series], least: float) -> tuple[int, str] | None:
     if not what or grown[what] < max(3.0, 2 * least):
         return None
     at, old, new = cuts[what]
-    return at, f"{what} went from {three(old)} to {three(new)} a second"
+    return at, f"{what} went from {three_digits(old)} to {three_digits(new)} a second"
 
 
 def _jumps(interval: Interval) -> dict[str, Series]:
@@ -371,7 +377,7 @@ def _jumps(interval: Interval) -> dict[str, Series]:
 def _restart(interval: Interval) -> int | None:
     """Return the index of the last snapshot before the first restart, if at least two precede it; otherwise None."""
     chain, kind = interval.chain, ENGINES[interval.before.engine][0]
-    at = next((at for at, one in enumerate(chain) if kind.other_life(chain[0], one)), 0)
+    at = next((at for at, one in enumerate(chain) if kind.was_started_between(chain[0], one)), 0)
     return at - 1 if at > 1 else None
 
 

@@ -78,7 +78,7 @@ Active = TypedDict("Active", {"class": str, "aas": float, "share": float, "event
 """Average active sessions of a wait class, with its most frequent events."""
 
 
-class Spent(TypedDict):
+class StatementTime(TypedDict):
     """Time and calls of a statement since the previous reading."""
 
     statement: str
@@ -106,7 +106,7 @@ class Frame(TypedDict):
     states: dict[str, float | None]
     classes: list[Active] | None
     looks: int
-    statements: list[Spent] | None
+    statements: list[StatementTime] | None
     notes: list[str]
 
 
@@ -194,7 +194,7 @@ def frame(live: Live, before: Reading, now: Reading, looked: tuple[list[View], i
     statements = None if now.statements is None else _statements(before, now, seconds)
     if statements:
         texts = live.texts([row["statement"] for row in statements[: top + OWN_MOST]])
-        shown: list[Spent] = [{**row, "text": texts.get(row["statement"])} for row in statements]
+        shown: list[StatementTime] = [{**row, "text": texts.get(row["statement"])} for row in statements]
         statements = [row for row in shown if OWN_MARK not in (row["text"] or "")][:top]
     notes = list(live.lacks)
     if now.own > before.own and seconds > 0:
@@ -255,10 +255,10 @@ def _classes(
     ], looks
 
 
-def _statements(before: Reading, now: Reading, seconds: float) -> list[Spent]:
+def _statements(before: Reading, now: Reading, seconds: float) -> list[StatementTime]:
     """Return the statements by their time since the previous reading, without those whose counters fell."""
     old = before.statements or {}
-    rows: list[Spent] = []
+    rows: list[StatementTime] = []
     for name, (calls, time_ns) in (now.statements or {}).items():
         calls_before, time_before = old.get(name, (0.0, 0.0))
         if time_ns <= time_before or calls < calls_before:

@@ -17,7 +17,7 @@ _SEARCHED = ("pid", "user", "database", "application", "client", "state", "wait"
 DEEPEST = 20
 
 
-def ordered(rows: Sequence[Session], sort: str, words: str = "") -> list[Session]:
+def select_sessions(rows: Sequence[Session], sort: str, words: str = "") -> list[Session]:
     """Return the sessions that contain `words` in any field, ignoring case, in an order of `SORTS`."""
     kept = [row for row in rows if not words or _holds(row, words.casefold())]
     if sort in ("user", "wait"):
@@ -30,7 +30,7 @@ def _holds(row: Session, words: str) -> bool:
     return any(words in str(row.get(name) or "").casefold() for name in _SEARCHED)
 
 
-def tree(rows: Sequence[Session]) -> list[tuple[int, Session]]:
+def blocking_tree(rows: Sequence[Session]) -> list[tuple[int, Session]]:
     """Return who blocks whom, depth first, as (depth, session).
 
     A root waits for nobody; a session in a circle of waits is a root too.
@@ -67,11 +67,11 @@ def _grown(
     stack = [(0, root)]
     while stack:
         depth, one = stack.pop()
-        yield min(depth, DEEPEST), known.get(one, nobody(one))
+        yield min(depth, DEEPEST), known.get(one, invisible_blocker(one))
         stack += [(depth + 1, child) for child in reversed(children.get(one, []))]
 
 
-def nobody(pid: int) -> dict[str, object]:
+def invisible_blocker(pid: int) -> dict[str, object]:
     """Return the entry for a blocker that is not a visible session: a prepared transaction, or one that has ended."""
     state = "prepared transaction" if pid == 0 else "not visible"
     names = (*_SEARCHED, "statement_us", "transaction_us", "blockers")

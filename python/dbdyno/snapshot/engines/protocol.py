@@ -98,7 +98,7 @@ class Engine(Protocol):
         ...
 
 
-def offered(name: str) -> Engine:
+def engine_module(name: str) -> Engine:
     """Return an engine's module."""
     module: Engine = engine(name)
     return module

@@ -76,7 +76,7 @@ class View:
     next_step: str | None = None
 
 
-def unread(name: str, scope: str, problem: str, next_step: str | None = None) -> View:
+def unread_view(name: str, scope: str, problem: str, next_step: str | None = None) -> View:
     """Return a view that could not be read, with the reason."""
     return View(name, scope, (), [], problem=problem, next_step=next_step)
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import SnapshotError
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import memory_connection
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.plans import plan_store
 from dbdyno.snapshot.plans.entries import Clock
-from dbdyno.snapshot.plans.executions import Gathered
-from dbdyno.snapshot.plans.flips import names
+from dbdyno.snapshot.plans.executions import GatheredExecutions
+from dbdyno.snapshot.plans.flips import statement_names
 from dbdyno.snapshot.plans.page import page
 from dbdyno.snapshot.plans.reader import LogFile, read
 from dbdyno.snapshot.plans.recordings import read_run
@@ -43,7 +43,7 @@ class PlanOptions:
     top: int = 20
 
 
-def of_logs(
+def page_of_logs(
     store: Store, paths: Sequence[Path], asked: PlanOptions, *, prefix: str | None = None, zone: ZoneInfo | None = None
 ) -> dict[str, object]:
     """Return the page of log files; for a folder, of the files in it.
@@ -52,16 +52,16 @@ def of_logs(
         SnapshotError: A log that is named itself cannot be read.
     """
     said: list[str] = []
-    return of_sources(store, logs(paths, said), asked, prefix=prefix, zone=zone, said=said)
+    return page_of_sources(store, logs(paths, said), asked, prefix=prefix, zone=zone, said=said)
 
 
-def of_recordings(store: Store, runs: Sequence[Path], asked: PlanOptions) -> dict[str, object]:
+def page_of_recordings(store: Store, runs: Sequence[Path], asked: PlanOptions) -> dict[str, object]:
     """Return the page of runs of `dbdyno trace record`.
 
     Raises:
         SnapshotError: A path is not a recorded run.
     """
-    with Gathered() as gathered:
+    with GatheredExecutions() as gathered:
         found = [
             read_run(path, gathered, number, since_us=asked.since_us, until_us=asked.until_us)
             for number, path in enumerate(runs)
@@ -69,7 +69,7 @@ def of_recordings(store: Store, runs: Sequence[Path], asked: PlanOptions) -> dic
         return _page(store, gathered, found, asked)
 
 
-def of_sources(
+def page_of_sources(
     store: Store,
     sources: Iterable[Source],
     asked: PlanOptions,
@@ -79,30 +79,30 @@ def of_sources(
     said: Sequence[str] = (),
 ) -> dict[str, object]:
     """Return the page of open logs, and store what was read if the store has snapshots of the target."""
-    with Gathered() as gathered:
+    with GatheredExecutions() as gathered:
         found = read(sources, gathered, Clock(zone), prefix=prefix, since_us=asked.since_us, until_us=asked.until_us)
         return _page(store, gathered, found, asked, [*said, *_overlaps(found)])
 
 
 def _page(
-    store: Store, gathered: Gathered, found: Sequence[LogFile], asked: PlanOptions, said: Sequence[str] = ()
+    store: Store, gathered: GatheredExecutions, found: Sequence[LogFile], asked: PlanOptions, said: Sequence[str] = ()
 ) -> dict[str, object]:
     """Return the page of what was gathered, and store it if the store has snapshots of the target."""
     last = _last(store, asked.target)
     named = asked.target or (last.target if last else NO_TARGET)
-    notes = [*said, *(words for one in found for words in (*one.lost, *one.unread.words()))]
+    notes = [*said, *(words for one in found for words in (*one.lost, *one.unread.sentences()))]
     if last is None and asked.keep:
         notes.append(f"nothing is kept: {store.folder} has no snapshot {'of ' + named if asked.target else ''}".strip())
     elif asked.keep:
         notes += [
-            plan_store.keep(store.folder, named, gathered, number, one, redact=asked.redact)
+            plan_store.save_plans(store.folder, named, gathered, number, one, redact=asked.redact)
             for number, one in enumerate(found)
         ]
     rows = [_row(one) for one in found]
-    return page(gathered.connection, rows, target=named, notes=notes, names=names(last), top=asked.top)
+    return page(gathered.connection, rows, target=named, notes=notes, names=statement_names(last), top=asked.top)
 
 
-def of_server(
+def page_of_server(
     store: Store,
     dsn: str,
     asked: PlanOptions,
@@ -124,10 +124,10 @@ def of_server(
         with contextlib.suppress(ValueError, OSError, LookupError):  # a zone unknown on this machine
             zone = zone or ZoneInfo(log.zone)
         chosen = replace(asked, target=asked.target or log.name, keep=asked.keep and not log.cut)
-        return of_sources(store, [log.source], chosen, prefix=prefix or log.prefix, zone=zone, said=log.notes)
+        return page_of_sources(store, [log.source], chosen, prefix=prefix or log.prefix, zone=zone, said=log.notes)
 
 
-def of_kept(store: Store, asked: PlanOptions) -> dict[str, object]:
+def page_of_stored_plans(store: Store, asked: PlanOptions) -> dict[str, object]:
     """Return the page of stored plans.
 
     Raises:
@@ -135,16 +135,18 @@ def of_kept(store: Store, asked: PlanOptions) -> dict[str, object]:
     """
     last = _last(store, asked.target)
     named = asked.target or (last.target if last else NO_TARGET)
-    with in_memory() as connection:
+    with memory_connection() as connection:
         low, high = asked.since_us or 0, END_US if asked.until_us is None else asked.until_us
-        found = plan_store.attach(connection, store.folder, named, low, high)
+        found = plan_store.attach_logs(connection, store.folder, named, low, high)
         if not found:
             raise SnapshotError(
                 f"the store has no plans of {named} for this time",
                 where=str(store.folder),
                 next_step="read a log with plans: `dbdyno snap plans --log FILE`",
             )
-        return page(connection, [_kept_row(one) for one in found], target=named, names=names(last), top=asked.top)
+        return page(
+            connection, [_kept_row(one) for one in found], target=named, names=statement_names(last), top=asked.top
+        )
 
 
 def _last(store: Store, target: str | None) -> Snapshot | None:
@@ -176,7 +178,7 @@ def _row(one: LogFile) -> Row:
     return {name: getattr(one, name) for name in names} | {"log": one.name, "from": one.from_us, "to": one.to_us}
 
 
-def _kept_row(one: plan_store.KeptLog) -> Row:
+def _kept_row(one: plan_store.StoredLog) -> Row:
     known = one.manifest
     row = {name: known.get(name) for name in ("log", "form", "executions", "bytes")}
     return row | {"plans": int(known.get("plans") or 0), "from": known["from_us"], "to": known["to_us"]}

@@ -50,7 +50,7 @@ class Entry:
 
 
 @dataclass
-class Unread:
+class UnreadEntries:
     """Entries that could not be read: their number by reason, and the places of the first ones."""
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Unread:
         if len(known) < PLACES_MOST:
             known.append(place)
 
-    def words(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """Return a sentence for each reason, the most frequent first."""
         return [
             f"{count} {'entry was' if count == 1 else 'entries were'} not read: {reason}"
@@ -145,7 +145,7 @@ class Clock:
         return chosen.utcoffset() or timedelta(0)
 
 
-def decoded(raw: bytes) -> str:
+def decode_text(raw: bytes) -> str:
     """Return bytes of any encoding as text; bytes that are not UTF-8 are escaped, so they stay distinct."""
     return raw.decode("utf-8", "backslashreplace")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.plans.flips import tree
-from dbdyno.snapshot.plans.interval_tables import attached
+from dbdyno.snapshot.plans.flips import plan_tree
+from dbdyno.snapshot.plans.interval_tables import attach_log_seen
 from dbdyno.snapshot.plans.tree import Node, walk
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ order by m.spent desc, m.statement, m.plan, o.executions desc
 
 
 @dataclass(frozen=True, slots=True)
-class Estimated:
+class PlanEstimates:
     """Executions of a statement with one plan whose rows were counted.
 
     Attributes:
@@ -65,7 +65,7 @@ class Estimated:
     line: int = 0
 
 
-def estimates(connection: duckdb.DuckDBPyConnection) -> list[Estimated]:
+def estimates(connection: duckdb.DuckDBPyConnection) -> list[PlanEstimates]:
     """Return the estimates in `log_seen`, by decreasing total time of statement and plan.
 
     Raises:
@@ -76,18 +76,18 @@ def estimates(connection: duckdb.DuckDBPyConnection) -> list[Estimated]:
         statement, plan, measured, spent, number, executions, planned, rows, loops, file, line, text = row
         own = (str(statement), str(text or ""), str(plan), int(measured), int(spent))
         if number is None:
-            found.append(Estimated(*own))
+            found.append(PlanEstimates(*own))
             continue
-        nodes = [node for _, node in walk(tree(connection, plan))]
+        nodes = [node for _, node in walk(plan_tree(connection, plan))]
         if 0 <= number < len(nodes):
             numbers = (float(planned), float(rows), float(loops), int(file), int(line))
-            found.append(Estimated(*own, nodes[number], int(executions), *numbers))
+            found.append(PlanEstimates(*own, nodes[number], int(executions), *numbers))
     return found
 
 
-def estimated(interval: Interval) -> list[tuple[Estimated, str]] | None:
+def interval_estimates(interval: Interval) -> list[tuple[PlanEstimates, str]] | None:
     """Return the estimates, each with its place in the log; None if no log of the interval's time is stored."""
-    found = attached(interval, interval)
+    found = attach_log_seen(interval, interval)
     if not found:
         return None
     return [(one, f"{found[one.file].manifest['log']}:{one.line}") for one in estimates(interval.connection)]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.base.signals import interruptible
-from dbdyno.snapshot.plans.misestimates import Numbers
+from dbdyno.snapshot.plans.misestimates import NodeNumbers
 from dbdyno.snapshot.plans.tree import Node, sketch
 from dbdyno.snapshot.store.parquet import literal
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Execution = tuple[Any, ...]
 _WRONG = (("wrong_node", "BIGINT"), ("wrong_planned", "BIGINT"), ("wrong_rows", "DOUBLE"), ("wrong_loops", "BIGINT"))
 _MEASURED = (("nodes", "VARCHAR"), ("nodes_us", "BIGINT"))
-LATER = frozenset(name for name, _ in (*_WRONG, *_MEASURED))
+LATER_COLUMNS = frozenset(name for name, _ in (*_WRONG, *_MEASURED))
 """Columns that are missing in logs stored by earlier versions."""
 COLUMNS = (
     ("file", "BIGINT"),
@@ -53,7 +53,7 @@ BATCH = 20_000
 MEMORY = "256MB"
 
 
-class Gathered:
+class GatheredExecutions:
     """Temporary database of the executions in logs, a context manager; `connection` has its three tables."""
 
     def __init__(self) -> None:
@@ -69,33 +69,35 @@ class Gathered:
         self._rows: list[Execution] = []
         self._texts: dict[str, str] = {}
         self._plans: dict[str, Node] = {}
-        self._measured: dict[str, tuple[int, Sequence[Numbers]]] = {}
+        self._measured: dict[str, tuple[int, Sequence[NodeNumbers]]] = {}
 
     def add(self, row: Execution) -> None:
         """Add an execution, with values in the order of `COLUMNS`."""
         self._rows.append(row)
         if len(self._rows) >= BATCH:
-            self.end()
+            self.flush()
 
-    def text(self, known: str, text: str) -> None:
+    def add_text(self, known: str, text: str) -> None:
         """Add the text of a statement under its fingerprint."""
         self._texts.setdefault(known, text)
 
-    def plan(self, known: str, plan: Node) -> None:
+    def add_plan(self, known: str, plan: Node) -> None:
         """Add the tree of a plan under its identity."""
         self._plans.setdefault(known, plan)
 
-    def measured(self, known: str, duration_us: int, numbers: Sequence[Numbers]) -> None:
+    def add_measurements(self, known: str, duration_us: int, numbers: Sequence[NodeNumbers]) -> None:
         """Add rows and times of the nodes of an execution of a plan; those of the longest execution are kept."""
         before = self._measured.get(known)
         if before is None or duration_us > before[0]:
             self._measured[known] = duration_us, numbers
 
-    def end(self) -> None:
+    def flush(self) -> None:
         """Write the rows that are buffered in memory to the tables."""
         self._executions()
         _insert(self.connection, "log_statements", STATEMENTS, list(self._texts.items()))
-        trees = [(known, sketch(plan), json.dumps(as_values(plan)), None, None) for known, plan in self._plans.items()]
+        trees = [
+            (known, sketch(plan), json.dumps(tree_as_values(plan)), None, None) for known, plan in self._plans.items()
+        ]
         longest = [(known, None, None, _numbers(one), at) for known, (at, one) in self._measured.items()]
         _insert(self.connection, "log_plans", PLANS, [*trees, *longest])
         self._rows, self._texts, self._plans, self._measured = [], {}, {}, {}
@@ -138,22 +140,22 @@ def _insert(
         connection.execute(f"insert into {name} select {made}", values)
 
 
-def _numbers(given: Sequence[Numbers]) -> str:
+def _numbers(given: Sequence[NodeNumbers]) -> str:
     return json.dumps([[one.planned, one.found, one.loops, one.ms] for one in given])
 
 
-def as_values(node: Node) -> list[Any]:
+def tree_as_values(node: Node) -> list[Any]:
     """Return a tree as plain JSON values."""
     return [
         *(node.kind, node.relation, node.index, node.alias, node.label),
         [list(one) for one in node.conditions],
-        [as_values(child) for child in node.children],
+        [tree_as_values(child) for child in node.children],
         *([node.schema] if node.schema else []),
     ]
 
 
-def of_values(given: Any) -> Node:
-    """Return the tree of the values that `as_values` made.
+def tree_from_values(given: Any) -> Node:
+    """Return the tree of the values that `tree_as_values` made.
 
     Raises:
         TypeError: The values are not a tree.
@@ -161,5 +163,5 @@ def of_values(given: Any) -> Node:
     """
     kind, relation, index, alias, label, conditions, children, *schema = given
     known = tuple((str(name), str(value)) for name, value in conditions)
-    below = tuple(of_values(one) for one in children)
+    below = tuple(tree_from_values(one) for one in children)
     return Node(str(kind), str(relation), str(index), str(alias), str(label), known, below, "".join(map(str, schema)))

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dbdyno.snapshot.plans.entries import queryid_of
-from dbdyno.snapshot.plans.misestimates import FACTOR, Numbers, Wrong, factor, first_wrong
-from dbdyno.snapshot.plans.tree import DEEPEST, USUAL, Node
-from dbdyno.snapshot.plans.values import condition
+from dbdyno.snapshot.plans.misestimates import FACTOR, Misestimate, NodeNumbers, first_misestimate, misestimate_factor
+from dbdyno.snapshot.plans.tree import DEEPEST, USUAL_SCHEMAS, Node
+from dbdyno.snapshot.plans.values import mask_condition
 
 CONDITIONS = (
     *("Index Cond", "Recheck Cond", "Filter", "Join Filter", "Hash Cond", "Merge Cond", "One-Time Filter"),
@@ -34,7 +34,7 @@ class UnreadPlanError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class ExplainedPlan:
     """A plan with its measurements, which are None if auto_explain did not take them (log_analyze, log_buffers).
 
     Attributes:
@@ -56,8 +56,8 @@ class Explained:
     misestimate: float | None = None
     hits: int | None = None
     reads: int | None = None
-    wrong: Wrong | None = None
-    numbers: Sequence[Numbers] = ()
+    wrong: Misestimate | None = None
+    numbers: Sequence[NodeNumbers] = ()
 
 
 _ROOT = re.compile(r"^[^\s\n][^\n]*  \(cost=\d[^\n]*", re.M)
@@ -90,7 +90,7 @@ class TextPlans:
     def __init__(self) -> None:
         self._known: dict[str, Node] = {}
 
-    def read(self, text: str) -> tuple[str, Explained]:
+    def read(self, text: str) -> tuple[str, ExplainedPlan]:
         """Return the statement's text and the plan.
 
         Raises:
@@ -113,10 +113,10 @@ class TextPlans:
 def _without_values(line: str) -> str:
     """Return a line of the shape with its values replaced and its indentation kept."""
     name, colon, value = line.partition(": ")
-    return f"{name}: {condition(value)}" if colon and name.strip() in CONDITIONS else line
+    return f"{name}: {mask_condition(value)}" if colon and name.strip() in CONDITIONS else line
 
 
-def _measured(tree: Node, plan: str) -> Explained:
+def _measured(tree: Node, plan: str) -> ExplainedPlan:
     rows = _ROWS.findall(plan)
     if not rows:
         raise UnreadPlanError("the root of the plan has no estimate")
@@ -124,11 +124,11 @@ def _measured(tree: Node, plan: str) -> Explained:
     buffers = _BUFFERS.search(whole)
     queryid = _QUERYID.search(plan)
     numbers = [
-        Numbers(int(est), float(act) if act else None, int(loops or 0), float(ms) if ms else None)
+        NodeNumbers(int(est), float(act) if act else None, int(loops or 0), float(ms) if ms else None)
         for est, ms, act, loops in rows
     ]
     worst, wrong = _misestimates(tree, numbers)
-    return Explained(
+    return ExplainedPlan(
         tree,
         int(queryid[1]) if queryid else None,
         int(rows[0][0]),
@@ -141,11 +141,11 @@ def _measured(tree: Node, plan: str) -> Explained:
     )
 
 
-def _misestimates(tree: Node, numbers: list[Numbers]) -> tuple[float | None, Wrong | None]:
+def _misestimates(tree: Node, numbers: list[NodeNumbers]) -> tuple[float | None, Misestimate | None]:
     """Return the factor of the worst node, and the node at which the misestimate begins."""
-    known = (factor(one.planned, one.found) for one in numbers if one.found is not None and one.loops)
+    known = (misestimate_factor(one.planned, one.found) for one in numbers if one.found is not None and one.loops)
     worst = max(known, default=None)
-    return worst, first_wrong(tree, numbers) if worst is not None and worst >= FACTOR else None
+    return worst, first_misestimate(tree, numbers) if worst is not None and worst >= FACTOR else None
 
 
 def _parsed(lines: list[str]) -> Node:
@@ -181,7 +181,7 @@ def _parsed(lines: list[str]) -> Node:
             close(indent)
             if len(stack) > DEEPEST:
                 raise UnreadPlanError(f"the plan is more than {DEEPEST} nodes deep")
-            stack.append((indent, titled(words.removeprefix("->  "), label), [], []))
+            stack.append((indent, parse_node_title(words.removeprefix("->  "), label), [], []))
             label = ""
     found = close(-1)
     if found is None:
@@ -189,7 +189,7 @@ def _parsed(lines: list[str]) -> Node:
     return found
 
 
-def titled(text: str, label: str = "") -> Node:
+def parse_node_title(text: str, label: str = "") -> Node:
     """Return the node of a line such as `Index Scan using i on s.t a`."""
     found = _TITLE.fullmatch(text)
     if found is None:
@@ -198,7 +198,7 @@ def titled(text: str, label: str = "") -> Node:
     index = _unquoted(found["index"])
     kind = found["kind"]
     schema = _unquoted(found["first"]) if found["second"] else ""
-    if kind.endswith("Bitmap Index Scan") or schema in USUAL:
+    if kind.endswith("Bitmap Index Scan") or schema in USUAL_SCHEMAS:
         schema = ""
     if kind.endswith("Bitmap Index Scan"):
         relation, index = "", relation
@@ -212,30 +212,30 @@ def _unquoted(name: str | None) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name
 
 
-def read_json(text: str) -> tuple[str, Explained]:
+def read_json(text: str) -> tuple[str, ExplainedPlan]:
     """Return the statement's text and the plan from auto_explain's JSON.
 
     Raises:
         UnreadPlanError: The text is not JSON or not a plan.
     """
     try:
-        return of_values(json.loads(text))
+        return plan_from_values(json.loads(text))
     except (ValueError, RecursionError) as error:
         raise UnreadPlanError(f"the JSON is not a plan ({type(error).__name__})") from error
 
 
-def of_values(whole: Any) -> tuple[str, Explained]:
+def plan_from_values(whole: Any) -> tuple[str, ExplainedPlan]:
     """Return the statement's text and the plan from the values parsed of JSON, XML or YAML.
 
     Raises:
         UnreadPlanError: The values are not a plan, or the plan is too large.
     """
     try:
-        numbers: list[Numbers] = []
+        numbers: list[NodeNumbers] = []
         root = whole["Plan"]
         tree = _of_json(root, numbers)
         worst, wrong = _misestimates(tree, numbers)
-        return str(whole["Query Text"]), Explained(
+        return str(whole["Query Text"]), ExplainedPlan(
             tree,
             queryid_of(whole.get("Query Identifier")),
             _whole(root, "Plan Rows"),
@@ -252,7 +252,7 @@ def of_values(whole: Any) -> tuple[str, Explained]:
         raise UnreadPlanError(f"the text is not a plan ({type(error).__name__})") from error
 
 
-def _of_json(given: dict[str, Any], numbers: list[Numbers], depth: int = 0) -> Node:
+def _of_json(given: dict[str, Any], numbers: list[NodeNumbers], depth: int = 0) -> Node:
     if depth > DEEPEST or len(numbers) >= NODES_MOST:
         raise UnreadPlanError("the plan is too large")
     numbers.append(_numbers(given))
@@ -260,7 +260,7 @@ def _of_json(given: dict[str, Any], numbers: list[Numbers], depth: int = 0) -> N
     relation = str(given.get("Relation Name") or given.get("CTE Name") or given.get("Function Name") or "")
     alias = str(given.get("Alias") or "")
     conditions = tuple(
-        (name, condition(", ".join(map(str, value)) if isinstance(value, list) else str(value)))
+        (name, mask_condition(", ".join(map(str, value)) if isinstance(value, list) else str(value)))
         for name in CONDITIONS
         if (value := given.get(name)) is not None
     )
@@ -269,15 +269,15 @@ def _of_json(given: dict[str, Any], numbers: list[Numbers], depth: int = 0) -> N
     named = relation or (alias if not index else "")
     shown_alias = "" if alias == named else alias
     label, schema = (str(given.get(name) or "") for name in ("Subplan Name", "Schema"))
-    return Node(kind, named, index, shown_alias, label, conditions, children, "" if schema in USUAL else schema)
+    return Node(kind, named, index, shown_alias, label, conditions, children, "" if schema in USUAL_SCHEMAS else schema)
 
 
-def _numbers(given: dict[str, Any]) -> Numbers:
+def _numbers(given: dict[str, Any]) -> NodeNumbers:
     planned, found = _whole(given, "Plan Rows"), given.get("Actual Rows")
     known = planned is not None and isinstance(found, (int, float)) and 0 <= found < 1 << 62
     taken = given.get("Actual Total Time")
     ms = float(taken) if isinstance(taken, (int, float)) and 0 <= taken < 1 << 62 else None
-    return Numbers(
+    return NodeNumbers(
         planned or 0, float(found) if known and found is not None else None, _whole(given, "Actual Loops") or 0, ms
     )
 

@@ -18,9 +18,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.evidence.memory import for_files
-from dbdyno.snapshot.plans.executions import of_values
-from dbdyno.snapshot.plans.tree import Node, changed, differ_in_words_alone
+from dbdyno.evidence.memory import file_connection
+from dbdyno.snapshot.plans.executions import tree_from_values
+from dbdyno.snapshot.plans.tree import Node, describe_change, differ_only_in_verbosity
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,13 +33,13 @@ LEAST_BEFORE = 2
 RUNS_MOST = 500_000
 Place = tuple[int, int, int]
 """When an execution ended [µs since 1970], its file and its line: the key by which executions are ordered."""
-AFTER_ALL: Place = (1 << 62, 0, 0)
+LAST_PLACE: Place = (1 << 62, 0, 0)
 _SAME = "at_us, duration_us, plan, source, fingerprint"
 """Columns by which an execution is recognized in two logs of one server."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PlanSpan:
     """Consecutive executions of a statement with one plan.
 
     Times are in microseconds since 1970; `file` and `line` are the place of the first execution.
@@ -91,11 +91,12 @@ class Flip:
     line: int
 
 
-def seen(connection: duckdb.DuckDBPyConnection, names: Iterable[tuple[str, int]] = ()) -> None:
+def create_log_seen(connection: duckdb.DuckDBPyConnection, names: Iterable[tuple[str, int]] = ()) -> None:
     """Create the table `log_seen`: every execution once, with the name of its statement.
 
-    An execution in two logs of one server, such as a text log and a csvlog, counts once. `names` are fingerprints with
-    identifiers known from elsewhere (a snapshot's texts); a fingerprint with several identifiers is not used.
+    An execution in two logs of one server, such as a text log and a csvlog, counts once. `statement_names` are
+    fingerprints with identifiers known from elsewhere (a snapshot's texts); a fingerprint with several identifiers is
+    not used.
     """
     connection.execute("create or replace temp table log_names (fingerprint varchar, queryid bigint)")
     rows = [list(one) for one in names]
@@ -121,7 +122,7 @@ def seen(connection: duckdb.DuckDBPyConnection, names: Iterable[tuple[str, int]]
     )
 
 
-def names(last: Snapshot | None) -> list[tuple[str, int]]:
+def statement_names(last: Snapshot | None) -> list[tuple[str, int]]:
     """Return the fingerprints and identifiers of a snapshot's statements; empty without a snapshot or texts."""
     if last is None or last.problem("statement_texts") is not None:
         return []
@@ -129,7 +130,7 @@ def names(last: Snapshot | None) -> list[tuple[str, int]]:
     if source is None:
         return []
 
-    with for_files() as connection:
+    with file_connection() as connection:
         rows = connection.execute(f"select fingerprint, queryid from {source}").fetchall()
     return [(str(one), int(number)) for one, number in rows]
 
@@ -140,7 +141,7 @@ def flips(connection: duckdb.DuckDBPyConnection) -> list[Flip]:
     return sorted(found, key=lambda one: (-(one.new_ns - one.old_ns) * one.after, one.at_us))
 
 
-def _runs(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Iterable[Run]]]:
+def _runs(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Iterable[PlanSpan]]]:
     rows = connection.execute(
         f"""with several as (
           select statement from log_seen where plan is not null group by 1 having count(distinct plan) > 1),
@@ -153,10 +154,10 @@ def _runs(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Iterable
           arg_min(line, (at_us, line)) from numbered group by 1, 2 order by 1, 2 limit {RUNS_MOST}"""
     ).fetchall()
     for statement, some in groupby(rows, key=lambda row: row[0]):
-        yield statement, [Run(*row[2:]) for row in some]
+        yield statement, [PlanSpan(*row[2:]) for row in some]
 
 
-def boundaries(runs: Sequence[Run]) -> list[int]:
+def boundaries(runs: Sequence[PlanSpan]) -> list[int]:
     """Return the indexes of the runs at which a new plan took over."""
     found, current, met, begun = [], "", set[str](), 0
     for at, run in enumerate(runs):
@@ -169,7 +170,7 @@ def boundaries(runs: Sequence[Run]) -> list[int]:
     return found
 
 
-def _takes_over(runs: Sequence[Run], at: int, met: set[str]) -> bool:
+def _takes_over(runs: Sequence[PlanSpan], at: int, met: set[str]) -> bool:
     own, others, plan = 0, 0, runs[at].plan
     for place in range(at, len(runs)):
         room = WINDOW - own - others
@@ -182,7 +183,7 @@ def _takes_over(runs: Sequence[Run], at: int, met: set[str]) -> bool:
     return others == 0 and plan not in met
 
 
-def _held(runs: Sequence[Run], begun: int, at: int, plan: str) -> bool:
+def _held(runs: Sequence[PlanSpan], begun: int, at: int, plan: str) -> bool:
     own, others = 0, 0
     for place in range(at - 1, begun - 1, -1):
         room = WINDOW - own - others
@@ -195,15 +196,15 @@ def _held(runs: Sequence[Run], begun: int, at: int, plan: str) -> bool:
     return own >= LEAST_BEFORE and own >= SHARE * (own + others)
 
 
-def _of(connection: duckdb.DuckDBPyConnection, statement: str, runs: list[Run]) -> Iterator[Flip]:
+def _of(connection: duckdb.DuckDBPyConnection, statement: str, runs: list[PlanSpan]) -> Iterator[Flip]:
     places = boundaries(runs)
     begins = [0, *places]
     for number, at in enumerate(places):
         start = begins[number]
-        end = runs[begins[number + 2]].place if number + 2 < len(begins) else AFTER_ALL
+        end = runs[begins[number + 2]].place if number + 2 < len(begins) else LAST_PLACE
         old, new = runs[start].plan, runs[at].plan
-        trees = [tree(connection, one) for one in (old, new)]
-        if differ_in_words_alone(*trees):
+        trees = [plan_tree(connection, one) for one in (old, new)]
+        if differ_only_in_verbosity(*trees):
             continue
         spans = [(old, runs[start].place, runs[at].place), (new, runs[at].place, end)]
         counts, medians = zip(*(_median(connection, statement, *span) for span in spans), strict=True)
@@ -213,7 +214,7 @@ def _of(connection: duckdb.DuckDBPyConnection, statement: str, runs: list[Run]) 
             [statement],
         ).fetchone()
         yield Flip(
-            *(statement, str(row[0]) if row and row[0] else "", runs[at].first_us, old, new, changed(*trees)),
+            *(statement, str(row[0]) if row and row[0] else "", runs[at].first_us, old, new, describe_change(*trees)),
             *(*counts, *medians, runs[at].file, runs[at].line),
         )
 
@@ -232,7 +233,7 @@ def _median(
     return int(row[0]), float(row[1])
 
 
-def tree(connection: duckdb.DuckDBPyConnection, plan: str) -> Node:
+def plan_tree(connection: duckdb.DuckDBPyConnection, plan: str) -> Node:
     """Return the tree of a plan.
 
     Raises:
@@ -240,7 +241,7 @@ def tree(connection: duckdb.DuckDBPyConnection, plan: str) -> Node:
     """
     row: Any = connection.execute("select tree from log_plans where plan = ? limit 1", [plan]).fetchone()
     try:
-        return of_values(json.loads(row[0]))
+        return tree_from_values(json.loads(row[0]))
     except (TypeError, ValueError, RecursionError) as error:
         raise EvidenceError(
             f"plan {plan!r:.40} is damaged", next_step="read its log again with `dbdyno snap plans`"

@@ -26,12 +26,12 @@ from dbdyno.snapshot.plans.entries import (
     BadTimeError,
     Clock,
     Entry,
-    Unread,
-    decoded,
+    UnreadEntries,
+    decode_text,
     queryid_of,
 )
-from dbdyno.snapshot.plans.prefix import Before, Prefix
-from dbdyno.snapshot.plans.service import is_wrapped, unwrapped
+from dbdyno.snapshot.plans.prefix import Prefix, PrefixParts
+from dbdyno.snapshot.plans.service import is_wrapped, unwrap_entries
 from dbdyno.snapshot.plans.syslog import is_syslog, syslog
 
 _BLOCK = 1 << 20
@@ -62,7 +62,7 @@ class Lines:
         yield b""
 
 
-def text(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: Unread) -> Iterator[Entry]:
+def text_entries(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: UnreadEntries) -> Iterator[Entry]:
     """Yield the entries of a text log, searching blocks and not lines, because most of a log is not a duration."""
     buffer, number, skipping = b"", 1, False
     for block in lines.blocks():
@@ -130,15 +130,15 @@ def _next(buffer: bytes, at: int, *, whole: bool) -> tuple[int, int, bool, bool]
         place = end
 
 
-def _begun(raw: bytes, place: str, number: int, prefix: Prefix, clock: Clock, unread: Unread) -> Entry | None:
-    line = decoded(raw.replace(b"\n\t", b"\n").replace(b"\r\n", b"\n")).rstrip("\r\n")
+def _begun(raw: bytes, place: str, number: int, prefix: Prefix, clock: Clock, unread: UnreadEntries) -> Entry | None:
+    line = decode_text(raw.replace(b"\n\t", b"\n").replace(b"\r\n", b"\n")).rstrip("\r\n")
     colon = line.find(":  ", 0, _HEAD)
     if colon < 0 or not line.startswith("duration: ", colon + 3):
         return None  # another message that contains the word
     severity = colon
     while severity and line[severity - 1].isalpha():
         severity -= 1
-    before: Before | None = prefix.read(line[:severity])
+    before: PrefixParts | None = prefix.read(line[:severity])
     if before is None:
         unread.add("its prefix is not as the others, or has no time", place)
         return None
@@ -164,7 +164,7 @@ _FIELD = re.compile(r'(?:"((?:[^"]|"")*+)"|([^,"]*+))(?:,|\Z)')
 _STAMP, _DATABASE, _MESSAGE, _CONTEXT_AT, _QUERYID, _LEAST = 0, 2, 13, 18, 25, 22
 
 
-def csvlog(lines: Lines, name: str, clock: Clock, unread: Unread) -> Iterator[Entry]:
+def csvlog_entries(lines: Lines, name: str, clock: Clock, unread: UnreadEntries) -> Iterator[Entry]:
     """Yield the entries of a csvlog."""
     parts: list[bytes] = []
     size, first, open_quotes = 0, 1, False
@@ -185,13 +185,15 @@ def csvlog(lines: Lines, name: str, clock: Clock, unread: Unread) -> Iterator[En
         unread.add("its record is cut off", f"{name}:{first}")
 
 
-def _record(parts: list[bytes], size: int, place: str, line: int, clock: Clock, unread: Unread) -> Iterator[Entry]:
+def _record(
+    parts: list[bytes], size: int, place: str, line: int, clock: Clock, unread: UnreadEntries
+) -> Iterator[Entry]:
     if not any(b',"duration: ' in part for part in parts[:1]):
         return
     if size > LONGEST:
         unread.add(f"it is longer than {LONGEST >> 20} MiB", place)
         return
-    fields, at, whole = [], 0, decoded(b"".join(parts)).rstrip("\r\n")
+    fields, at, whole = [], 0, decode_text(b"".join(parts)).rstrip("\r\n")
     while at < len(whole) and (found := _FIELD.match(whole, at)) is not None:
         fields.append(found[1].replace('""', '"') if found[1] is not None else found[2])
         at = found.end()
@@ -208,14 +210,14 @@ def _record(parts: list[bytes], size: int, place: str, line: int, clock: Clock, 
         yield Entry(line, at_us, fields[_MESSAGE], queryid, bool(fields[_CONTEXT_AT]), fields[_DATABASE])
 
 
-def jsonlog(lines: Lines, name: str, clock: Clock, unread: Unread) -> Iterator[Entry]:
+def jsonlog_entries(lines: Lines, name: str, clock: Clock, unread: UnreadEntries) -> Iterator[Entry]:
     """Yield the entries of a jsonlog."""
     for raw in lines:
         if b'"duration: ' not in raw:
             continue
         place = f"{name}:{lines.number}"
         try:
-            found: Any = json.loads(decoded(raw))
+            found: Any = json.loads(decode_text(raw))
             message = found["message"]
             at_us = clock.read(found["timestamp"])
             if isinstance(message, str) and message.startswith("duration: "):
@@ -227,7 +229,7 @@ def jsonlog(lines: Lines, name: str, clock: Clock, unread: Unread) -> Iterator[E
             unread.add("its line is not an object of jsonlog, or is cut off", place)
 
 
-def of_syslog(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: Unread) -> Iterator[Entry]:
+def syslog_entries(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: UnreadEntries) -> Iterator[Entry]:
     """Yield the entries of a text log that was sent through syslog."""
 
     def begun(raw: bytes, place: str, line: int) -> Entry | None:
@@ -236,13 +238,13 @@ def of_syslog(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: Unr
     return syslog(((lines.number, line) for line in lines), name, begun, unread)
 
 
-def of_service(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: Unread) -> Iterator[Entry]:
+def service_entries(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: UnreadEntries) -> Iterator[Entry]:
     """Yield the entries of a text log that a log service stores as JSON."""
 
     def begun(raw: bytes, place: str, line: int) -> Entry | None:
         return _begun(raw, place, line, prefix, clock, unread)
 
-    return unwrapped(((lines.number, line) for line in lines), name, begun, unread)
+    return unwrap_entries(((lines.number, line) for line in lines), name, begun, unread)
 
 
 def form_of(start: bytes) -> str:

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.engines.view import Column, View
-from dbdyno.snapshot.plans.executions import as_values
-from dbdyno.snapshot.plans.executions import of_values as tree_of
-from dbdyno.snapshot.plans.explain import UnreadPlanError, of_values
-from dbdyno.snapshot.plans.tree import Node, changed, differ_in_words_alone, identity, sketch, walk
+from dbdyno.snapshot.plans.executions import tree_as_values
+from dbdyno.snapshot.plans.executions import tree_from_values as tree_of
+from dbdyno.snapshot.plans.explain import UnreadPlanError, plan_from_values
+from dbdyno.snapshot.plans.tree import Node, describe_change, differ_only_in_verbosity, identity, sketch, walk
 
 if TYPE_CHECKING:
     import psycopg
@@ -84,7 +84,7 @@ def may_be_planned(text: str) -> bool:
     return len(text) <= LONGEST and EXPLAINED.match(text) is not None and not is_ours(text)
 
 
-def explained(connection: Connection, some: Iterable[Candidate], until_s: float) -> list[Row]:
+def generic_plan_rows(connection: Connection, some: Iterable[Candidate], until_s: float) -> list[Row]:
     """Return a row per statement of the connection's database, until `time.monotonic()` exceeds `until_s`.
 
     A statement that cannot be planned gets a row with the problem.
@@ -137,8 +137,8 @@ def _plan(connection: Connection, text: str, name: str) -> dict[str, Any]:
 
 
 def _row(one: Candidate, given: dict[str, Any]) -> Row:
-    known = of_values(given)[1]
-    tree = json.dumps(as_values(known.plan))
+    known = plan_from_values(given)[1]
+    tree = json.dumps(tree_as_values(known.plan))
     return (one.database, one.queryid, identity(known.plan), sketch(known.plan), tree, known.rows_planned, None)
 
 
@@ -148,7 +148,7 @@ def view(rows: Sequence[Row], elapsed_ns: int) -> View:
 
 
 @dataclass(frozen=True, slots=True)
-class Flipped:
+class GenericFlip:
     """A statement whose generic plan changed.
 
     Attributes:
@@ -166,7 +166,7 @@ class Flipped:
     relations: frozenset[str]
 
 
-def flipped(first: Interval, last: Interval) -> dict[int | str, Flipped]:
+def generic_flips(first: Interval, last: Interval) -> dict[int | str, GenericFlip]:
     """Return the statements by queryid with another generic plan at the end of `last` than at the start of `first`.
 
     Only statements planned in both snapshots are compared. Empty if one of the snapshots has no plans.
@@ -178,13 +178,15 @@ def flipped(first: Interval, last: Interval) -> dict[int | str, Flipped]:
         f"select a.queryid, a.tree as old, b.tree as new, a.sketch as was, b.sketch as now from {sides[0]} a"
         f" join {sides[1]} b using (dbid, queryid) where a.plan <> b.plan order by 1"
     )
-    found: dict[int | str, Flipped] = {}
+    found: dict[int | str, GenericFlip] = {}
     for row in rows:
         with contextlib.suppress(TypeError, ValueError, RecursionError):  # the stored value is not a tree
             old, new = (tree_of(json.loads(row[name])) for name in ("old", "new"))
-            if not differ_in_words_alone(old, new):
+            if not differ_only_in_verbosity(old, new):
                 number = int(row["queryid"])
-                found[number] = Flipped(number, changed(old, new), row["was"], row["now"], _relations(old, new))
+                found[number] = GenericFlip(
+                    number, describe_change(old, new), row["was"], row["now"], _relations(old, new)
+                )
     return found
 
 

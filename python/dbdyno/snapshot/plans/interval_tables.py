@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbdyno.snapshot.plans import plan_store
-from dbdyno.snapshot.plans.flips import names, seen
+from dbdyno.snapshot.plans.flips import create_log_seen, statement_names
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
 
 
-def attached(first: Interval, last: Interval) -> list[plan_store.KeptLog]:
+def attach_log_seen(first: Interval, last: Interval) -> list[plan_store.StoredLog]:
     """Create `log_seen` in the first interval's connection, from logs between the outer ends of both intervals.
 
     Returns the logs in the order of their `file` numbers; without any, no table is created.
     """
     ends = (first.before.at_ns // 1000, last.after.at_ns // 1000)
-    found = plan_store.attach(first.connection, first.store.folder, last.after.target, *ends)
+    found = plan_store.attach_logs(first.connection, first.store.folder, last.after.target, *ends)
     if found:
-        seen(first.connection, names(last.after))
+        create_log_seen(first.connection, statement_names(last.after))
     return found

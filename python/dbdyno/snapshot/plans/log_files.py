@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.log_sources import LogSource, LogSources, ZoneOffset
-from dbdyno.snapshot.plans.entries import DETAILS, decoded
+from dbdyno.snapshot.plans.entries import DETAILS, decode_text
 from dbdyno.snapshot.plans.formats import form_of
 from dbdyno.snapshot.plans.mariadb_logs import GENERAL, SLOW, first_time, mariadb_form
 from dbdyno.snapshot.plans.prefix import STAMP, pattern_of
-from dbdyno.snapshot.plans.prefix_guess import found_pattern
+from dbdyno.snapshot.plans.prefix_guess import guess_pattern
 from dbdyno.snapshot.plans.service import PAYLOADS
 from dbdyno.snapshot.plans.source import Source, logs_with_places
 from dbdyno.snapshot.plans.syslog import PIECE
@@ -52,7 +52,7 @@ class _Start:
     """Text of the first time; the file's modification time if it has none."""
 
 
-def recognized(paths: Sequence[Path], *, prefix: str | None, zone: ZoneInfo | None) -> LogSources:
+def recognize_logs(paths: Sequence[Path], *, prefix: str | None, zone: ZoneInfo | None) -> LogSources:
     """Return the recognized logs in files, folders and patterns.
 
     `prefix` is the server's log_line_prefix for text logs, None to find it.
@@ -82,14 +82,14 @@ def recognized(paths: Sequence[Path], *, prefix: str | None, zone: ZoneInfo | No
     starts.sort(key=lambda start: start.first)
     given = None if prefix is None else _given(prefix)
     files = [LogSource(start.path, start.form.lower(), _prefix(start, given), _year(start.path)) for start in starts]
-    zones = offsets(zone) if zone else ()
+    zones = utc_offsets(zone) if zone else ()
     return LogSources(files, DETAILS.split("|"), PAYLOADS, PIECE.pattern.decode(), zones, notes, bool(of_mariadb))
 
 
 def _start(path: Path, source: Source) -> _Start:
     raw = [line for line in source.start.split(b"\n")[:_SAMPLE] if line.strip()]
     changed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(" ")
-    texts = [decoded(line) for line in raw]
+    texts = [decode_text(line) for line in raw]
     if (own := mariadb_form(texts)) is not None:
         return _Start(path, own, texts, first_time(texts) or changed)
     form = form_of(source.start)
@@ -103,14 +103,14 @@ def _unwrapped(form: str, lines: Sequence[bytes]) -> Iterator[str]:
         if form == "syslog":
             found = PIECE.match(line)
             if found is not None:
-                yield decoded(line[found.end() :].rstrip())
+                yield decode_text(line[found.end() :].rstrip())
         elif form == "JSON":
             with contextlib.suppress(ValueError, AttributeError):
                 found_object = json.loads(line.strip().removesuffix(b","))
                 texts = [text for key in PAYLOADS if isinstance(text := found_object.get(key), str)]
                 yield from texts[0].split("\n") if texts else ()
         else:
-            yield decoded(line.rstrip())
+            yield decode_text(line.rstrip())
 
 
 def _without_twins(starts: Sequence[_Start], notes: list[str]) -> list[_Start]:
@@ -149,7 +149,7 @@ def _given(prefix: str) -> str:
 def _prefix(start: _Start, given: str | None) -> str:
     if start.form in ("csvlog", "jsonlog", SLOW, GENERAL):
         return ""
-    found = given if given is not None else found_pattern(start.lines, is_syslog=start.form == "syslog")
+    found = given if given is not None else guess_pattern(start.lines, is_syslog=start.form == "syslog")
     # A file without any entry is told later, as one that is no log.
     return found if found is not None else pattern_of("%m [%p] ")
 
@@ -158,7 +158,7 @@ def _year(path: Path) -> int:
     return datetime.fromtimestamp(path.stat().st_mtime, UTC).year
 
 
-def offsets(zone: ZoneInfo) -> list[ZoneOffset]:
+def utc_offsets(zone: ZoneInfo) -> list[ZoneOffset]:
     """Return the UTC offsets of a time zone from 1990 to 2100, each with the second at which it takes effect."""
 
     def at(moment: datetime) -> tuple[int, str]:

@@ -11,7 +11,7 @@ import re
 from typing import Any
 from xml.parsers import expat
 
-from dbdyno.snapshot.plans.explain import CONDITIONS, Explained, UnreadPlanError, of_values
+from dbdyno.snapshot.plans.explain import CONDITIONS, ExplainedPlan, UnreadPlanError, plan_from_values
 from dbdyno.snapshot.plans.tree import DEEPEST
 
 _NUMBER = re.compile(r"-?\d{1,20}(?:\.\d{1,20})?")
@@ -22,7 +22,7 @@ _TEXTS = frozenset({"Query-Text", "Query-Identifier"})
 _LISTS = frozenset({"Plans", "Output"})
 
 
-def read_xml(text: str) -> tuple[str, Explained]:
+def read_xml(text: str) -> tuple[str, ExplainedPlan]:
     """Return the statement's text and the plan.
 
     Raises:
@@ -49,7 +49,7 @@ def read_xml(text: str) -> tuple[str, Explained]:
         parser.Parse(text, True)
     except expat.ExpatError as error:
         raise UnreadPlanError("the XML is not a plan, or is cut off") from error
-    return of_values(stack[0][1][0][1] if stack[0][1] else None)
+    return plan_from_values(stack[0][1][0][1] if stack[0][1] else None)
 
 
 def _of_element(name: str, children: list[tuple[str, Any]], words: str) -> Any:
@@ -68,7 +68,7 @@ def _scalar(words: str) -> Any:
     return {"true": True, "false": False}.get(words, words)
 
 
-def read_yaml(text: str) -> tuple[str, Explained]:
+def read_yaml(text: str) -> tuple[str, ExplainedPlan]:
     """Return the statement's text and the plan.
 
     Raises:
@@ -81,7 +81,7 @@ def read_yaml(text: str) -> tuple[str, Explained]:
         raise UnreadPlanError("the YAML is not a plan, or is cut off") from error
     if at < len(tokens):
         raise UnreadPlanError("the YAML of the plan has an invalid indentation")
-    return of_values(whole)
+    return plan_from_values(whole)
 
 
 Token = tuple[int, str | None, str]

@@ -23,7 +23,7 @@ _STOPS = ("Limit", "WindowAgg")
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class NodeNumbers:
     """Rows of a node per loop, estimated and actual (None if not counted), and its time.
 
     `ms` is the time of a loop with all nodes below it in milliseconds, None if it was not taken.
@@ -36,7 +36,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Wrong:
+class Misestimate:
     """The node at which a plan's row estimates begin to be wrong.
 
     Attributes:
@@ -52,23 +52,25 @@ class Wrong:
     loops: int
 
 
-def factor(planned: float, found: float) -> float:
+def misestimate_factor(planned: float, found: float) -> float:
     """Return the factor (at least 1) between two row counts; less than one row counts as one, as in the planner."""
     a, b = max(planned, 1.0), max(found, 1.0)
     return max(a / b, b / a)
 
 
-def first_wrong(tree: Node, numbers: Sequence[Numbers]) -> Wrong | None:
+def first_misestimate(tree: Node, numbers: Sequence[NodeNumbers]) -> Misestimate | None:
     """Return the wrong node with the largest factor among those with no wrong node below; None if no node is wrong."""
     places = list(_places(tree))
     if len(places) != len(numbers):
         return None  # a literal looks like a node, so numbers cannot be matched
     wrong = {at for at, place in enumerate(places) if _is_wrong(place, numbers[at])}
     first = [at for at in wrong if not any(at < other <= places[at].last for other in wrong)]
-    best = max(first, key=lambda at: (factor(numbers[at].planned, numbers[at].found or 0.0), -at), default=None)
+    best = max(
+        first, key=lambda at: (misestimate_factor(numbers[at].planned, numbers[at].found or 0.0), -at), default=None
+    )
     if best is None:
         return None
-    return Wrong(best, numbers[best].planned, numbers[best].found or 0.0, numbers[best].loops)
+    return Misestimate(best, numbers[best].planned, numbers[best].found or 0.0, numbers[best].loops)
 
 
 @dataclass(slots=True)
@@ -105,9 +107,9 @@ def _places(tree: Node) -> Iterator[_Place]:
     yield from found
 
 
-def _is_wrong(place: _Place, one: Numbers) -> bool:
+def _is_wrong(place: _Place, one: NodeNumbers) -> bool:
     if one.found is None or not one.loops or place.again:
         return False
-    if place.kind.removeprefix("Parallel ") in _COUNTLESS or factor(one.planned, one.found) < FACTOR:
+    if place.kind.removeprefix("Parallel ") in _COUNTLESS or misestimate_factor(one.planned, one.found) < FACTOR:
         return False
     return max(one.planned, one.found) * one.loops >= LEAST_ROWS and (one.found > one.planned or not place.stops)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import Part, Row, columns, lacking, moment_us, section, table
+from dbdyno.snapshot.model import Part, Row, columns, instant_text, missing_measurement, section, table
 from dbdyno.snapshot.plans.estimates import estimates
-from dbdyno.snapshot.plans.flips import Flip, flips, seen
+from dbdyno.snapshot.plans.flips import Flip, create_log_seen, flips
 from dbdyno.snapshot.plans.latency import FORM, LATENCY_SQL, PLANS_SQL, SOURCES
-from dbdyno.snapshot.plans.misestimates import factor
-from dbdyno.snapshot.wording import times
+from dbdyno.snapshot.plans.misestimates import misestimate_factor
+from dbdyno.snapshot.wording import time_change
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,14 +53,14 @@ def page(
     """Return the model of the page.
 
     Args:
-        connection: A connection with the tables of `Gathered`.
+        connection: A connection with the tables of `GatheredExecutions`.
         logs: Of each log its name, form, executions, plans, from, to and bytes.
         target: Title of the page.
         notes: Sentences on what was not read and what was stored.
         names: Fingerprints with known identifiers.
         top: Largest number of rows in a table.
     """
-    seen(connection, names)
+    create_log_seen(connection, names)
     changes = flips(connection)
     several = _several(connection, {one.statement for one in changes})
     found = [one for one in (_span(logs),) if one is not None]
@@ -104,18 +104,18 @@ def _verdict(changes: Sequence[Flip], logs: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def words(flip: Flip) -> str:
+def describe_flip(flip: Flip) -> str:
     """Return in words how the plan and the median time changed."""
-    return f"{flip.what}; p50 {times(flip.old_ns / 1e6, flip.new_ns / 1e6)}"
+    return f"{flip.what}; p50 {time_change(flip.old_ns / 1e6, flip.new_ns / 1e6)}"
 
 
-def said(flip: Flip) -> str:
+def flip_sentence(flip: Flip) -> str:
     """Return a flip as a sentence."""
     text = flip.text if len(flip.text) <= 100 else flip.text[:99] + "…"
-    return f"statement {flip.statement} ({text}) changed its plan at {moment_us(flip.at_us)}: {words(flip)}"
+    return f"statement {flip.statement} ({text}) changed its plan at {instant_text(flip.at_us)}: {describe_flip(flip)}"
 
 
-def row(flip: Flip, place: str) -> Row:
+def flip_row(flip: Flip, place: str) -> Row:
     """Return a flip as a row of the table; `place` is where in the log it is."""
     return {
         **{name: getattr(flip, name) for name in ("text", "what", "old_ns", "new_ns", "before", "after", "statement")},
@@ -127,8 +127,8 @@ def row(flip: Flip, place: str) -> Row:
 
 
 def _flips_section(changes: Sequence[Flip], logs: Sequence[Row], several: int, top: int) -> Part:
-    rows = [row(one, f"{logs[one.file]['log']}:{one.line}") for one in changes]
-    notes = [said(one) for one in changes[:5]]
+    rows = [flip_row(one, f"{logs[one.file]['log']}:{one.line}") for one in changes]
+    notes = [flip_sentence(one) for one in changes[:5]]
     if several:
         notes.append(
             f"{several} {'statement uses' if several == 1 else 'statements use'} several plans alternately: see below"
@@ -155,12 +155,14 @@ def _plans_section(connection: duckdb.DuckDBPyConnection, logs: Sequence[Row], t
     rows = _rows(connection, PLANS_SQL)
     lacks = []
     if not any(one["plans"] for one in logs):
-        lacks.append(lacking("plans", "auto_explain logged none", SETUP))
+        lacks.append(missing_measurement("plans", "auto_explain logged none", SETUP))
     elif all(one["rows"] is None for one in rows):
-        lacks.append(lacking("rows found", "auto_explain.log_analyze is off", ANALYZE))
+        lacks.append(missing_measurement("rows found", "auto_explain.log_analyze is off", ANALYZE))
     if rows and all(one["hits"] is None for one in rows):
         lacks.append(
-            lacking("blocks", "auto_explain.log_buffers is off", "auto_explain.log_buffers = on, with log_analyze")
+            missing_measurement(
+                "blocks", "auto_explain.log_buffers is off", "auto_explain.log_buffers = on, with log_analyze"
+            )
         )
     return section(
         "plans",
@@ -191,14 +193,14 @@ def _estimates_section(connection: duckdb.DuckDBPyConnection, logs: Sequence[Row
             **{name: getattr(one, name) for name in ("text", "statement", "planned", "found", "loops")},
             "node": one.node.title,
             "conditions": "; ".join(f"{name}: {words}" for name, words in one.node.conditions),
-            "off": factor(one.planned, one.found),
+            "off": misestimate_factor(one.planned, one.found),
             "seen": f"{one.executions} of {one.measured}",
             "place": f"{logs[one.file]['log']}:{one.line}",
         }
         for one in found
         if one.node is not None
     ]
-    lacks = [] if found else [lacking("rows found", "auto_explain.log_analyze is off", ANALYZE)]
+    lacks = [] if found else [missing_measurement("rows found", "auto_explain.log_analyze is off", ANALYZE)]
     return section(
         "estimates",
         "Estimates that were wrong",

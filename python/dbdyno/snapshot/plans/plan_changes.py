@@ -9,19 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
-from dbdyno.snapshot.plans.flips import SHARE, Flip, flips, tree
-from dbdyno.snapshot.plans.generic import VIEW, flipped
-from dbdyno.snapshot.plans.interval_tables import attached
+from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, table
+from dbdyno.snapshot.plans.flips import SHARE, Flip, flips, plan_tree
+from dbdyno.snapshot.plans.generic import VIEW, generic_flips
+from dbdyno.snapshot.plans.interval_tables import attach_log_seen
 from dbdyno.snapshot.plans.latency import LATENCY_SQL
-from dbdyno.snapshot.plans.page import FLIPS, row, said
-from dbdyno.snapshot.plans.tree import changed, differ_in_words_alone, walk
+from dbdyno.snapshot.plans.page import FLIPS, flip_row, flip_sentence
+from dbdyno.snapshot.plans.tree import describe_change, differ_only_in_verbosity, walk
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
 
-LEAST = 2
-STEP = (
+LEAST_EXECUTIONS = 2
+NEXT_STEP = (
     "turn on auto_explain in the server and run `dbdyno snap plans --log FILE`, or run `dbdyno snap watch --plans 20`"
 )
 
@@ -55,7 +55,7 @@ def proofs(before: Interval, after: Interval) -> Mapping[int | str, Proof]:
     The point between the periods is where time changed, which need not be where the plan changed. If most but not
     nearly all executions of a period have its main plan, the log must have a flip from the one plan to the other.
     """
-    if before.before.engine != "postgres" or not attached(before, after):
+    if before.before.engine != "postgres" or not attach_log_seen(before, after):
         return {}
     connection = before.connection
     olds, news = (_main_plans(one, connection) for one in (before, after))
@@ -66,12 +66,12 @@ def proofs(before: Interval, after: Interval) -> Mapping[int | str, Proof]:
         at_us = known.get((statement, old.plan, new.plan))
         if old.plan == new.plan or (at_us is None and min(old.share, new.share) < SHARE):
             continue
-        trees = [tree(connection, one.plan) for one in (old, new)]
-        if differ_in_words_alone(*trees):
+        trees = [plan_tree(connection, one.plan) for one in (old, new)]
+        if differ_only_in_verbosity(*trees):
             continue
         relations = frozenset(node.relation for plan in trees for _, node in walk(plan) if node.relation)
         found[int(statement)] = Proof(
-            changed(*trees), old.count, new.count, old.middle_ns, new.middle_ns, relations, at_us
+            describe_change(*trees), old.count, new.count, old.middle_ns, new.middle_ns, relations, at_us
         )
     return found
 
@@ -92,14 +92,14 @@ def _main_plans(one: Interval, connection: Any) -> dict[str, _Main]:
           where known is not null and plan is not null
             and at_us > {one.before.at_ns // 1000} and at_us <= {one.after.at_ns // 1000} group by 1, 2)
         select known, plan, n, n / sum(n) over (partition by known) as share, middle from each
-        qualify n >= {LEAST} and share > 0.5"""
+        qualify n >= {LEAST_EXECUTIONS} and share > 0.5"""
     ).fetchall()
     return {name: _Main(plan, int(count), float(share), float(middle)) for name, plan, count, share, middle in rows}
 
 
 def latencies(interval: Interval) -> dict[str, Row]:
     """Return quantiles of the logged executions by statement; empty if no log of this time is stored."""
-    if not attached(interval, interval):
+    if not attach_log_seen(interval, interval):
         return {}
     return {one["statement"]: one for one in interval.query(LATENCY_SQL)}
 
@@ -107,14 +107,14 @@ def latencies(interval: Interval) -> dict[str, Row]:
 def plans(interval: Interval, top: int) -> Part:
     """Return the section of a report on plans that changed within the interval."""
     title = "Plans that changed"
-    found = attached(interval, interval)
+    found = attach_log_seen(interval, interval)
     if not any(one.manifest.get("plans") for one in found):
         return _generic(interval, title, top)
     changes: list[Flip] = flips(interval.connection)
-    rows = [row(one, f"{found[one.file].manifest['log']}:{one.line}") for one in changes]
+    rows = [flip_row(one, f"{found[one.file].manifest['log']}:{one.line}") for one in changes]
     logs = dict.fromkeys(one.manifest["log"] for one in found if one.manifest.get("plans"))
     about = f"From {', '.join(logs)}; see dbdyno snap plans."
-    notes = [said(one) for one in changes[:3]] or ["none"]
+    notes = [flip_sentence(one) for one in changes[:3]] or ["none"]
     return section("plans", title, [table("", columns(FLIPS), rows, top=top)], about=about, notes=notes)
 
 
@@ -124,12 +124,12 @@ _GENERIC = "text:text:statement what:text:change was:text:plan_before now:text:p
 def _generic(interval: Interval, title: str, top: int) -> Part:
     """Return the section on generic plans that changed between both ends, for an interval without logs."""
     if VIEW not in interval.before.views or VIEW not in interval.after.views:
-        lacks = lacking("plans", "no log of this time is kept, and the snapshots hold no plans", STEP)
+        lacks = missing_measurement("plans", "no log of this time is kept, and the snapshots hold no plans", NEXT_STEP)
         return section("plans", title, not_measured=[lacks])
     texts = dict(names_and_texts(interval))
     rows: list[Row] = [
         {"statement": str(number), "text": texts.get(int(number), ""), "what": one.what, "was": one.old, "now": one.new}
-        for number, one in flipped(interval, interval).items()
+        for number, one in generic_flips(interval, interval).items()
     ]
     about = "Generic plans as they were at both ends (--plans); executions may have others, for their values."
     made = [table("", columns(_GENERIC), rows, top=top)] if rows else []

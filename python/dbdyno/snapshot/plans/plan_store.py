@@ -22,16 +22,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
-from dbdyno.base.files import make_inner_folder, narrow
+from dbdyno.base.files import make_inner_folder, restrict_mode
 from dbdyno.evidence.files import read_json, write_json
-from dbdyno.snapshot.plans.executions import LATER, TABLES
+from dbdyno.snapshot.plans.executions import LATER_COLUMNS, TABLES
 from dbdyno.snapshot.store.integrity import damage
-from dbdyno.snapshot.store.parquet import file_sum, literal
+from dbdyno.snapshot.store.parquet import file_checksum, literal
 
 if TYPE_CHECKING:
     import duckdb
 
-    from dbdyno.snapshot.plans.executions import Gathered
+    from dbdyno.snapshot.plans.executions import GatheredExecutions
     from dbdyno.snapshot.plans.reader import LogFile
 
 FOLDER = "plans"
@@ -42,7 +42,7 @@ _KINDS: dict[str, type] = {"target": str, "log": str, "from_us": int, "to_us": i
 
 
 @dataclass(frozen=True)
-class KeptLog:
+class StoredLog:
     """The stored plans of one log: its folder and its manifest."""
 
     folder: Path
@@ -54,7 +54,9 @@ class KeptLog:
         return self.manifest["from_us"], self.manifest["to_us"]
 
 
-def keep(store: Path, target: str, gathered: Gathered, number: int, log: LogFile, *, redact: bool = False) -> str:
+def save_plans(
+    store: Path, target: str, gathered: GatheredExecutions, number: int, log: LogFile, *, redact: bool = False
+) -> str:
     """Store the plans of the log with index `number` in `gathered`, and return a sentence on the result.
 
     With `redact`, texts of statements are not stored.
@@ -92,13 +94,13 @@ def keep(store: Path, target: str, gathered: Gathered, number: int, log: LogFile
     return f"{log.name}: {log.executions} executions kept in {store / FOLDER / name}"
 
 
-def _of_before(folder: Path) -> KeptLog | None:
+def _of_before(folder: Path) -> StoredLog | None:
     with contextlib.suppress(EvidenceError):
         return _open(folder) if folder.is_dir() else None
     return None
 
 
-def _write(gathered: Gathered, table: str, number: int, folder: Path, *, redact: bool) -> str:
+def _write(gathered: GatheredExecutions, table: str, number: int, folder: Path, *, redact: bool) -> str:
     mine = f"(from log_executions where file = {number})"
     query = {
         "log_executions": f"select * exclude (file) from {mine} order by at_us",
@@ -108,11 +110,11 @@ def _write(gathered: Gathered, table: str, number: int, folder: Path, *, redact:
     query += " limit 0" if redact and table == "log_statements" else ""
     path = folder / f"{table}.parquet"
     gathered.connection.execute(f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)")
-    narrow(path)
-    return file_sum(path)
+    restrict_mode(path)
+    return file_checksum(path)
 
 
-def logs(store: Path, damaged: list[EvidenceError] | None = None) -> Iterator[KeptLog]:
+def stored_logs(store: Path, damaged: list[EvidenceError] | None = None) -> Iterator[StoredLog]:
     """Yield the stored logs by the time of their first execution; errors of unreadable ones are added to `damaged`."""
     found = []
     for folder in sorted((store / FOLDER).glob("*-*")):
@@ -126,12 +128,12 @@ def logs(store: Path, damaged: list[EvidenceError] | None = None) -> Iterator[Ke
     yield from sorted(found, key=lambda one: one.span)
 
 
-def unused(store: Path, target: str, first_us: int) -> list[KeptLog]:
+def unused_logs(store: Path, target: str, first_us: int) -> list[StoredLog]:
     """Return the stored logs of a target that ended before `first_us`, the time of its first remaining snapshot."""
-    return [one for one in logs(store) if one.manifest["target"] == target and one.span[1] < first_us]
+    return [one for one in stored_logs(store) if one.manifest["target"] == target and one.span[1] < first_us]
 
 
-def forget(some: Iterable[KeptLog]) -> None:
+def delete_logs(some: Iterable[StoredLog]) -> None:
     """Delete these stored logs; each folder is renamed first, so that a partly deleted one is never read."""
     for one in some:
         aside = one.folder.with_name(f".{one.folder.name}.{os.urandom(4).hex()}.old")
@@ -139,7 +141,7 @@ def forget(some: Iterable[KeptLog]) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _open(folder: Path) -> KeptLog:
+def _open(folder: Path) -> StoredLog:
     path = folder / NAME
     found = read_json(path)
     step = "read the log again with `dbdyno snap plans --log FILE`, or delete this folder"
@@ -155,20 +157,22 @@ def _open(folder: Path) -> KeptLog:
         wrong = damage(file, found["sums"].get(table))
         if wrong is not None:
             raise EvidenceError(wrong, where=str(file), next_step=step)
-    return KeptLog(folder, found)
+    return StoredLog(folder, found)
 
 
 def faults(store: Path) -> Iterator[tuple[str, str]]:
     """Yield where in the store stored plans are damaged, and what is wrong."""
     damaged: list[EvidenceError] = []
-    list(logs(store, damaged))
+    list(stored_logs(store, damaged))
     for error in damaged:
         where = Path(error.where or "")
         yield str(where.relative_to(store)) if where.is_relative_to(store) else str(where), error.message
 
 
-def attach(connection: duckdb.DuckDBPyConnection, store: Path, target: str, from_us: int, to_us: int) -> list[KeptLog]:
-    """Create the tables of `Gathered` from a target's stored logs for a time range, and return those logs.
+def attach_logs(
+    connection: duckdb.DuckDBPyConnection, store: Path, target: str, from_us: int, to_us: int
+) -> list[StoredLog]:
+    """Create the tables of `GatheredExecutions` from a target's stored logs for a time range, and return those logs.
 
     The logs are in the order of the column `file`. Without any, no table is created.
 
@@ -179,7 +183,7 @@ def attach(connection: duckdb.DuckDBPyConnection, store: Path, target: str, from
 
     found = [
         one
-        for one in logs(store)
+        for one in stored_logs(store)
         if one.manifest["target"] == target and one.span[0] <= to_us and one.span[1] >= from_us
     ]
     if not found:
@@ -206,7 +210,7 @@ def _columns(connection: duckdb.DuckDBPyConnection, table: str, path: Path) -> s
     """Return the select list for today's columns of a table; those missing in files of earlier versions are null."""
     has = {row[0] for row in connection.execute(f"describe from read_parquet({literal(str(path))})").fetchall()}
     return ", ".join(
-        f"{name if name in has or name not in LATER else 'null'}::{kind} as {name}"
+        f"{name if name in has or name not in LATER_COLUMNS else 'null'}::{kind} as {name}"
         for name, kind in TABLES[table]
         if name != "file"
     )

@@ -1,9 +1,9 @@
 """log_line_prefix, the text before each line of a text log: matched by its pattern, or guessed from the line itself.
 
     >>> Prefix("%m [%p] %q%u@%d %Q ").read("2026-11-21 00:59:57.437 UTC [28] me@app 42 ")
-    Before(stamp='2026-11-21 00:59:57.437 UTC', queryid=42, database='app')
+    PrefixParts(stamp='2026-11-21 00:59:57.437 UTC', queryid=42, database='app')
     >>> Prefix(None).read("2026-11-21 00:59:57.437 UTC [28] user=me,db=app,qid=-4200000000000000042 ")
-    Before(stamp='2026-11-21 00:59:57.437 UTC', queryid=-4200000000000000042, database='app')
+    PrefixParts(stamp='2026-11-21 00:59:57.437 UTC', queryid=-4200000000000000042, database='app')
 
 The guess takes the first time; a database after `db=`, `database=` or `user@`; and as identifier a number after a word
 that ends in `id=` (`qid=`, `queryid=`), or a number of 15 to 19 digits. With two numbers of that kind the pattern is
@@ -45,7 +45,7 @@ _GUESS_DATABASE = re.compile(r"(?<![\w])(?:db|database)=([^\s,;\]]{1,63})|(?<![\
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class PrefixParts:
     """The parts of a prefix; `stamp` is the time as text."""
 
     stamp: str
@@ -65,7 +65,7 @@ class Prefix:
     def __init__(self, given: str | None) -> None:
         self.pattern = None if given is None else _compiled(given)
 
-    def read(self, text: str) -> Before | None:
+    def read(self, text: str) -> PrefixParts | None:
         """Return the parts of a prefix, or None if it does not match or has no time."""
         if self.pattern is None:
             return _guessed(text)
@@ -74,7 +74,7 @@ class Prefix:
             return None
         named = found.groupdict()
         stamp = named.get("m") or named.get("t") or named.get("n") or ""
-        return Before(stamp, queryid_of(named.get("Q")), (named.get("d") or "").strip())
+        return PrefixParts(stamp, queryid_of(named.get("Q")), (named.get("d") or "").strip())
 
 
 def pattern_of(given: str) -> str:
@@ -113,13 +113,13 @@ def _pattern(given: str) -> tuple[str, set[str]]:
     return "".join(parts), seen
 
 
-def _guessed(text: str) -> Before | None:
+def _guessed(text: str) -> PrefixParts | None:
     stamp = _GUESS_TIME.search(text)
     if stamp is None:
         return None
     rest = text[: stamp.start()] + " " + text[stamp.end() :]
     number, database = _GUESS_ID.search(rest), _GUESS_DATABASE.search(rest)
-    return Before(
+    return PrefixParts(
         stamp[0],
         queryid_of(number[1] or number[2]) if number else None,
         (database[1] or database[2]) if database else "",

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from dbdyno.snapshot.plans.prefix import STAMP, ZONE, pattern_of
 
-COMMON = (
+COMMON_PREFIXES = (
     "%m [%p] ",  # the default
     "%m [%p] %q%u@%d ",  # Debian
     "%t:%r:%u@%d:[%p]:",  # RDS
@@ -35,7 +35,15 @@ COMMON = (
     "%n [%p] ",
 )
 """Prefixes that are tried in this order; each is `log_line_prefix` as somebody sets it."""
-WITHOUT_TIME = ("", "%q%u@%d ", "%u@%d ", "[%p] ", "user=%u,db=%d ", "user=%u,db=%d,app=%a,client=%h ", "%q%a ")
+PREFIXES_WITHOUT_TIME = (
+    "",
+    "%q%u@%d ",
+    "%u@%d ",
+    "[%p] ",
+    "user=%u,db=%d ",
+    "user=%u,db=%d,app=%a,client=%h ",
+    "%q%a ",
+)
 """Prefixes of logs whose times and processes syslog writes."""
 _TIME = rf"(?:(?P<m>{STAMP}(?:\.\d{{1,6}})?(?: {ZONE})?)|(?P<n>\d{{10}}\.\d{{3}}))"
 _PROCESSES = (
@@ -53,7 +61,7 @@ _ENOUGH = 0.9
 _WORD = re.compile(r"(?:LOG|ERROR|FATAL|PANIC|WARNING|DETAIL|STATEMENT|HINT|CONTEXT|NOTICE) ?:  ")
 
 
-def found_pattern(lines: Sequence[str], *, is_syslog: bool = False) -> str | None:
+def guess_pattern(lines: Sequence[str], *, is_syslog: bool = False) -> str | None:
     """Return the pattern that matches most of the lines that begin an entry; None if none does.
 
     For lines of syslog, from which its own prefix is removed, a prefix without time and process is enough.
@@ -61,8 +69,8 @@ def found_pattern(lines: Sequence[str], *, is_syslog: bool = False) -> str | Non
     sample = [line for line in lines if not line.startswith("\t") and _WORD.search(line)]
     if not sample:
         return None
-    common = [pattern_of(prefix) for prefix in COMMON]
-    bare = [pattern_of(prefix) for prefix in WITHOUT_TIME] if is_syslog else []
+    common = [pattern_of(prefix) for prefix in COMMON_PREFIXES]
+    bare = [pattern_of(prefix) for prefix in PREFIXES_WITHOUT_TIME] if is_syslog else []
     last = [".*?"] if is_syslog else []
     for pattern in (*common, *bare, *_ANY, *last):
         whole = re.compile(rf"(?:{pattern}){_WORD.pattern}")

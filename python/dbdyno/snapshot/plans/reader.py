@@ -21,17 +21,17 @@ from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.engines.postgres.facts import is_ours
 from dbdyno.snapshot.engines.postgres.texts import fingerprint
 from dbdyno.snapshot.plans import formats
-from dbdyno.snapshot.plans.entries import DURATION, NO_ZONE, Clock, Entry, Unread
-from dbdyno.snapshot.plans.explain import Explained, TextPlans, UnreadPlanError, read_json
+from dbdyno.snapshot.plans.entries import DURATION, NO_ZONE, Clock, Entry, UnreadEntries
+from dbdyno.snapshot.plans.explain import ExplainedPlan, TextPlans, UnreadPlanError, read_json
 from dbdyno.snapshot.plans.markup import read_xml, read_yaml
-from dbdyno.snapshot.plans.misestimates import Wrong
+from dbdyno.snapshot.plans.misestimates import Misestimate
 from dbdyno.snapshot.plans.prefix import Prefix
-from dbdyno.snapshot.plans.source import TORN, Source
+from dbdyno.snapshot.plans.source import TORN_ERRORS, Source
 from dbdyno.snapshot.plans.tree import Node, identity
-from dbdyno.snapshot.plans.values import masked
+from dbdyno.snapshot.plans.values import mask_statement
 
 if TYPE_CHECKING:
-    from dbdyno.snapshot.plans.executions import Gathered
+    from dbdyno.snapshot.plans.executions import GatheredExecutions
 
 TEXTS_MOST = 20_000
 PLAN, STATEMENT = "plan", "statement"
@@ -67,11 +67,11 @@ class LogFile:
     plans: int = 0
     from_us: int | None = None
     to_us: int | None = None
-    unread: Unread = field(default_factory=Unread)
+    unread: UnreadEntries = field(default_factory=UnreadEntries)
     lost: list[str] = field(default_factory=list)
     """What a recording says it has missed."""
 
-    def seen(self, at_us: int) -> None:
+    def count_execution(self, at_us: int) -> None:
         """Count an execution that ended at `at_us`."""
         self.executions += 1
         self.from_us = at_us if self.from_us is None else min(self.from_us, at_us)
@@ -80,7 +80,7 @@ class LogFile:
 
 def read(
     sources: Iterable[Source],
-    gathered: Gathered,
+    gathered: GatheredExecutions,
     clock: Clock,
     *,
     prefix: str | None = None,
@@ -103,13 +103,13 @@ def read(
         try:
             for entry in _entries(file, lines, made, clock):
                 reader.add(entry, file, number)
-        except TORN:
+        except TORN_ERRORS:
             file.unread.add("the file is cut off here, or its packing is torn", f"{file.name}:{lines.number + 1}")
         finally:
             source.stream.close()
         file.lines, file.bytes = lines.number, lines.bytes
         found.append(file)
-    gathered.end()
+    gathered.flush()
     if any(NO_ZONE in one.unread.counts for one in found) and not any(one.executions for one in found):
         raise SnapshotError(
             "the time zone of the log is ambiguous or unknown",
@@ -122,31 +122,31 @@ def read(
 def entries(source: Source, clock: Clock, prefix: str | None = None) -> Iterator[Entry]:
     """Yield the entries with a duration of one log, up to where it is cut off; the source is closed at the end."""
     file = LogFile(source.name, formats.form_of(source.start), source.head)
-    with contextlib.suppress(*TORN), contextlib.closing(source.stream):
+    with contextlib.suppress(*TORN_ERRORS), contextlib.closing(source.stream):
         yield from _entries(file, formats.Lines(source.stream), Prefix(prefix), clock)
 
 
-def passed_over(text: str) -> bool:
+def is_ignored(text: str) -> bool:
     """Return True for a statement that is ignored: settings, transaction control, dbdyno's own."""
     return bool(text) and (is_ours(text) or _UTILITY.match(text) is not None)
 
 
 def _entries(file: LogFile, lines: formats.Lines, prefix: Prefix, clock: Clock) -> Iterator[Entry]:
     if file.form == "jsonlog":
-        return formats.jsonlog(lines, file.name, clock, file.unread)
+        return formats.jsonlog_entries(lines, file.name, clock, file.unread)
     if file.form == "csvlog":
-        return formats.csvlog(lines, file.name, clock, file.unread)
+        return formats.csvlog_entries(lines, file.name, clock, file.unread)
     if file.form == "JSON":
-        return formats.of_service(lines, file.name, prefix, clock, file.unread)
+        return formats.service_entries(lines, file.name, prefix, clock, file.unread)
     if file.form == "syslog":
-        return formats.of_syslog(lines, file.name, prefix, clock, file.unread)
-    return formats.text(lines, file.name, prefix, clock, file.unread)
+        return formats.syslog_entries(lines, file.name, prefix, clock, file.unread)
+    return formats.text_entries(lines, file.name, prefix, clock, file.unread)
 
 
 class _Reader:
     """Converter of entries to rows, with bounded caches of texts and trees."""
 
-    def __init__(self, gathered: Gathered, since_us: int | None, until_us: int | None) -> None:
+    def __init__(self, gathered: GatheredExecutions, since_us: int | None, until_us: int | None) -> None:
         self._gathered = gathered
         self._since = since_us
         self._until = until_us
@@ -178,7 +178,7 @@ class _Reader:
             return
         self._row(entry, text, duration_us, plan, file, number)
 
-    def _explained(self, rest: str) -> tuple[str, Explained]:
+    def _explained(self, rest: str) -> tuple[str, ExplainedPlan]:
         """Return the statement and its plan, for any auto_explain.log_format."""
         if rest.startswith("{"):
             return read_json(rest)
@@ -189,7 +189,7 @@ class _Reader:
         return self._plans.read(rest)
 
     def _row(
-        self, entry: Entry, text: str, duration_us: int, explained: Explained | None, file: LogFile, number: int
+        self, entry: Entry, text: str, duration_us: int, explained: ExplainedPlan | None, file: LogFile, number: int
     ) -> None:
         known, passed = self._text(text)
         if passed:
@@ -197,31 +197,31 @@ class _Reader:
         own = explained.queryid if explained is not None else None
         queryid = own if own is not None else None if entry.nested else entry.queryid
         plan = self._identity(explained.plan) if explained is not None else None
-        measured = explained or Explained(Node(""))
+        measured = explained or ExplainedPlan(Node(""))
         if plan is not None and any(one.found is not None for one in measured.numbers):
-            self._gathered.measured(plan, duration_us, measured.numbers)
-        file.seen(entry.at_us)
+            self._gathered.add_measurements(plan, duration_us, measured.numbers)
+        file.count_execution(entry.at_us)
         file.plans += explained is not None
         self._gathered.add(
             (
                 *(number, entry.line, entry.at_us, queryid, known, plan, duration_us),
                 *(STATEMENT if explained is None else PLAN, entry.nested, entry.database),
                 *(measured.rows_planned, measured.rows, measured.misestimate, measured.hits, measured.reads),
-                *(astuple(measured.wrong) if measured.wrong else (None,) * len(fields(Wrong))),
+                *(astuple(measured.wrong) if measured.wrong else (None,) * len(fields(Misestimate))),
             )
         )
 
     def _text(self, text: str) -> tuple[str, bool]:
-        """Return the fingerprint of a text, and whether the statement is ignored (see `passed_over`)."""
+        """Return the fingerprint of a text, and whether the statement is ignored (see `is_ignored`)."""
         found = self._texts.get(text)
         if found is None:
             if len(self._texts) >= TEXTS_MOST:
                 self._texts.clear()
             known = fingerprint(text) if text else ""
-            passed = passed_over(text)
+            passed = is_ignored(text)
             found = self._texts[text] = known, passed
             if text and not passed:
-                self._gathered.text(known, masked(text))
+                self._gathered.add_text(known, mask_statement(text))
         return found
 
     def _identity(self, plan: Node) -> str:
@@ -231,5 +231,5 @@ class _Reader:
             if len(self._identities) >= TEXTS_MOST:
                 self._identities.clear()
             found = self._identities[id(plan)] = plan, identity(plan)
-            self._gathered.plan(found[1], plan)
+            self._gathered.add_plan(found[1], plan)
         return found[1]

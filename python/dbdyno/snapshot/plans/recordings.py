@@ -17,15 +17,15 @@ from dbdyno.evidence.run import Run
 from dbdyno.evidence.trace_tables import KIND, create_views
 from dbdyno.snapshot.engines.postgres.texts import fingerprint
 from dbdyno.snapshot.plans.latency import FORM, RECORDED
-from dbdyno.snapshot.plans.reader import LogFile, passed_over
-from dbdyno.snapshot.plans.values import masked
+from dbdyno.snapshot.plans.reader import LogFile, is_ignored
+from dbdyno.snapshot.plans.values import mask_statement
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import duckdb
 
-    from dbdyno.snapshot.plans.executions import Gathered
+    from dbdyno.snapshot.plans.executions import GatheredExecutions
 
 _FORMAT = "postgresql"
 _CALLS = "recorded.calls where kind = 'exec' and depth = 0 and statement is not null"
@@ -33,7 +33,7 @@ _IDENTIFIER = r"-?\d+"
 
 
 def read_run(
-    path: Path, gathered: Gathered, number: int, *, since_us: int | None = None, until_us: int | None = None
+    path: Path, gathered: GatheredExecutions, number: int, *, since_us: int | None = None, until_us: int | None = None
 ) -> LogFile:
     """Read a recording into rows, with `number` as its number among the sources gathered.
 
@@ -81,11 +81,11 @@ def read_run(
             file.from_us, file.to_us = span.fetchone() or (None, None)
     finally:
         connection.execute("drop schema recorded cascade")
-    gathered.end()
+    gathered.flush()
     return file
 
 
-def _texts(connection: duckdb.DuckDBPyConnection, gathered: Gathered) -> None:
+def _texts(connection: duckdb.DuckDBPyConnection, gathered: GatheredExecutions) -> None:
     """Create `recorded.names`: the statements that are not ignored, with their identifiers and fingerprints."""
     rows = connection.execute(
         f"""select statement, any_value(text) from recorded.statements
@@ -95,12 +95,12 @@ def _texts(connection: duckdb.DuckDBPyConnection, gathered: Gathered) -> None:
     while some := rows.fetchmany(10_000):
         for statement, text in some:
             words = str(text or "")
-            if passed_over(words):
+            if is_ignored(words):
                 continue
             known = fingerprint(words) if words else ""
             names.append((statement, known))
             if words:
-                gathered.text(known, masked(words))
+                gathered.add_text(known, mask_statement(words))
     connection.execute(
         f"""create table recorded.names as select statement, fingerprint,
           case when regexp_full_match(statement, '{_IDENTIFIER}') then try_cast(statement as bigint) end as queryid

@@ -19,9 +19,9 @@ from dbdyno.snapshot.model import columns, section, table
 from dbdyno.snapshot.plans.explain import TextPlans, UnreadPlanError
 from dbdyno.snapshot.plans.generic import EXPLAINED
 from dbdyno.snapshot.plans.page import SETUP
-from dbdyno.snapshot.plans.source import HEAD_BYTES, Source, of_stream
+from dbdyno.snapshot.plans.source import HEAD_BYTES, Source, log_of_stream
 from dbdyno.snapshot.plans.tree import identity, sketch
-from dbdyno.snapshot.plans.values import condition, masked
+from dbdyno.snapshot.plans.values import mask_condition, mask_statement
 
 if TYPE_CHECKING:
     import psycopg
@@ -121,7 +121,7 @@ def server_log(dsn: str, most: int = MOST) -> Any:
             )
         size = int(_scalar(connection, "select size from pg_stat_file(%s)", path))
         start = max(0, size - most)
-        source = of_stream(str(path).rpartition("/")[2], _Remote(connection, str(path), start, size))
+        source = log_of_stream(str(path).rpartition("/")[2], _Remote(connection, str(path), start, size))
         head = _scalar(connection, "select pg_read_binary_file(%s, 0, %s)", path, HEAD_BYTES)
         first = bytes(head).partition(b"\n")[0][:HEAD_BYTES].rstrip()
         source.head = hashlib.blake2b(first, digest_size=12).hexdigest()
@@ -166,14 +166,14 @@ class _Remote(io.RawIOBase):
         return len(some)
 
 
-def generic(dsn: str, queryid: int) -> dict[str, object]:
+def generic_plan_page(dsn: str, queryid: int) -> dict[str, object]:
     """Return the page of a statement's generic plan.
 
     Raises:
         SnapshotError: The statement is not known, cannot be explained, or its plan cannot be read.
     """
     from dbdyno.snapshot.engines.postgres.facts import name_of
-    from dbdyno.snapshot.engines.postgres.live_sessions import generic_lines
+    from dbdyno.snapshot.engines.postgres.live_sessions import generic_plan_lines
 
     target = _target(dsn)
     with _session(target) as connection:
@@ -186,12 +186,12 @@ def generic(dsn: str, queryid: int) -> dict[str, object]:
         )
     with _session(target.in_database(database)) as connection:
         connection.autocommit = False
-        lines = generic_lines(connection, text)
+        lines = generic_plan_lines(connection, text)
     try:
         plan = TextPlans().read("Query Text: \n" + "\n".join(lines))[1].plan
     except UnreadPlanError as error:
         raise SnapshotError(f"the plan of {queryid} cannot be read: {error}", where=target.safe_dsn) from error
-    known = {"statement": str(queryid), "text": masked(text), "sketch": sketch(plan), "plan": identity(plan)}
+    known = {"statement": str(queryid), "text": mask_statement(text), "sketch": sketch(plan), "plan": identity(plan)}
     shown = columns("text:text:statement sketch:text:plan plan:code:plan_identifier statement:code:identifier")
     rows = [{"line": _without_values(line)} for line in lines]
     return {
@@ -216,7 +216,7 @@ def generic(dsn: str, queryid: int) -> dict[str, object]:
 
 def _without_values(line: str) -> str:
     words = line.lstrip(" ")
-    return " " * (len(line) - len(words)) + (condition(words) if ": " in words else words)
+    return " " * (len(line) - len(words)) + (mask_condition(words) if ": " in words else words)
 
 
 def _text(connection: Connection, target: Postgres, queryid: int) -> tuple[str, str]:

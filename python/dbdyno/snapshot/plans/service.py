@@ -10,7 +10,16 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from dbdyno.snapshot.plans.entries import CONTEXT, FOLLOWS, LONGEST, MARK, PREFIX_MOST, Entry, Unread, decoded
+from dbdyno.snapshot.plans.entries import (
+    CONTEXT,
+    FOLLOWS,
+    LONGEST,
+    MARK,
+    PREFIX_MOST,
+    Entry,
+    UnreadEntries,
+    decode_text,
+)
 from dbdyno.snapshot.plans.syslog import Begun
 
 PAYLOADS = ("textPayload", "log", "message")
@@ -23,7 +32,9 @@ def is_wrapped(line: bytes) -> bool:
     return line.startswith(b"{") and b'"error_severity"' not in line and _WRAPPED.search(line) is not None
 
 
-def unwrapped(lines: Iterable[tuple[int, bytes]], name: str, begun: Begun, unread: Unread) -> Iterator[Entry]:
+def unwrap_entries(
+    lines: Iterable[tuple[int, bytes]], name: str, begun: Begun, unread: UnreadEntries
+) -> Iterator[Entry]:
     """Yield the entries in numbered lines, each a JSON object with an entry or with a line of one."""
     pending: Entry | None = None
     entry, first = b"", 0
@@ -45,9 +56,9 @@ def unwrapped(lines: Iterable[tuple[int, bytes]], name: str, begun: Begun, unrea
         yield pending
 
 
-def _payload(line: bytes, place: str, unread: Unread) -> bytes | None:
+def _payload(line: bytes, place: str, unread: UnreadEntries) -> bytes | None:
     try:
-        found = json.loads(decoded(line))
+        found = json.loads(decode_text(line))
         text = next(found[key] for key in PAYLOADS if isinstance(found.get(key), str))
     except (ValueError, AttributeError, StopIteration, RecursionError):
         unread.add(f"its line is no JSON object with one of {', '.join(PAYLOADS)}", place)

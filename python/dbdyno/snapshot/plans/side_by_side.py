@@ -11,16 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.model import Heading, Part, Row, Table, columns, lacking, moment_us, section, table
-from dbdyno.snapshot.plans.executions import of_values
-from dbdyno.snapshot.plans.flips import flips, tree
+from dbdyno.snapshot.model import Heading, Part, Row, Table, columns, instant_text, missing_measurement, section, table
+from dbdyno.snapshot.plans.executions import tree_from_values
+from dbdyno.snapshot.plans.flips import flips, plan_tree
 from dbdyno.snapshot.plans.generic import VIEW
-from dbdyno.snapshot.plans.interval_tables import attached
-from dbdyno.snapshot.plans.misestimates import FACTOR, Numbers, factor
+from dbdyno.snapshot.plans.interval_tables import attach_log_seen
+from dbdyno.snapshot.plans.misestimates import FACTOR, NodeNumbers, misestimate_factor
 from dbdyno.snapshot.plans.page import ANALYZE
 from dbdyno.snapshot.plans.tree import Node, walk
 from dbdyno.snapshot.store.parquet import literal
-from dbdyno.snapshot.wording import span
+from dbdyno.snapshot.wording import duration_text
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -42,7 +42,7 @@ class ShownPlan:
 
     title: str
     plan: Node
-    numbers: Sequence[Numbers] = ()
+    numbers: Sequence[NodeNumbers] = ()
 
 
 def side_by_side(interval: Interval, statement: str) -> Part | None:
@@ -60,13 +60,17 @@ def side_by_side(interval: Interval, statement: str) -> Part | None:
         for at, one in enumerate(shown)
     ]
     unmeasured = not any(one.numbers for one in shown)
-    lacks = [lacking("rows and times of the nodes", "auto_explain.log_analyze is off", ANALYZE)] if unmeasured else []
+    lacks = (
+        [missing_measurement("rows and times of the nodes", "auto_explain.log_analyze is off", ANALYZE)]
+        if unmeasured
+        else []
+    )
     return section(NAME, TITLE, tables, about=ABOUT, not_measured=lacks)
 
 
 def _of_logs(interval: Interval, statement: str) -> Iterator[ShownPlan]:
     """Yield the two plans of the last change in the logs of the interval, or the two with most executions."""
-    if interval.before.engine != "postgres" or not attached(interval, interval):
+    if interval.before.engine != "postgres" or not attach_log_seen(interval, interval):
         return
     mine = [one for one in flips(interval.connection) if one.statement == statement]
     last = max(mine, key=lambda one: one.at_us, default=None)
@@ -77,17 +81,18 @@ def _of_logs(interval: Interval, statement: str) -> Iterator[ShownPlan]:
     wanted = [last.old, last.new] if last else [row["plan"] for row in rows[:2]]
     for row in sorted((one for one in rows if one["plan"] in wanted), key=lambda one: int(one["first"])):
         often = f"{row['n']:,} execution{'' if row['n'] == 1 else 's'}"
-        title = f"{moment_us(row['first'])} to {moment_us(row['last'])}: {often}, p50 {span(row['middle'] / 1e6)}"
-        yield ShownPlan(title, tree(interval.connection, row["plan"]), _numbers_of(interval, row["plan"]))
+        times = f"{instant_text(row['first'])} to {instant_text(row['last'])}"
+        title = f"{times}: {often}, p50 {duration_text(row['middle'] / 1e6)}"
+        yield ShownPlan(title, plan_tree(interval.connection, row["plan"]), _numbers_of(interval, row["plan"]))
 
 
-def _numbers_of(interval: Interval, plan: str) -> list[Numbers]:
+def _numbers_of(interval: Interval, plan: str) -> list[NodeNumbers]:
     rows = interval.query(
         f"select nodes from log_plans where plan = {literal(plan)} and nodes is not null order by nodes_us desc limit 1"
     )
     try:
         return [
-            Numbers(
+            NodeNumbers(
                 int(planned), None if found is None else float(found), int(loops), None if ms is None else float(ms)
             )
             for planned, found, loops, ms in json.loads(rows[0]["nodes"])
@@ -110,7 +115,7 @@ def _of_snapshots(interval: Interval, statement: str) -> Iterator[ShownPlan]:
             known = rows[0]["plan"]
             try:
                 yield ShownPlan(
-                    f"Generic plan at {moment_us(end.at_ns // 1000)}", of_values(json.loads(rows[0]["tree"]))
+                    f"Generic plan at {instant_text(end.at_ns // 1000)}", tree_from_values(json.loads(rows[0]["tree"]))
                 )
             except (TypeError, ValueError, RecursionError):  # the stored value is not a tree
                 continue
@@ -137,8 +142,8 @@ def _tree_table(one: ShownPlan, others: set[str] | None) -> Table:
     return table(one.title, shown, rows)
 
 
-def _measured(given: Numbers, own: float | None) -> Row:
-    off = factor(given.planned, given.found) if given.found is not None and given.loops else None
+def _measured(given: NodeNumbers, own: float | None) -> Row:
+    off = misestimate_factor(given.planned, given.found) if given.found is not None and given.loops else None
     return {
         "own": own,
         "rows": None if given.found is None else round(given.found),
@@ -148,7 +153,7 @@ def _measured(given: Numbers, own: float | None) -> Row:
     }
 
 
-def _total_ns(one: Numbers) -> float | None:
+def _total_ns(one: NodeNumbers) -> float | None:
     return None if one.ms is None else one.ms * one.loops * 1e6
 
 

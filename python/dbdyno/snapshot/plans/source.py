@@ -22,7 +22,7 @@ HEAD_BYTES = 2048
 _SNIFFED = 64 << 10
 _NOT_LOGS = ("current_logfiles",)
 """Files that the server keeps in the folder of its logs."""
-TORN = (OSError, EOFError, zlib.error)
+TORN_ERRORS = (OSError, EOFError, zlib.error)
 """Errors raised on reading a compressed file that is cut off."""
 
 
@@ -60,7 +60,7 @@ def logs_with_places(given: Sequence[Path], said: list[str]) -> Iterator[tuple[P
     groups = [(path, _inside(path)) for path in given]
     for path, inside in groups:
         if not inside:
-            opened(path).stream.close()
+            open_log(path).stream.close()
     return _opened(groups, said)
 
 
@@ -69,7 +69,7 @@ def _opened(groups: Sequence[tuple[Path, Sequence[Path]]], said: list[str]) -> I
     for path, inside in groups:
         for one in inside or [path]:
             try:
-                source = opened(one)
+                source = open_log(one)
             except SnapshotError as error:
                 said.append(f"{one.name}: {error.message}")
                 continue
@@ -93,7 +93,7 @@ def _inside(path: Path) -> list[Path]:
     return sorted(files, key=lambda one: (one.stat().st_mtime, one.name))
 
 
-def opened(path: Path) -> Source:
+def open_log(path: Path) -> Source:
     """Return a log file, opened.
 
     Raises:
@@ -104,8 +104,8 @@ def opened(path: Path) -> Source:
         file = path.open("rb")
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
-        return of_stream(path.name, _Unpacked(file) if packed else file)
-    except TORN as error:
+        return log_of_stream(path.name, _Unpacked(file) if packed else file)
+    except TORN_ERRORS as error:
         if file is not None:
             file.close()
         why = getattr(error, "strerror", None) or str(error)
@@ -135,7 +135,7 @@ class _Unpacked(io.RawIOBase):
     def readinto(self, into: Any) -> int:
         """Fill the buffer as far as possible and return the number of bytes.
 
-        Raises one of `TORN` after the last byte that can be read.
+        Raises one of `TORN_ERRORS` after the last byte that can be read.
         """
         if self._torn is not None:
             raise self._torn
@@ -144,14 +144,14 @@ class _Unpacked(io.RawIOBase):
             while done < len(into) and (some := self._packed.read1(len(into) - done)):
                 into[done : done + len(some)] = some
                 done += len(some)
-        except TORN as error:
+        except TORN_ERRORS as error:
             self._torn = error
             if not done:
                 raise
         return done
 
 
-def of_stream(name: str, raw: io.RawIOBase | BinaryIO) -> Source:
+def log_of_stream(name: str, raw: io.RawIOBase | BinaryIO) -> Source:
     """Return the log of any stream."""
     stream = io.BufferedReader(cast(io.RawIOBase, raw), 1 << 20)
     start = stream.peek(_SNIFFED)[:_SNIFFED]

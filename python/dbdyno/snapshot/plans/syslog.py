@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from dbdyno.snapshot.plans.entries import LONGEST, Entry, Unread
+from dbdyno.snapshot.plans.entries import LONGEST, Entry, UnreadEntries
 
 PIECE = re.compile(
     rb"(?:<\d{1,3}>)?(?:\d )?"
@@ -65,7 +65,7 @@ Begun = Callable[[bytes, str, int], Entry | None]
 """Function that makes an entry from a message with the server's prefix: bytes, place, line number."""
 
 
-def syslog(lines: Iterator[tuple[int, bytes]], name: str, begun: Begun, unread: Unread) -> Iterator[Entry]:
+def syslog(lines: Iterator[tuple[int, bytes]], name: str, begun: Begun, unread: UnreadEntries) -> Iterator[Entry]:
     """Yield the entries of a log from syslog; `lines` are pairs of line number and bytes."""
     open_: dict[bytes, _Message] = {}
     for number, raw in lines:
@@ -109,7 +109,7 @@ def _add(known: _Message, words: bytes) -> None:
         known.lines[-1] += words
 
 
-def _ended(known: _Message, name: str, begun: Begun, unread: Unread) -> Iterator[Entry]:
+def _ended(known: _Message, name: str, begun: Begun, unread: UnreadEntries) -> Iterator[Entry]:
     place = f"{name}:{known.line}"
     if b"duration: " not in known.lines[0]:
         return

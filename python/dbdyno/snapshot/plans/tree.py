@@ -4,7 +4,7 @@
     >>> plan = Node("Aggregate", children=(scan,))
     >>> sketch(plan)
     'Index Scan orders_cust → Aggregate'
-    >>> changed(plan, Node("Aggregate", children=(Node("Seq Scan", "orders"),)))
+    >>> describe_change(plan, Node("Aggregate", children=(Node("Seq Scan", "orders"),)))
     'Index Scan using orders_cust → Seq Scan on orders'
 
 The identity is a hash of the shape: node types, relations, indexes, order and kind of joins, conditions without
@@ -24,7 +24,7 @@ LONGEST = 160
 _DIFFERENT_MOST = 2
 
 
-USUAL = ("public", "pg_catalog")
+USUAL_SCHEMAS = ("public", "pg_catalog")
 """Schemas that are left out, so that a plan is the same as the one logged without log_verbose."""
 
 
@@ -40,7 +40,7 @@ class Node:
         label: The sub-plan of which the node is the root, or ''.
         conditions: Names and texts of conditions, without literals.
         children: The nodes below.
-        schema: The relation's schema if it is known and not in `USUAL`, or ''.
+        schema: The relation's schema if it is known and not in `USUAL_SCHEMAS`, or ''.
     """
 
     kind: str
@@ -57,11 +57,11 @@ class Node:
         """Return the node in words: `Index Scan using orders_cust`, `Seq Scan on orders`."""
         if self.index:
             return f"{self.kind} using {self.index}"
-        return f"{self.kind} on {self.named}" if self.relation else self.kind
+        return f"{self.kind} on {self.relation_name}" if self.relation else self.kind
 
     @property
-    def named(self) -> str:
-        """Return the relation, with its schema if that is known and not in `USUAL`."""
+    def relation_name(self) -> str:
+        """Return the relation, with its schema if that is known and not in `USUAL_SCHEMAS`."""
         return f"{self.schema}.{self.relation}" if self.schema else self.relation
 
 
@@ -82,7 +82,7 @@ def identity(plan: Node) -> str:
     return digest.hexdigest()
 
 
-def differ_in_words_alone(old: Node, new: Node) -> bool:
+def differ_only_in_verbosity(old: Node, new: Node) -> bool:
     """Return True if two plans differ only because log_verbose was turned on or off.
 
     log_verbose adds schemas and table names: one plan has schemas, the other has none, and both are otherwise the same.
@@ -100,7 +100,7 @@ def sketch(plan: Node) -> str:
 
 
 def _sketched(node: Node) -> str:
-    own = " ".join(filter(None, (node.kind, node.index or node.named)))
+    own = " ".join(filter(None, (node.kind, node.index or node.relation_name)))
     below = [_sketched(child) for child in node.children if child.kind != "Hash" or not child.children]
     below += [_sketched(child.children[0]) for child in node.children if child.kind == "Hash" and child.children]
     if not below:
@@ -108,7 +108,7 @@ def _sketched(node: Node) -> str:
     return f"{below[0]} → {own}" if len(below) == 1 else f"({', '.join(below)}) → {own}"
 
 
-def changed(old: Node, new: Node) -> str:
+def describe_change(old: Node, new: Node) -> str:
     """Return in words what differs between two plans: their scans, otherwise their joins, otherwise anything else."""
     for chosen in (_is_access, _is_join, lambda node: True):
         sides = [Counter(node.title for _, node in walk(plan) if chosen(node)) for plan in (old, new)]

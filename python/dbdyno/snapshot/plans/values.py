@@ -1,6 +1,6 @@
 """Removal of values: literals in statements and in the conditions of plans are replaced by `?`.
 
-    >>> masked("select * from t where a = 'x' and b in (1, 2, 3) -- 5")
+    >>> mask_statement("select * from t where a = 'x' and b in (1, 2, 3) -- 5")
     'select * from t where a = ? and b in (?, …)'
 
 If the end of a string is not certain (a backslash before its quote, whose meaning depends on
@@ -31,13 +31,13 @@ _PLACEHOLDER = re.compile(r"\$\d++")
 _QUALIFIER = re.compile(r"(?<![\w\"?.])(?:\w++|\"[^\"]*+\")\.(?=[\w\"])")
 
 
-def masked(text: str) -> str:
+def mask_statement(text: str) -> str:
     """Return a statement on one line, without values and comments."""
     short = _LISTS.sub("?, …", " ".join(_replaced(text[: 4 * LONGEST]).split()))
     return short if len(short) <= LONGEST else short[: LONGEST - 1] + "…"
 
 
-def condition(text: str) -> str:
+def mask_condition(text: str) -> str:
     """Return a plan's condition without values, casts of values, parameters and qualifiers.
 
     The result is the same with or without VERBOSE, and for a generic or a custom plan.

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.rates import HOUR_US
-from dbdyno.snapshot.reading.sums.looked import PARTS
+from dbdyno.snapshot.reading.sums.look_sums import PARTS
 from dbdyno.snapshot.sessions.active import EVENT_ENGINES, STATEMENT_TYPES, active_rows
-from dbdyno.snapshot.sessions.samples import activity
-from dbdyno.snapshot.sessions.summed import files_of, looked_hours
+from dbdyno.snapshot.sessions.samples import activity_columns
+from dbdyno.snapshot.sessions.summed_samples import files_of, looked_hours
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from dbdyno.snapshot.reading.sums.chunk import Chunk
 
-NONE = "none"
+NO_NAME = "none"
 """Name for sessions without a database or a user."""
 _LISTED = "bits, event_type, event, datname, usename, list(slot), list(seen)"
 
@@ -41,9 +41,9 @@ class ActiveRates:
         import numpy as np
 
         known = self._found[dimension]
-        if (name or NONE) not in known:
-            known[name or NONE] = np.zeros(self.slots)
-        known[name or NONE][slots] += values
+        if (name or NO_NAME) not in known:
+            known[name or NO_NAME] = np.zeros(self.slots)
+        known[name or NO_NAME][slots] += values
 
     def means(self, dimension: str) -> dict[str, float]:
         """Return the mean of each name in a dimension."""
@@ -97,7 +97,7 @@ def _seen(one: Interval, slots: Mapping[int, int]) -> Iterator[tuple[Any, ...]]:
 
 def _seen_in_samples(one: Interval, slots: Mapping[int, int], hours: list[Chunk] | None) -> list[tuple[Any, ...]]:
     """Return the same from the samples of these hours, or of all for None."""
-    source, _ = one.samples("activity", activity(STATEMENT_TYPES[one.before.engine]), hours)
+    source, _ = one.samples("activity", activity_columns(STATEMENT_TYPES[one.before.engine]), hours)
     parts = [(part["number"], part["at_us"], part["elapsed_ns"] // 1000) for part in one.sums.parts()]
     kept = [(at, elapsed, slots[number]) for number, at, elapsed in parts if number in slots]
     given = "unnest($1::bigint[]) as until_us, unnest($2::bigint[]) as elapsed_us, unnest($3::integer[]) as slot"

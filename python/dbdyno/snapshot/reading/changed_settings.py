@@ -10,7 +10,7 @@ from dbdyno.snapshot.store.parquet import literal
 
 SETTINGS = {"pg_settings": "setting", "global_variables": "value"}
 """The view that has an engine's settings, and the column of their values."""
-OURS = (
+OWN_SETTINGS = (
     "transaction_isolation",
     "transaction_read_only",
     "search_path",
@@ -20,7 +20,7 @@ OURS = (
 )
 
 
-def changed(
+def changed_settings(
     before: Snapshot, after: Snapshot, query: Callable[[str], list[TableRow]]
 ) -> list[tuple[str, str | None, str | None]]:
     """Return the name, old value and new value of changed settings, by name; empty if a snapshot cannot be read.
@@ -34,7 +34,7 @@ def changed(
     if old is None or new is None:
         return []
     value = SETTINGS[view]
-    skipped = ", ".join(literal(name) for name in OURS)
+    skipped = ", ".join(literal(name) for name in OWN_SETTINGS)
     rows = query(
         f"select coalesce(a.name, b.name) as name, a.{value} as old, b.{value} as new"
         f" from {old} a full join {new} b using (name) where a.{value} is distinct from b.{value}"

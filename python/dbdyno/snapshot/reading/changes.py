@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.evidence.memory import for_files
+from dbdyno.evidence.memory import file_connection
 from dbdyno.snapshot.model import Row
-from dbdyno.snapshot.reading.changed_settings import OURS, SETTINGS
+from dbdyno.snapshot.reading.changed_settings import OWN_SETTINGS, SETTINGS
 from dbdyno.snapshot.reading.periods import Period
 from dbdyno.snapshot.store.folder import Snapshot, Store
 
@@ -145,7 +145,7 @@ def changes(store: Store, one: Period, other: Period) -> tuple[list[Row], list[s
     rows: list[Row] = []
     notes = [NOT_READ[first.engine]] if first.engine in NOT_READ else []
     for noun, states in _states(store, first):
-        old, new = states.of(first), states.of(second)
+        old, new = states.states_of(first), states.states_of(second)
         if old is None or new is None:
             notes += [f"{noun}s: not known of both periods"] if noun == "column" else []
             continue
@@ -169,7 +169,7 @@ class States:
         self.of_table = kind is not None and kind.of_table
         self._read: dict[Any, Known] = {}
 
-    def of(self, one: Snapshot) -> Known | None:
+    def states_of(self, one: Snapshot) -> Known | None:
         """Return name and value by key in a snapshot, or None if the kind was not read or cannot be read.
 
         Raises:
@@ -195,7 +195,7 @@ class States:
         from dbdyno.evidence.duck import duckdb
 
         joined = f" join {one.relation(kind.also)} b on {kind.on}" if kind.also else ""
-        with for_files() as connection:
+        with file_connection() as connection:
             try:
                 rows = connection.execute(
                     f"select {kind.name}, {kind.value}, {kind.key} from {one.relation(kind.view)} a{joined}"
@@ -221,7 +221,7 @@ def _states(store: Store, one: Snapshot) -> Iterator[tuple[str, States]]:
 
 def _between(noun: str, old: Known, new: Known, *, of_table: bool) -> Iterator[Row]:
     """Yield the changes by name; an object with another key under the same name was recreated."""
-    hidden = OURS if noun == "setting" else ()
+    hidden = OWN_SETTINGS if noun == "setting" else ()
     keys = [key for key in (*old, *(key for key in new if key not in old)) if old.get(key) != new.get(key)]
     if of_table:  # changes of a created or dropped table's objects add nothing
         tables = [{key[:2] for key in side} for side in (old, new)]
@@ -252,14 +252,14 @@ def _between(noun: str, old: Known, new: Known, *, of_table: bool) -> Iterator[R
 
 def _when(states: States, chain: Sequence[Snapshot], key: Any) -> str:
     """Return between which two snapshots a change happened, found by bisection."""
-    early = (states.of(chain[0]) or {}).get(key)
+    early = (states.states_of(chain[0]) or {}).get(key)
     low, high = 0, len(chain) - 1
     while high - low > 1:
         middle = (low + high) // 2
-        known = states.of(chain[middle])
+        known = states.states_of(chain[middle])
         if known is None:
             break
         low, high = (middle, high) if known.get(key) == early else (low, middle)
     before, after = chain[low], chain[high]
-    day = "" if before.at.date() == after.at.date() else f"{after.at:%Y-%m-%d} "
-    return f"{before.at:%Y-%m-%d %H:%M:%S} to {day}{after.at:%H:%M:%S}"
+    day = "" if before.at_utc.date() == after.at_utc.date() else f"{after.at_utc:%Y-%m-%d} "
+    return f"{before.at_utc:%Y-%m-%d %H:%M:%S} to {day}{after.at_utc:%H:%M:%S}"

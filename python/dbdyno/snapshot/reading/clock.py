@@ -31,7 +31,7 @@ SHARE = 0.002
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
-def stamp() -> dict[str, object]:
+def clock_stamp() -> dict[str, object]:
     """Return the time of this machine now, for a snapshot's facts; empty if its start cannot be identified."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -46,7 +46,7 @@ def elapsed_ns(first: Snapshot, last: Snapshot) -> int:
     return last.at_ns - first.at_ns if steady is None else steady
 
 
-def verdict(chain: Sequence[Snapshot]) -> Verdict | None:
+def clock_verdict(chain: Sequence[Snapshot]) -> Verdict | None:
     """Return a verdict if the server's clock was set between two of these snapshots, or None."""
     for first, last in pairwise(chain):
         steady = _steady_ns(first, last)

@@ -11,14 +11,14 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from dbdyno.base.files import make_inner_folder, narrow
+from dbdyno.base.files import make_inner_folder, restrict_mode
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.files import write_json
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.reading.long_timeline import happenings
+from dbdyno.snapshot.reading.long_timeline import long_events
 from dbdyno.snapshot.reading.sums.chain import Chain
 from dbdyno.snapshot.reading.sums.chunk import Chunk
-from dbdyno.snapshot.reading.sums.day import LOOKED, LOOKS, MINUTES, NAME, SESSIONS, TRANSACTIONS, Day
+from dbdyno.snapshot.reading.sums.day import LOOK_COLUMNS, LOOKS, MINUTES, NAME, SESSIONS, TRANSACTIONS, Day
 from dbdyno.snapshot.sessions.active import (
     MINUTE_US,
     STATEMENT_TYPES,
@@ -26,34 +26,34 @@ from dbdyno.snapshot.sessions.active import (
     active_rows,
     idle_rows,
     longest_transactions,
-    not_ours,
+    other_rows,
 )
-from dbdyno.snapshot.sessions.samples import activity
+from dbdyno.snapshot.sessions.samples import activity_columns
 from dbdyno.snapshot.store.folder import Store
-from dbdyno.snapshot.store.parquet import file_sum, literal
+from dbdyno.snapshot.store.parquet import file_checksum, literal
 
-RARE = ("blocked",)
+RARE_VIEWS = ("blocked",)
 """Sampled views that have no row in most hours."""
-FEW = 4
+FEW_ROWS = 4
 """Largest number of rows per sub-interval with which the rows of a view are copied into the day as well."""
 KEYS = "session, datname, usename, application, client, statement, event_type, event"
 """What distinguishes rows of active sessions, besides their time."""
 
 
-def keep_days(sums: Chain, most: int | None = None) -> Iterator[Day]:
+def cache_days(sums: Chain, most: int | None = None) -> Iterator[Day]:
     """Make the days within a chain that are not cached yet, at most `most`, the latest first, and yield each.
 
     Nothing is cached for a store that cannot be written.
     """
     lacking = [one for one in reversed(sums.whole_days) if one.model is None]
     for day in lacking[:most]:
-        make(sums.store, day)
+        make_day(sums.store, day)
         yield day
     if lacking:
         sums.forget_days()
 
 
-def make(store: Store, day: Day) -> None:
+def make_day(store: Store, day: Day) -> None:
     """Write the sums of a day."""
     aside = day.home / f".{day.folder.name}.{os.getpid()}"
     try:
@@ -62,7 +62,7 @@ def make(store: Store, day: Day) -> None:
         make_inner_folder(aside)
         with Interval(store, store.open(day.first), store.open(day.last)) as interval:
             model = _model(interval) | _sampled(interval, aside) | _views(interval, aside)
-        model["sums"] = {path.name: file_sum(path) for path in sorted(aside.glob("*.parquet"))}
+        model["sums"] = {path.name: file_checksum(path) for path in sorted(aside.glob("*.parquet"))}
         write_json(aside / NAME, model)
         shutil.rmtree(day.folder, ignore_errors=True)  # damaged: a whole one is not made again
         with contextlib.suppress(OSError):  # another process made it meanwhile
@@ -80,8 +80,8 @@ def _model(interval: Interval) -> JsonObject:
         "parts": len(parts),
         "elapsed_ns": sum(one["elapsed_ns"] for one in parts),
         "verdicts": [[one["elapsed_ns"], one["verdicts"]] for one in parts if one["verdicts"]],
-        "events": happenings(interval),
-        "rows": {view: [_rows(interval, chunk, view) for chunk in interval.sums.chunks] for view in RARE},
+        "events": long_events(interval),
+        "rows": {view: [_rows(interval, chunk, view) for chunk in interval.sums.chunks] for view in RARE_VIEWS},
     }
 
 
@@ -100,12 +100,14 @@ def _sampled(interval: Interval, aside: Path) -> JsonObject:
     nothing: JsonObject = {"sampled": False, "idle": 0}
     if interval.before.engine not in STATEMENT_TYPES or interval.inside == "true":
         return nothing
-    source, _ = interval.samples("activity", activity(STATEMENT_TYPES[interval.before.engine]))
+    source, _ = interval.samples("activity", activity_columns(STATEMENT_TYPES[interval.before.engine]))
     strays = interval.query(f"select count(*) as n from {source} where not ({interval.inside})")[0]["n"]
     if strays:
         return nothing
     interval.connection.execute(f"create temp table active_ as from {source} where {active_rows(interval)}")
-    looked = f"select {LOOKED}, count(*) as seen from {source} where {not_ours(interval)} group by all order by all"
+    looked = (
+        f"select {LOOK_COLUMNS}, count(*) as seen from {source} where {other_rows(interval)} group by all order by all"
+    )
     _copy(interval, looked, aside / LOOKS)
     _copy(interval, f"select {KEYS}, count(*) as seen from active_ group by all order by all", aside / SESSIONS)
     minute = f"at_us // {MINUTE_US} * {MINUTE_US} as at_us"
@@ -134,7 +136,9 @@ def _views(interval: Interval, aside: Path) -> JsonObject:
         views[view] = known[0].shape(view)
         _copy(interval, f"from {_files(known, view, folded=True)}", aside / f"{view}.sum.parquet")
         rows = f"from {_files(known, view, folded=False)}"
-        if interval.query(f"select count(*) as n {rows}")[0]["n"] <= FEW * sum(len(chunk.parts) for chunk in chunks):
+        if interval.query(f"select count(*) as n {rows}")[0]["n"] <= FEW_ROWS * sum(
+            len(chunk.parts) for chunk in chunks
+        ):
             few.append(view)
             _copy(interval, rows, aside / f"{view}.parquet")
     return {"views": views, "few": few}
@@ -146,4 +150,4 @@ def _files(chunks: list[Chunk], view: str, *, folded: bool) -> str:
 
 def _copy(interval: Interval, query: str, path: Path) -> None:
     interval.connection.execute(f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)")
-    narrow(path)
+    restrict_mode(path)

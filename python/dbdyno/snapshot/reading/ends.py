@@ -16,9 +16,9 @@ from dbdyno.snapshot.engines.registry import engine
 from dbdyno.snapshot.engines.view import OK, WORDS, Verdict
 from dbdyno.snapshot.reading import clock
 from dbdyno.snapshot.reading.difference import Sides, quoted, union_columns
-from dbdyno.snapshot.store.folder import Place, Snapshot, many
+from dbdyno.snapshot.store.folder import Place, Snapshot, relation_of_places
 
-NOT_THERE = "this server has no {}"
+NO_VIEW = "this server has no {}"
 CHECK_STEP = "check the store with `dbdyno snap check`"
 _KIND = re.compile(r"^[A-Z][A-Za-z ]* Error: ")
 _NO_COLUMN = re.compile(r'Binder Error: .{0,200}?column (?:named )?"([^"]+)"', re.S)
@@ -71,7 +71,7 @@ class Ends:
         """Return the verdict of a scope, or of its instance `value`."""
         return self.verdicts.get((scope, value), OK)
 
-    def missing(self, view: str) -> tuple[str, str | None] | None:
+    def missing_reason(self, view: str) -> tuple[str, str | None] | None:
         """Return why a view has no difference, and what would provide one; None if it has one. The result is cached."""
         if view not in self._missing:
             self._missing[view] = self._why_missing(view)
@@ -81,7 +81,7 @@ class Ends:
         for end in (self.before, self.after):
             record = end.views.get(view)
             if record is None:
-                return NOT_THERE.format(view), None
+                return NO_VIEW.format(view), None
             problem = end.problem(view, self._seen)
             if problem is not None:
                 return f"could not be read in snapshot {end.number}: {problem[0]}", problem[1]
@@ -89,7 +89,7 @@ class Ends:
 
     def has(self, view: str) -> bool:
         """Return True if both ends have the view."""
-        return self.missing(view) is None
+        return self.missing_reason(view) is None
 
     def columns(self, view: str) -> set[str]:
         """Return the columns of the view's difference, which are the columns of the later end.
@@ -144,7 +144,9 @@ class Ends:
         for place in places:
             self._peeked[place, columns] = []
         if there:
-            for path, inside, *row in self._execute(f"select _file, _in, {shown} from {many(there)}").fetchall():
+            for path, inside, *row in self._execute(
+                f"select _file, _in, {shown} from {relation_of_places(there)}"
+            ).fetchall():
                 if (path, inside) in places:
                     self._peeked[(path, inside), columns].append(tuple(row))
 

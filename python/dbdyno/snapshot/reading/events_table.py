@@ -8,7 +8,7 @@ from dbdyno.snapshot.reading.timeline import KINDS
 EVENTS_MOST = 40
 
 
-def clock(found: list[Row]) -> Table:
+def events_table(found: list[Row]) -> Table:
     """Return events as a table by time; if there are too many, the rarest kinds are shown."""
     rows = [
         {

@@ -15,11 +15,11 @@ from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from dbdyno.base.closing import Closing
+from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.base.json_types import TableRow
 from dbdyno.base.signals import interruptible
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import memory_connection
 from dbdyno.snapshot.engines.view import LOSSES, Column
 from dbdyno.snapshot.reading import clock
 from dbdyno.snapshot.reading.difference import difference_sql, quoted, union_columns
@@ -37,7 +37,7 @@ T = TypeVar("T")
 _SCHEMAS = count()
 
 
-class Interval(Ends, Closing):
+class Interval(Ends, Closeable):
     """Two snapshots of one target and everything between them; a context manager.
 
     Args:
@@ -63,7 +63,7 @@ class Interval(Ends, Closing):
         sums: Chain | None = None,
     ) -> None:
 
-        super().__init__(first, last, connection or in_memory(in_order=True))
+        super().__init__(first, last, connection or memory_connection(in_order=True))
         self.store = store
         self._owned = connection is None
         self._made: dict[str, bool] = {}
@@ -72,7 +72,7 @@ class Interval(Ends, Closing):
         self._bridged: set[str] = set()
         self._halves: dict[int, tuple[Interval, Interval]] = {}
         self._once: dict[str, Any] = {}
-        stepped = clock.verdict(self.chain)
+        stepped = clock.clock_verdict(self.chain)
         if len(self.chain) > 2:
             self.verdicts = self.sums.verdicts()
             self._bridge()
@@ -88,7 +88,7 @@ class Interval(Ends, Closing):
         The ends must prove that nothing was lost in between.
         """
         lost = {scope for (scope, _), one in self.verdicts.items() if one.word in LOSSES}
-        unread = {v for v in self.after.views if f"view:{v}" in lost and self.has(v) and self.sums.unread(v)}
+        unread = {v for v in self.after.views if f"view:{v}" in lost and self.has(v) and self.sums.is_partly_unread(v)}
         if not unread:
             return
         with Interval(self.store, self.before, self.after, [self.before, self.after]) as ends:
@@ -136,7 +136,7 @@ class Interval(Ends, Closing):
         found = {one.own_session for one in self.chain}
         return sorted(one for one in found if one is not None)
 
-    def once(self, name: str, make: Callable[[], T]) -> T:
+    def compute_once(self, name: str, make: Callable[[], T]) -> T:
         """Return the result of `make()`, computed once and cached under `name`, for what several sections need."""
         if name not in self._once:
             self._once[name] = make()
@@ -146,11 +146,11 @@ class Interval(Ends, Closing):
         """Return the intervals before and after a snapshot of the chain, which are freed with this one."""
         if at not in self._halves:
             chains = self.chain[: at + 1], self.chain[at:]
-            made = (Interval(self.store, one[0], one[-1], one, connection=self.inner()) for one in chains)
+            made = (Interval(self.store, one[0], one[-1], one, connection=self.inner_connection()) for one in chains)
             self._halves[at] = (next(made), next(made))
         return self._halves[at]
 
-    def inner(self) -> duckdb.DuckDBPyConnection:
+    def inner_connection(self) -> duckdb.DuckDBPyConnection:
         """Return a connection to an empty schema of this interval's database; opening another one would take 20 ms."""
         schema = f"inner_{next(_SCHEMAS)}"
         inner = interruptible(self.connection.cursor())
@@ -211,7 +211,7 @@ class Interval(Ends, Closing):
     def _make(self, view: str) -> None:
         from dbdyno.evidence.duck import duckdb
 
-        missing = self.missing(view)
+        missing = self.missing_reason(view)
         if missing is not None:
             raise SnapshotError(f"{view} {missing[0]}", next_step=missing[1])
         added = len(self.chain) > 2 and bool(self.counters(view)) and view not in self._bridged

@@ -16,7 +16,7 @@ from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.timeline import CHECKPOINTS
-from dbdyno.snapshot.wording import setting
+from dbdyno.snapshot.wording import setting_change
 
 OBJECTS = (
     ("table", "pg_stat_user_tables", ("schemaname", "relname")),
@@ -37,11 +37,11 @@ MOST = 200
 """Largest number of tables, indexes and functions each."""
 COUNTED_MOST = 20_000
 """Largest number of rows with checkpoints or vacuums, the most recent ones."""
-DRAWN = 34
+DRAWN_MOST = 34
 """Number of events of a kind for which a chart has room; more are combined."""
 
 
-def happenings(one: Interval) -> list[Row]:
+def long_events(one: Interval) -> list[Row]:
     """Return the events of an interval by time, as rows in the form of `timeline.events`.
 
     The events of cached days are read from the cache.
@@ -61,16 +61,16 @@ def _once(found: Sequence[Row]) -> Iterator[Row]:
             yield row
 
 
-def drawable(found: Sequence[Row]) -> list[Row]:
+def chart_events(found: Sequence[Row]) -> list[Row]:
     """Return events for a chart: if there are many of a kind, the events within one span of time are combined."""
     if not found:
         return []
     first, last = found[0]["at_us"], found[-1]["at_us"]
-    width = max((last - first) // (DRAWN - 1), 1)
+    width = max((last - first) // (DRAWN_MOST - 1), 1)
     made: list[Row] = []
     for kind in dict.fromkeys(row["kind"] for row in found):
         alike = [row for row in found if row["kind"] == kind]
-        step = width if len(alike) > DRAWN else 1
+        step = width if len(alike) > DRAWN_MOST else 1
         for _, group in groupby(alike, key=lambda row: (row["at_us"] - first) // step):
             made.append(_together(list(group)))
     return sorted(made, key=lambda row: (row["at_us"], row["kind"]))
@@ -129,7 +129,7 @@ def _of_objects(one: Interval) -> Iterator[Row]:
 def _of_settings(one: Interval) -> Iterator[Row]:
     for part in _parts(one):
         for name, old, new in part["settings"]:
-            yield _within(part, "setting", setting(name, old, new))
+            yield _within(part, "setting", setting_change(name, old, new))
 
 
 def _of_checkpoints(one: Interval) -> Iterator[Row]:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from dbdyno.base.errors import SnapshotError
-from dbdyno.snapshot.reading.sums.index import known_of
-from dbdyno.snapshot.reading.sums.lights import Light, Lights
+from dbdyno.snapshot.reading.sums.index import snapshots_of_target
+from dbdyno.snapshot.reading.sums.indexed_snapshots import IndexedSnapshot, IndexedSnapshots
 from dbdyno.snapshot.store import manifest
 from dbdyno.snapshot.store.folder import Snapshot, Store
 
@@ -24,7 +24,7 @@ def find(store: Store, name: str, target: str | None = None) -> Snapshot:
     if name.isdigit() and len(name) < _DIGITS and manifest.path_of(store.folder, int(name)).is_file():
         return store.open(int(name))
     match = re.fullmatch(r"last(?:-(\d{1,9}))?", name)
-    known = known_of(store, target, int(match.group(1) or 0) + 1 if match else None)
+    known = snapshots_of_target(store, target, int(match.group(1) or 0) + 1 if match else None)
     if not known:
         if store.damaged:
             raise next(iter(store.damaged.values()))
@@ -50,7 +50,7 @@ def find(store: Store, name: str, target: str | None = None) -> Snapshot:
     )
 
 
-def _nearest(known: Lights, name: str) -> str:
+def _nearest(known: IndexedSnapshots, name: str) -> str:
     """Return words with the nearest numbers to one that was pruned, as it may still be in a user's notes."""
     numbers = known.numbers
     if not name.isdigit() or len(name) >= _DIGITS or not 0 < int(name) < max(numbers):
@@ -59,16 +59,16 @@ def _nearest(known: Lights, name: str) -> str:
     return f"it was pruned or failed; the nearest are {' and '.join(map(str, beside))}; "
 
 
-def _before_time(known: Lights, text: str) -> list[Light]:
+def _before_time(known: IndexedSnapshots, text: str) -> list[IndexedSnapshot]:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         return []
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    return list(islice((one for one in reversed(_one_target(known, text)) if one.at <= at), 1))
+    return list(islice((one for one in reversed(_one_target(known, text)) if one.at_utc <= at), 1))
 
 
-def _one_target(known: Lights, name: str) -> Lights:
+def _one_target(known: IndexedSnapshots, name: str) -> IndexedSnapshots:
     if len(known.targets) > 1:
         raise SnapshotError(
             f"{name!r} is ambiguous: the store has snapshots of several targets, {', '.join(known.targets)}",

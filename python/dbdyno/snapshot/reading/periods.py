@@ -56,7 +56,7 @@ def period(store: Store, text: str, target: str | None = None) -> Period:
     return Period(name, between(store, start, end))
 
 
-def keep_baseline(store: Store, name: str, part: Period) -> dict[str, object]:
+def save_baseline(store: Store, name: str, part: Period) -> dict[str, object]:
     """Give a period a name in the store, replacing a baseline with that name, and return what was written.
 
     Raises:
@@ -74,8 +74,8 @@ def keep_baseline(store: Store, name: str, part: Period) -> dict[str, object]:
         "target": part.chain[0].target,
         "first": part.chain[0].number,
         "last": part.chain[-1].number,
-        "from": part.chain[0].at.isoformat(),
-        "to": part.chain[-1].at.isoformat(),
+        "from": part.chain[0].at_utc.isoformat(),
+        "to": part.chain[-1].at_utc.isoformat(),
         "snapshots": len(part.chain),
     }
     write_json(folder / f"{name}.json", kept)
@@ -98,7 +98,7 @@ def _baseline(path: Path) -> JsonObject:
     return found
 
 
-def forget_baseline(store: Store, name: str) -> None:
+def delete_baseline(store: Store, name: str) -> None:
     """Delete a baseline; its snapshots stay.
 
     Raises:

@@ -66,7 +66,7 @@ class Rates:
         self.seconds = [sum(elapsed for _, elapsed in span) for span in spans]
         self.measured = tuple(having)
         # The list is kept with its table, so that no other one can have its identity.
-        _, self._slots = one.once(f"slots of {id(spans)}", lambda: (spans, self._table_of(spans)))
+        _, self._slots = one.compute_once(f"slots of {id(spans)}", lambda: (spans, self._table_of(spans)))
         self._objects, self.means = self._means()
 
     def rename(self, names: Mapping[str, str]) -> None:
@@ -77,7 +77,7 @@ class Rates:
                 if old in means:
                     means[new] = means.get(new, 0.0) + means.pop(old)
 
-    def keep(self, objects: Iterable[str]) -> None:
+    def prefetch(self, objects: Iterable[str]) -> None:
         """Cache what `values` needs for these objects; without this, each call of it reads the store."""
         self._kept = self._counts(self.measured, objects)
 
@@ -196,7 +196,7 @@ def spans_of(one: Interval, view: str, *, hourly: bool) -> list[Span]:
     judged = [part for part in one.sums.parts() if part["verdicts"]]
     scopes = (one.after.views[view].get("scope"), f"view:{view}")
     lost = [part["number"] for part in judged if _lost(part, scopes)]
-    return one.once(f"spans {hourly} without {lost}", lambda: _spans(one, scopes, hourly=hourly))
+    return one.compute_once(f"spans {hourly} without {lost}", lambda: _spans(one, scopes, hourly=hourly))
 
 
 def _spans(one: Interval, scopes: tuple[Any, ...], *, hourly: bool) -> list[Span]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
 
 
-def renumbered(old: Iterable[str], new: Iterable[str], prints: Mapping[str, str]) -> dict[str, str]:
+def renumbered_identifiers(old: Iterable[str], new: Iterable[str], prints: Mapping[str, str]) -> dict[str, str]:
     """Return, by identifier, the new identifier under which a statement continues.
 
     A text that has identifiers only on the old side and other identifiers only on the new side continues under the

@@ -79,14 +79,14 @@ def _add(
         known.extend([None] * (len(found.at_us) - len(known)))
 
 
-def figures(interval: Interval) -> JsonObject:
+def report_series(interval: Interval) -> JsonObject:
     """Return the key `series` of a report; empty if the interval has only two snapshots."""
     if len(interval.chain) <= 2:
         return {}
-    return {"series": drawn([thinned(series(interval.store, interval.chain, interval.sums))])}
+    return {"series": chart_data([thin_out(series(interval.store, interval.chain, interval.sums))])}
 
 
-def drawn(parts: Sequence[Series]) -> dict[str, object]:
+def chart_data(parts: Sequence[Series]) -> dict[str, object]:
     """Return the data of the chart over time: the metrics of all parts, one part after the other."""
     metrics = {m.name: m for part in parts for m in part.metrics}
     return {
@@ -106,7 +106,7 @@ def drawn(parts: Sequence[Series]) -> dict[str, object]:
     }
 
 
-def thinned(found: Series, most: int = POINTS) -> Series:
+def thin_out(found: Series, most: int = POINTS) -> Series:
     """Return a series with at most `most` points, each of which is the mean over time of its neighbours."""
     step = -(-len(found.at_us) // most)
     if step <= 1:
@@ -114,7 +114,7 @@ def thinned(found: Series, most: int = POINTS) -> Series:
     return _merged(found, list(range(0, len(found.at_us), step)))
 
 
-def hourly(found: Series) -> Series:
+def hourly_series(found: Series) -> Series:
     """Return a series with one point for the sub-intervals that end in the same hour, their mean over time."""
     hours = [at // HOUR_US for at in found.at_us]
     return _merged(found, [at for at, hour in enumerate(hours) if at == 0 or hours[at - 1] != hour])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 
 from dbdyno.base.errors import Error
-from dbdyno.evidence.memory import for_files
+from dbdyno.evidence.memory import file_connection
 from dbdyno.snapshot.reading.changed_settings import SETTINGS
 from dbdyno.snapshot.store.folder import Snapshot
 
-NAMES = ("log_timezone", "system_time_zone")
+ZONE_SETTINGS = ("log_timezone", "system_time_zone")
 """Settings with the server's time zone that no session overrides."""
 
 
@@ -22,8 +22,8 @@ def server_zone(last: Snapshot) -> str:
             source = last.relation(view) if view in last.views else None
             if source is None:
                 continue
-            with for_files() as connection:
-                sql = f"select {value}::varchar from {source} where lower(name) in {NAMES!r} and {value} <> ''"
+            with file_connection() as connection:
+                sql = f"select {value}::varchar from {source} where lower(name) in {ZONE_SETTINGS!r} and {value} <> ''"
                 row = connection.execute(sql).fetchone()
             return str(row[0]) if row else ""
     return ""

@@ -24,7 +24,7 @@ KEYS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class StatementTotal:
     """A statement's calls, milliseconds, work (blocks or rows that it read), and number of sub-intervals with calls."""
 
     calls: float
@@ -37,14 +37,16 @@ class Total:
 class StatementCosts:
     """The statements of one interval; `seconds` is its duration without sub-intervals in which counters were lost."""
 
-    totals: Mapping[str, Total]
+    totals: Mapping[str, StatementTotal]
     seconds: float
     slots: int
     _one: Interval
     _source: str
     _type: str
 
-    def weighed(self, what: Literal["ms", "work"], weights: Iterable[tuple[str, float, float]]) -> NDArray[np.float64]:
+    def weighted_sums(
+        self, what: Literal["ms", "work"], weights: Iterable[tuple[str, float, float]]
+    ) -> NDArray[np.float64]:
         """Return, by sub-interval, weighted sums over statements of a measure and of calls.
 
         Args:
@@ -85,7 +87,7 @@ def statement_costs(change: Change, one: Interval, *, hourly: bool) -> Statement
     rows = one.connection.execute(
         f"select key::varchar, sum(calls), sum(ms), sum(work), count(*) from {source} where ms is not null group by 1"
     ).fetchall()
-    totals = {name: Total(calls, ms, work, slots) for name, calls, ms, work, slots in rows}
+    totals = {name: StatementTotal(calls, ms, work, slots) for name, calls, ms, work, slots in rows}
     return StatementCosts(totals, sum(s for span in spans for _, s in span), len(spans), one, source, key)
 
 

@@ -15,24 +15,24 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.evidence.fenced_answer import FencedAnswer
-from dbdyno.evidence.query_limits import lock
+from dbdyno.evidence.query_limits import restrict
+from dbdyno.evidence.restricted_answer import RestrictedAnswer
 from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.sessions.active import STATEMENT_TYPES
 from dbdyno.snapshot.sessions.history import History
-from dbdyno.snapshot.sessions.samples import activity
+from dbdyno.snapshot.sessions.samples import activity_columns
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
 
 SESSIONS, SNAPSHOTS = "sessions", "snapshots"
-EACH = "_by_snapshot"
+BY_SNAPSHOT = "_by_snapshot"
 SAMPLED = ("activity", "blocked")
 VERDICTS = ["verdict", "why"]
 
 
-class StoreAnswer(FencedAnswer):
-    """Result of a SELECT over an interval of snapshots; `EvidenceError` is raised as by `FencedAnswer`.
+class StoreAnswer(RestrictedAnswer):
+    """Result of a SELECT over an interval of snapshots; `EvidenceError` is raised as by `RestrictedAnswer`.
 
     The interval has to stay open as long as the answer, which closes its connection.
     """
@@ -41,7 +41,7 @@ class StoreAnswer(FencedAnswer):
         known = store_tables(interval)
         for name in _named(interval, text) & known.keys():
             _make(interval, name)
-        lock(interval.connection, interval.store.folder, interval.sums.folder)
+        restrict(interval.connection, interval.store.folder, interval.sums.folder)
         next_step = f"tables: {', '.join(known)}"
         super().__init__(interval.connection, text, str(interval.store.folder), next_step, seconds)
 
@@ -50,7 +50,7 @@ def store_tables(interval: Interval) -> dict[str, list[str]]:
     """Return the tables that a query of an interval may use, with their columns."""
     found = {SNAPSHOTS: ["snapshot", "time", "note"]}
     if interval.before.engine in STATEMENT_TYPES:
-        columns = [one.name for one in activity(STATEMENT_TYPES[interval.before.engine])]
+        columns = [one.name for one in activity_columns(STATEMENT_TYPES[interval.before.engine])]
         found[SESSIONS] = ["time", *columns, "class"]
     for view in sorted(interval.after.views):
         if view in SAMPLED or not interval.has(view):
@@ -59,7 +59,7 @@ def store_tables(interval: Interval) -> dict[str, list[str]]:
         found[view] = [*names, *VERDICTS]
         if interval.counters(view):
             kept = [one.name for one in interval.after.columns(view) if one.kind in ("key", "text", "counter", "sum")]
-            found[view + EACH] = ["snapshot", "time", *kept]
+            found[view + BY_SNAPSHOT] = ["snapshot", "time", *kept]
     return found
 
 
@@ -86,8 +86,8 @@ def _make(interval: Interval, name: str) -> None:
         SESSIONS: partial(_sessions, interval),
     }
     made = makers.get(name) or (
-        partial(_by_snapshot, interval, name.removesuffix(EACH))
-        if name.endswith(EACH)
+        partial(_by_snapshot, interval, name.removesuffix(BY_SNAPSHOT))
+        if name.endswith(BY_SNAPSHOT)
         else partial(interval.table, name)
     )
     try:
@@ -125,6 +125,6 @@ def _by_snapshot(interval: Interval, view: str) -> None:
     names = ", ".join(quoted(one.name) for one in columns) or "null as nothing"
     rows = source or "(select 0 as part where false)"
     interval.connection.execute(
-        f"create or replace temp view {quoted(view + EACH)} as select e.part as snapshot, s.time, {names}"
+        f"create or replace temp view {quoted(view + BY_SNAPSHOT)} as select e.part as snapshot, s.time, {names}"
         f" from {rows} e join {SNAPSHOTS} s on s.snapshot = e.part"
     )

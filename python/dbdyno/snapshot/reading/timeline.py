@@ -14,10 +14,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from dbdyno.snapshot.model import Row
-from dbdyno.snapshot.reading.changed_settings import changed
-from dbdyno.snapshot.store.folder import Place, many
+from dbdyno.snapshot.reading.changed_settings import changed_settings
+from dbdyno.snapshot.store.folder import Place, relation_of_places
 from dbdyno.snapshot.store.parquet import literal
-from dbdyno.snapshot.wording import setting
+from dbdyno.snapshot.wording import setting_change
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -83,8 +83,8 @@ def _resets(interval: Interval) -> Iterator[Row]:
 
 def _settings(interval: Interval) -> Iterator[Row]:
     for before, after in pairwise(interval.chain):
-        for name, old, new in changed(before, after, interval.query):
-            yield _between("setting", setting(name, old, new), before, after)
+        for name, old, new in changed_settings(before, after, interval.query):
+            yield _between("setting", setting_change(name, old, new), before, after)
 
 
 def _objects(interval: Interval) -> Iterator[Row]:
@@ -150,5 +150,5 @@ def _each(having: Sequence[Snapshot], view: str, shown: str) -> str:
         if place is not None:
             places.setdefault(place, []).append(at)
     known = ", ".join(f"({literal(path)}, {inside}, {at})" for (path, inside), of in places.items() for at in of)
-    rows = many(places, alike=False)
+    rows = relation_of_places(places, alike=False)
     return f"select m.place, {shown} from {rows} r join (values {known}) m(_file, _in, place) using (_file, _in)"

@@ -27,12 +27,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dbdyno.base.errors import Error, SnapshotError
-from dbdyno.base.files import given_toml
+from dbdyno.base.files import user_file_toml
 from dbdyno.base.processes import child_environment, find_program
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store.folder import Snapshot, Store
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 """Timeout of a command or a webhook, in seconds."""
 FAILED = "failed"
 KEYS: dict[str, type | tuple[type, ...]] = {
@@ -44,7 +44,7 @@ KEYS: dict[str, type | tuple[type, ...]] = {
     "command": list,
     "webhook": str,
 }
-PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
+PASSED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 """Environment variables that are passed to a command."""
 _NEXT = "see the example in docs/how-to/snapshot.md"
 
@@ -61,7 +61,7 @@ class Rule:
     command: tuple[str, ...]
     webhook: str
 
-    def broken(self, value: float) -> bool:
+    def is_broken_by(self, value: float) -> bool:
         """Return True if a value breaks the rule."""
         return value > self.limit if self.is_above else value < self.limit
 
@@ -97,7 +97,7 @@ def read_rules(path: Path) -> list[Rule]:
     Raises:
         SnapshotError: The file cannot be read or is not valid; the error has the place.
     """
-    found = given_toml(path, SnapshotError, next_step=_NEXT)
+    found = user_file_toml(path, SnapshotError, next_step=_NEXT)
     rows = found.get("rule")
     if set(found) != {"rule"} or not isinstance(rows, list) or not rows:
         raise SnapshotError("contains something other than [[rule]]", where=str(path), next_step=_NEXT)
@@ -157,7 +157,7 @@ class Alerts:
     def __init__(self, rules: list[Rule], tell: Callable[[str], None], env: Mapping[str, str]) -> None:
         self.fired = 0
         self._rules, self._tell = rules, tell
-        self._env = child_environment({name: env[name] for name in PASSED_ON if name in env})
+        self._env = child_environment({name: env[name] for name in PASSED_VARIABLES if name in env})
         self._row: dict[tuple[str, str], int] = {}
         self._firing: set[tuple[str, str]] = set()
         self._failures: dict[str, int] = {}
@@ -165,14 +165,14 @@ class Alerts:
         self._thread = threading.Thread(target=self._work, name="alerts", daemon=True)
         self._thread.start()
 
-    def look(self, store: Store, target: str, made: Snapshot | Error) -> list[Alert]:
+    def evaluate(self, store: Store, target: str, made: Snapshot | Error) -> list[Alert]:
         """Return the alerts caused by a snapshot or by its failure, and queue them to be sent."""
         failures = 0 if isinstance(made, Snapshot) else self._failures.get(target, 0) + 1
         self._failures[target] = failures
         values: dict[str, float | None] = {FAILED: float(failures)}
         if isinstance(made, Snapshot):
             values |= last_metrics(store, made)
-        at = made.at.isoformat() if isinstance(made, Snapshot) else ""
+        at = made.at_utc.isoformat() if isinstance(made, Snapshot) else ""
         found = []
         for rule in self._rules:
             value = values.get(rule.metric)
@@ -186,11 +186,11 @@ class Alerts:
     def close(self) -> None:
         """Wait for queued commands and webhooks, up to twice their timeout."""
         self._queue.put(None)
-        self._thread.join(2 * PATIENCE_S)
+        self._thread.join(2 * TIMEOUT_S)
 
     def _judge(self, rule: Rule, target: str, value: float, at: str) -> list[Alert]:
         key = (rule.name, target)
-        self._row[key] = self._row.get(key, 0) + 1 if rule.broken(value) else 0
+        self._row[key] = self._row.get(key, 0) + 1 if rule.is_broken_by(value) else 0
         if self._row[key] >= rule.times and key not in self._firing:
             self._firing.add(key)
             self.fired += 1
@@ -216,7 +216,7 @@ class Alerts:
     def _run(self, rule: Rule, body: bytes) -> None:
         if rule.command:
             subprocess.run(
-                list(rule.command), input=body, env=self._env, timeout=PATIENCE_S, check=True, stdout=subprocess.DEVNULL
+                list(rule.command), input=body, env=self._env, timeout=TIMEOUT_S, check=True, stdout=subprocess.DEVNULL
             )
 
 
@@ -238,12 +238,12 @@ def last_metrics(store: Store, made: Snapshot) -> dict[str, float | None]:
 def _ending(error: subprocess.SubprocessError) -> str:
     if isinstance(error, subprocess.CalledProcessError):
         return f"it ended with {error.returncode}"
-    return f"it had not ended after {PATIENCE_S:g} s"
+    return f"it had not ended after {TIMEOUT_S:g} s"
 
 
 def _post(rule: Rule, body: bytes) -> None:
     if rule.webhook:
-        post_json(rule.webhook, body, PATIENCE_S)
+        post_json(rule.webhook, body, TIMEOUT_S)
 
 
 def post_json(url: str, body: bytes, timeout_s: float) -> None:

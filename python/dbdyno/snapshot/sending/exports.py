@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dbdyno.base.errors import Error
 from dbdyno.base.json_types import TableRow
-from dbdyno.evidence.memory import for_files
+from dbdyno.evidence.memory import file_connection
 from dbdyno.snapshot.sending.alerts import last_metrics
 from dbdyno.snapshot.store.folder import Snapshot, Store
 
@@ -36,7 +36,7 @@ TABLES = {
     "pg_statio_user_tables": ("datname", "schemaname", "relname"),
 }
 """Views with counters of each table, exported only on request because there are many, and their labels."""
-TOTAL = ("pg_stat_bgwriter", "pg_stat_checkpointer")
+TOTAL_VIEWS = ("pg_stat_bgwriter", "pg_stat_checkpointer")
 """Views whose counters end in `_total` in postgres_exporter."""
 _PLAIN = re.compile(r"[^a-zA-Z0-9_]")
 
@@ -143,7 +143,7 @@ def _raw(one: Snapshot, tables: bool) -> Iterator[Sample]:
         columns = {c.name: c for c in one.columns(view)}
         labels = [name for name in wanted if name in columns]
         counters = [name for name, c in columns.items() if c.kind in ("counter", "sum")]
-        total = "_total" if view in TOTAL else ""
+        total = "_total" if view in TOTAL_VIEWS else ""
         for row in _rows(one, view, [*labels, *counters]):
             words = (("target", one.target), *((n, str(row[n] if row[n] is not None else "")) for n in labels))
             for name in counters:
@@ -166,7 +166,7 @@ def _rows(one: Snapshot, view: str, names: list[str]) -> list[TableRow]:
     relation = one.relation(view)
     quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
     try:
-        with for_files() as connection:
+        with file_connection() as connection:
             rows = connection.execute(f"select {quoted} from {relation}").fetchall() if relation else []
     except duckdb.Error:
         return []
@@ -177,7 +177,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-class Cached:
+class CachedText:
     """Prometheus text that is computed at most once in `least_s` seconds, however often it is requested."""
 
     def __init__(self, folder: Path, *, tables: bool, least_s: float = 5.0) -> None:

@@ -17,7 +17,7 @@ _CLIENT = "kind in ('client', 'client backend', 'parallel worker')"
 IDLE = f"{_CLIENT} and state like 'idle in transaction%'"
 
 
-class Sampled(Protocol):
+class SampledTime(Protocol):
     """Time whose samples are selected, such as an `Interval`."""
 
     @property
@@ -31,34 +31,34 @@ class Sampled(Protocol):
         ...
 
 
-def active_rows(interval: Sampled) -> str:
+def active_rows(interval: SampledTime) -> str:
     """Return the SQL condition for rows of active sessions within the interval, without dbdyno's own."""
-    return f"{_CLIENT} and {ACTIVE} and {not_ours(interval)}"
+    return f"{_CLIENT} and {ACTIVE} and {other_rows(interval)}"
 
 
-def idle_rows(interval: Sampled) -> str:
+def idle_rows(interval: SampledTime) -> str:
     """Return the SQL condition for rows of sessions idle in a transaction, without dbdyno's own."""
-    return f"{IDLE} and {not_ours(interval)}"
+    return f"{IDLE} and {other_rows(interval)}"
 
 
-def not_ours(interval: Sampled) -> str:
+def other_rows(interval: SampledTime) -> str:
     """Return the SQL condition for rows of sessions within the interval, without dbdyno's own."""
     return f"{interval.inside} and {not_own_sessions(interval)} and application is distinct from 'dbdyno snap'"
 
 
-def not_own_sessions(interval: Sampled) -> str:
+def not_own_sessions(interval: SampledTime) -> str:
     """Return the SQL condition for rows of other sessions than those that took the interval's snapshots."""
     return f"session not in ({', '.join(map(str, interval.own_sessions)) or '-1'})"
 
 
-def transaction_rows(interval: Sampled, source: str, least_us: int, kept: str = "") -> str:
+def transaction_rows(interval: SampledTime, source: str, least_us: int, kept: str = "") -> str:
     """Return the query of rows within open transactions of a duration, with their begin; `kept` are more conditions."""
     return f"""select *, (at_us - transaction_us) // {BEGUN_US} as begun from {source}
         where kind = 'client backend' and transaction_us >= {int(least_us)} and {interval.inside}
           and application is distinct from 'dbdyno snap'{kept}"""
 
 
-def longest_transactions(interval: Sampled, source: str, least_us: int, most: int, kept: str = "") -> str:
+def longest_transactions(interval: SampledTime, source: str, least_us: int, most: int, kept: str = "") -> str:
     """Return the query of the longest transactions: session, begin, and the duration seen."""
     return f"""select session, begun, max(transaction_us) as longest
         from ({transaction_rows(interval, source, least_us, kept)}) group by session, begun

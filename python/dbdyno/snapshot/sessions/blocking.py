@@ -19,7 +19,17 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import Heading, Lack, Part, Row, Table, columns, lacking, page_only, table
+from dbdyno.snapshot.model import (
+    Heading,
+    MissingMeasurement,
+    Part,
+    Row,
+    Table,
+    columns,
+    missing_measurement,
+    page_only_column,
+    table,
+)
 from dbdyno.snapshot.model import section as section_of
 
 if TYPE_CHECKING:
@@ -158,15 +168,15 @@ def looks(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]
         yield list(same)
 
 
-def lines(node: Node, depth: int = 0) -> Iterator[tuple[int, Node]]:
+def tree_lines(node: Node, depth: int = 0) -> Iterator[tuple[int, Node]]:
     """Yield a root and the nodes below it with their depth, depth first, most frequently seen first."""
     yield depth, node
     if depth < DEEPEST:
         for one in sorted(node.below.values(), key=lambda one: -one.seen):
-            yield from lines(one, depth + 1)
+            yield from tree_lines(one, depth + 1)
 
 
-def pids(node: Node) -> str:
+def pids_text(node: Node) -> str:
     """Return a short list of process ids: `4711`, or `4711, 4712 and 38 more`; pid 0 is a prepared transaction."""
     first = sorted(node.pids, key=lambda pid: (-node.pids[pid], pid))
     shown = ", ".join("prepared" if pid == 0 else str(pid) for pid in first[:PIDS_MOST])
@@ -208,7 +218,7 @@ def section(interval: Interval, top: int) -> Part:
     title = "Who blocked whom"
     if made is None:
         why = "the sessions were not sampled in this interval"
-        return section_of("blocking", title, not_measured=[lacking("who blocked whom", why, WATCH)])
+        return section_of("blocking", title, not_measured=[missing_measurement("who blocked whom", why, WATCH)])
     roots = made.roots()
     tables = tables_of(interval, roots, top)
     notes = [] if roots else ["no sample shows a session that waits for another"]
@@ -216,7 +226,7 @@ def section(interval: Interval, top: int) -> Part:
     return section_of("blocking", title, tables, about=ABOUT if roots else "", notes=notes, not_measured=lacks)
 
 
-def _no_last_statement(interval: Interval, roots: Sequence[Node]) -> Lack | None:
+def _no_last_statement(interval: Interval, roots: Sequence[Node]) -> MissingMeasurement | None:
     """Return a note if MariaDB is not configured to report a session's last statement and one is missing; else None."""
     if interval.after.facts.get("statements_current") != 0:
         return None
@@ -224,7 +234,7 @@ def _no_last_statement(interval: Interval, roots: Sequence[Node]) -> Lack | None
         return None
     step = "update performance_schema.setup_consumers set enabled = 'YES' where name = 'events_statements_current'"
     why = "the consumer events_statements_current is off"
-    return lacking("the last statement of a session idle in a transaction", why, step)
+    return missing_measurement("the last statement of a session idle in a transaction", why, step)
 
 
 ABOUT = (
@@ -233,11 +243,11 @@ ABOUT = (
 )
 _ROOTS: list[Heading] = [
     *columns("pid:text blocked:ns state:text transaction:ns:transaction_open user:text application:text text:text"),
-    *(page_only(one) for one in columns("each:number:waiters_each client:text statement:code")),
+    *(page_only_column(one) for one in columns("each:number:waiters_each client:text statement:code")),
 ]
 _TREE: list[Heading] = [
     *columns("tree:text:session user:text seen:ns:session_seconds lock:text object:text text:text"),
-    *(page_only(one) for one in columns("statement:code")),
+    *(page_only_column(one) for one in columns("statement:code")),
 ]
 
 
@@ -251,7 +261,7 @@ def tables_of(interval: Interval, roots: Sequence[Node], top: int) -> list[Table
     ranked = [_root(node, known, second_ns) for node in roots]
     trees: list[Row] = []
     for node in roots[:top]:
-        shown = list(lines(node))
+        shown = list(tree_lines(node))
         trees += [_line(depth, one, known, second_ns) for depth, one in shown[: LINES_MOST + 1]]
         more = len(shown) - LINES_MOST - 1
         if more > 0:
@@ -262,7 +272,7 @@ def tables_of(interval: Interval, roots: Sequence[Node], top: int) -> list[Table
 def _root(node: Node, known: Mapping[str, str], second_ns: float) -> Row:
     statement = node.facts.get("statement")
     return {
-        "pid": pids(node),
+        "pid": pids_text(node),
         "blocked": node.blocked * second_ns,
         "each": node.blocked / node.seen,
         "state": node.facts.get("state"),
@@ -279,7 +289,7 @@ def _line(depth: int, node: Node, known: Mapping[str, str], second_ns: float) ->
     statement = node.facts.get("statement")
     lock = " ".join(str(node.facts[name]) for name in ("locktype", "mode") if node.facts.get(name))
     return {
-        "tree": pids(node),
+        "tree": pids_text(node),
         "depth": depth,
         "user": node.facts.get("usename"),
         "seen": node.seen * second_ns,

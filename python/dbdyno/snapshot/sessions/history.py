@@ -9,7 +9,7 @@ not active. Average active sessions are the sessions seen divided by the looks t
 snapshot, not per time bucket: a bucket gets its share of them by time, so buckets shorter than a few looks are never
 made.
 
-Of cached days (`reading/sums/day.py`) and hours (`looked.py`) the sums are read, and samples only of the rest. Both
+Of cached days (`reading/sums/day.py`) and hours (`look_sums.py`) the sums are read, and samples only of the rest. Both
 give the same figures.
 """
 
@@ -25,7 +25,7 @@ from dbdyno.evidence.events import CLASSES, ON_CPU, wait_class
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.clock import elapsed_ns
 from dbdyno.snapshot.reading.statement_names import statements_naming
-from dbdyno.snapshot.reading.sums.looked import NAMED
+from dbdyno.snapshot.reading.sums.look_sums import NAME_COLUMNS
 from dbdyno.snapshot.sessions.active import (
     ACTIVE,
     EVENT_ENGINES,
@@ -34,8 +34,8 @@ from dbdyno.snapshot.sessions.active import (
     active_rows,
     transaction_rows,
 )
-from dbdyno.snapshot.sessions.samples import activity
-from dbdyno.snapshot.sessions.summed import Summed
+from dbdyno.snapshot.sessions.samples import activity_columns
+from dbdyno.snapshot.sessions.summed_samples import SummedSamples
 from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
@@ -85,16 +85,16 @@ class History:
     def __init__(self, interval: Interval, where: Mapping[str, str] | None = None) -> None:
         self.interval = interval
         self.engine = interval.before.engine
-        self._columns = activity(STATEMENT_TYPES[self.engine])
+        self._columns = activity_columns(STATEMENT_TYPES[self.engine])
         self.looks = interval.looks
-        self._summed = Summed(interval, self._columns)
+        self._summed = SummedSamples(interval, self._columns)
         self.where = dict(where or {})
         self._known: dict[str, list[Row]] = {}
         self._grouped: dict[str, str] = {}
         self.text_of = texts(interval)
         self._classify()
 
-    def by(self, dimension: str, top: int | None = None) -> list[Row]:
+    def averages_by(self, dimension: str, top: int | None = None) -> list[Row]:
         """Return the average active sessions of each value of a dimension, the largest first.
 
         A row has `aas`, `share` (of all selected sessions), `sessions` (number seen with the value), and `mostly` (the
@@ -126,8 +126,8 @@ class History:
             f"when {mask} then coalesce({name}::varchar, '{_NONE.get(one, 'none')}')"
             for mask, name, one in zip(masks, names, wanted, strict=True)
         )
-        by_hour = bool(self._summed.hours) and not self.where and set(wanted) <= NAMED.keys()
-        seen = self._summed.seen_outside() if by_hour else self._summed.seen()
+        by_hour = bool(self._summed.hours) and not self.where and set(wanted) <= NAME_COLUMNS.keys()
+        seen = self._summed.active_sessions_outside() if by_hour else self._summed.active_sessions()
         self._view("session_seen", seen, self._kept())
         self.interval.connection.execute(
             f"""create or replace temp table {table} as
@@ -177,7 +177,7 @@ class History:
         self._known[dimension] = rows
         return rows
 
-    def values(self, dimension: str) -> int:
+    def value_count(self, dimension: str) -> int:
         """Return the number of values seen of a dimension."""
         return len(self._values(dimension)) if self.looks else 0
 
@@ -224,7 +224,7 @@ class History:
         """Return the average number of sessions idle in a transaction, or None if there were no looks."""
         if not self.looks:
             return None
-        return float(self._summed.idle()) / self.looks
+        return float(self._summed.idle_count()) / self.looks
 
     def transactions(self, top: int, least_us: int = LONG_US) -> list[Row]:
         """Return the longest open transactions seen in the selected sessions, one row each.
@@ -239,7 +239,7 @@ class History:
         )
         # Grouped by begin, rounded to two seconds: those divided by the rounding are joined below.
         kept = self._kept(("class", "event"))
-        source = self._summed.longest(least_us, 2 * top, kept)
+        source = self._summed.create_longest_transactions(least_us, 2 * top, kept)
         seen = transaction_rows(self.interval, source, least_us, kept)
         rows = self.interval.query(
             f"""select session::varchar as session, begun, {last}, max(transaction_us) * 1000 as "open",

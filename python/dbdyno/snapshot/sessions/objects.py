@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import Error
-from dbdyno.snapshot.model import Lack, Row, lacking
+from dbdyno.snapshot.model import MissingMeasurement, Row, missing_measurement
 from dbdyno.snapshot.reading.statement_names import names_of, short_name
 from dbdyno.snapshot.sessions.history import TABLE, History
 
@@ -70,7 +70,7 @@ def objects(history: History, kind: str) -> list[Row]:
         EvidenceError: A file cannot be read.
     """
     known = _ENGINES.get(history.engine)
-    if known is None or lack(history.interval, kind) is not None:
+    if known is None or missing_reason(history.interval, kind) is not None:
         return []
     view, sql = known[kind]
     rows = history.interval.query(sql, view)
@@ -82,20 +82,20 @@ def objects(history: History, kind: str) -> list[Row]:
     return _with_sessions(history, rows)
 
 
-def lack(interval: Interval, kind: str) -> Lack | None:
+def missing_reason(interval: Interval, kind: str) -> MissingMeasurement | None:
     """Return why tables or indexes are unknown in an interval; None if they are known."""
     known = _ENGINES.get(interval.before.engine)
     plural = {TABLE: "tables", INDEX: "indexes"}[kind]
     if known is None:
-        return lacking(plural, "not read on this engine")
-    missing = interval.missing(known[kind][0])
-    return None if missing is None else lacking(plural, *missing)
+        return missing_measurement(plural, "not read on this engine")
+    missing = interval.missing_reason(known[kind][0])
+    return None if missing is None else missing_measurement(plural, *missing)
 
 
 def _with_sessions(history: History, rows: list[Row]) -> list[Row]:
     """Return the tables with the active sessions whose statements name them, those with most sessions first."""
     try:
-        found = {row["name"]: row["aas"] for row in history.by("statement")}
+        found = {row["name"]: row["aas"] for row in history.averages_by("statement")}
     except Error:
         found = {}
     whole = sum(found.values())

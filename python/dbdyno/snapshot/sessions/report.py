@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.snapshot.model import Lack, Part, Table, columns, lacking, section, table
-from dbdyno.snapshot.reading.events_table import clock
-from dbdyno.snapshot.reading.long_timeline import drawable, happenings
+from dbdyno.snapshot.model import MissingMeasurement, Part, Table, columns, missing_measurement, section, table
+from dbdyno.snapshot.reading.events_table import events_table
+from dbdyno.snapshot.reading.long_timeline import chart_events, long_events
 from dbdyno.snapshot.reading.timeline import events
 from dbdyno.snapshot.sessions import objects
 from dbdyno.snapshot.sessions.history import History
@@ -38,13 +38,13 @@ def activity(interval: Interval, top: int) -> Part:
     """Return the section on active sessions over time and by each dimension, with the events."""
     history = History(interval)
     if not history.looks:
-        return section("sessions", TITLE, not_measured=[lacking("active sessions", WHY, WATCH)])
+        return section("sessions", TITLE, not_measured=[missing_measurement("active sessions", WHY, WATCH)])
     return _section(history, IN_REPORT, top)
 
 
 def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) -> JsonObject:
     """Return the page of `dbdyno snap sessions`: one dimension, of the sessions that `where` selects."""
-    from dbdyno.snapshot.report import SCHEMA, facts_of, worst
+    from dbdyno.snapshot.report import SCHEMA, facts_of, worst_verdict
     from dbdyno.snapshot.sessions.blocking import section as blocking
 
     history = History(interval, where)
@@ -54,10 +54,10 @@ def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) ->
     elif history.looks:
         made = _section(history, (by,), top)
     else:
-        made = section("sessions", TITLE, not_measured=[lacking("active sessions", WHY, WATCH)])
+        made = section("sessions", TITLE, not_measured=[missing_measurement("active sessions", WHY, WATCH)])
     about = f"{ABOUT} {objects.ABOUT[by]}" if by in objects.OBJECTS and history.looks else made["about"]
     made["about"] = (f"Only {kept}. " if kept else "") + about
-    head = worst(interval)
+    head = worst_verdict(interval)
     return {
         "schema": SCHEMA,
         "kind": "snapshot",
@@ -72,19 +72,22 @@ def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) ->
 
 def _section(history: History, dimensions: tuple[str, ...], top: int) -> Part:
     interval = history.interval
-    found = events(interval) if len(interval.chain) <= OPENED_MOST else happenings(interval)
+    found = events(interval) if len(interval.chain) <= OPENED_MOST else long_events(interval)
     history.group([one for one in dimensions if one not in objects.OBJECTS])
     tables = [
         _objects_table(history, one, top) if one in objects.OBJECTS else _table(history, one, top) for one in dimensions
     ]
     tables.append(table("Longest transactions", _TRANSACTIONS, history.transactions(min(top, LONGEST))))
-    tables.append(clock(found))
+    tables.append(events_table(found))
     drawn = history.over_time()
-    lacks = [_no_statements(history), *(objects.lack(interval, one) for one in dimensions if one in objects.OBJECTS)]
+    lacks = [
+        _no_statements(history),
+        *(objects.missing_reason(interval, one) for one in dimensions if one in objects.OBJECTS),
+    ]
     made = section("sessions", TITLE, tables, about=ABOUT, notes=_notes(history), not_measured=lacks)
     if drawn is not None and drawn["classes"]:
         made["figures"] = ["session_history"]
-        made["drawn"] = {**drawn, "events": drawable(found)}
+        made["drawn"] = {**drawn, "events": chart_events(found)}
     return made
 
 
@@ -104,15 +107,15 @@ def _table(history: History, dimension: str, top: int) -> Table:
     spec = f"name:text:{label} aas:aas share:ratio sessions mostly:text:class"
     if dimension == "statement":
         spec = "text:text:statement aas:aas share:ratio sessions mostly:text:class name:code:identifier"
-    rows = [row | {"name": row["name"] or UNNAMED} for row in history.by(dimension, top)]
+    rows = [row | {"name": row["name"] or UNNAMED} for row in history.averages_by(dimension, top)]
     made = table(title, columns(spec), rows)
-    made["left_out"] = max(history.values(dimension) - len(rows), 0)
+    made["left_out"] = max(history.value_count(dimension) - len(rows), 0)
     return made
 
 
 def _objects(history: History, kind: str, top: int) -> Part:
     """Return the section on tables or indexes of an interval whose sessions were not sampled."""
-    lacks = [lacking("active sessions", WHY, WATCH), objects.lack(history.interval, kind)]
+    lacks = [missing_measurement("active sessions", WHY, WATCH), objects.missing_reason(history.interval, kind)]
     about = objects.ABOUT[kind]
     return section("sessions", TITLE, [_objects_table(history, kind, top)], about=about, not_measured=lacks)
 
@@ -121,12 +124,12 @@ def _objects_table(history: History, kind: str, top: int) -> Table:
     return table(HEADINGS[kind][0], columns(objects.COLUMNS[kind]), objects.objects(history, kind), top=top)
 
 
-def _no_statements(history: History) -> Lack | None:
+def _no_statements(history: History) -> MissingMeasurement | None:
     """Return a note if MariaDB showed no statements, which it does only to users with the privilege; else None."""
-    if history.engine != "mariadb" or any(row["name"] != "none" for row in history.by("statement", 2)):
+    if history.engine != "mariadb" or any(row["name"] != "none" for row in history.averages_by("statement", 2)):
         return None
     why = "the server showed no text of what they ran"
-    return lacking("the statements of sessions", why, "grant process on *.* to the user of the snapshots")
+    return missing_measurement("the statements of sessions", why, "grant process on *.* to the user of the snapshots")
 
 
 BY_MEMORY = ", each the sum of what the server's memory showed about once per millisecond"

@@ -34,7 +34,7 @@ BLOCKED_EVERY_NS = 1_000_000_000
 WANTED_MOST = 50
 """Maximum number of sampled statements whose text is requested in addition to Top SQL."""
 
-LATER = (
+LATER_COLUMNS = (
     Column("client", "text", "text", "VARCHAR"),
     Column("statement_us", "gauge", "us", "BIGINT"),
     Column("state_us", "gauge", "us", "BIGINT"),
@@ -48,7 +48,7 @@ has lasted.
 _PAIR = ("at_us", "session", "blocker")
 
 
-def activity(statement_type: str) -> tuple[Column, ...]:
+def activity_columns(statement_type: str) -> tuple[Column, ...]:
     """Return the columns of sampled sessions, with a row per session and look.
 
     `statement_type` is the SQL type of a statement's identifier.
@@ -61,11 +61,11 @@ def activity(statement_type: str) -> tuple[Column, ...]:
         Column("statement", "text", "count" if statement_type == "BIGINT" else "text", statement_type),
         *(Column(name, "text", "text", "VARCHAR") for name in texts),
         Column("transaction_us", "gauge", "us", "BIGINT"),
-        *LATER,
+        *LATER_COLUMNS,
     )
 
 
-def blocked(statement_type: str, *more: Column) -> tuple[Column, ...]:
+def blocked_columns(statement_type: str, *more: Column) -> tuple[Column, ...]:
     """Return the columns of blocked sessions, with a row per look, waiter and blocker; `more` are the engine's own."""
     known = Column("statement", "text", "count" if statement_type == "BIGINT" else "text", statement_type)
     return (
@@ -117,7 +117,7 @@ class SampleBuffer:
         self._asked_ns: int | None = None
         self._looks = 0
 
-    def asks_who_blocks(self) -> bool:
+    def is_blocking_query_due(self) -> bool:
         """Return True if it is time to query who blocks whom, which then counts as done."""
         now = time.monotonic_ns()
         if self._asked_ns is not None and now - self._asked_ns < BLOCKED_EVERY_NS:

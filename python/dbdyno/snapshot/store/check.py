@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.base.errors import Error, EvidenceError
-from dbdyno.evidence.memory import for_files
+from dbdyno.evidence.memory import file_connection
 from dbdyno.snapshot.plans.plan_store import faults as plan_faults
 from dbdyno.snapshot.reading.periods import baselines
 from dbdyno.snapshot.store import locks, manifest
 from dbdyno.snapshot.store.folder import Snapshot, Store
-from dbdyno.snapshot.store.integrity import beside, damage
+from dbdyno.snapshot.store.integrity import damage, pack_checksum
 from dbdyno.snapshot.store.locks import PACKS
-from dbdyno.snapshot.store.pack import unused
+from dbdyno.snapshot.store.pack import delete_unused
 from dbdyno.snapshot.store.parquet import literal
 from dbdyno.snapshot.store.records import ViewRecord
 
-YOUNG_S = 600
+PENDING_S = 600
 """Age in seconds below which a number without a manifest may be a snapshot that is being taken."""
 
 
@@ -60,7 +60,7 @@ def check(store: Store) -> list[Fault]:
             own = place == _place(store, str(path))
             found.append(Fault(place, error.message, (number,), "set aside" if own else None))
             continue
-        wrong = manifest.intact(store.folder, number)
+        wrong = manifest.checksum_problem(store.folder, number)
         if wrong is not None:
             found.append(Fault(_place(store, str(path)) or "", wrong, (number,)))
     found += _merged_twice(store, whole)
@@ -78,7 +78,7 @@ def repair(store: Store, faults: list[Fault]) -> list[Fault]:
         SnapshotError: The store is in use.
     """
     stay = []
-    with locks.moving(store.folder), locks.exclusive_lock(store.folder):
+    with locks.maintenance_lock(store.folder), locks.exclusive_lock(store.folder):
         for fault in faults:
             path = store.folder / fault.where
             if fault.repair == "set aside" and path.name == manifest.NAME:
@@ -88,11 +88,11 @@ def repair(store: Store, faults: list[Fault]) -> list[Fault]:
             elif fault.repair == "delete" and path.name == manifest.NAME:
                 path.unlink(missing_ok=True)
             elif fault.repair == "delete" and path.is_dir() and not (path / manifest.NAME).exists():
-                unused(store, [path])
+                delete_unused(store, [path])
                 if path.is_dir() and not any(path.glob("*.parquet")):
                     shutil.rmtree(path, ignore_errors=True)
             elif fault.repair == "delete":
-                unused(store, [path.parent])
+                delete_unused(store, [path.parent])
             else:
                 stay.append(fault)
     return stay
@@ -122,14 +122,14 @@ def _files(store: Store, whole: list[Snapshot]) -> Iterator[Fault]:
 
 def _wrong(store: Store, file: str, record: ViewRecord) -> str | None:
     path = store.folder / file
-    known = beside(path) if "in" in record else record.get("file_sum")
+    known = pack_checksum(path) if "in" in record else record.get("file_sum")
     what = damage(path, known)
     if what is not None or known is not None:
         return what and what.removeprefix(f"its file {path.parent.name}/{path.name} ")
     from dbdyno.evidence.duck import duckdb
 
     try:
-        with for_files() as connection:
+        with file_connection() as connection:
             connection.execute(f"select sum(hash(columns(*))) from read_parquet({literal(str(path))})").fetchall()
     except duckdb.Error as error:
         return str(error).splitlines()[0]
@@ -142,7 +142,7 @@ def _left_over(store: Store, whole: list[Snapshot], damaged: set[int]) -> Iterat
     folders = [store.folder / f"{number:06d}" for number in store.numbers() if number not in damaged]
     folders += sorted((store.folder / PACKS).glob("*-*-*"))
     for folder in folders:
-        if not folder.is_dir() or time.time() - folder.stat().st_mtime < YOUNG_S:
+        if not folder.is_dir() or time.time() - folder.stat().st_mtime < PENDING_S:
             continue
         place = _place(store, str(folder)) or ""
         loose = [path.name for path in folder.glob("*.parquet") if f"{place}/{path.name}" not in used]

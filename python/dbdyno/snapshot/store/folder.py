@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
-from dbdyno.base.files import make_folder, make_inner_folder, sync_written
+from dbdyno.base.files import make_folder, make_inner_folder, sync_files
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.files import sync_names
 from dbdyno.snapshot.engines.view import Column, View
@@ -74,7 +74,7 @@ class Snapshot:
         return int(self.manifest["at_ns"])
 
     @property
-    def at(self) -> datetime:
+    def at_utc(self) -> datetime:
         """Return when the counters were read, in UTC."""
         return datetime.fromtimestamp(self.at_ns / 1e9, UTC)
 
@@ -133,7 +133,7 @@ class Snapshot:
         path = self.file(view)
         if path is None:
             return None
-        refuse_odd([str(path)])
+        require_regular_files([str(path)])
         inside = self.views[view].get("in")
         if inside is None:
             return f"read_parquet({literal(str(path))})"
@@ -160,7 +160,7 @@ class Snapshot:
         if name not in seen:
             seen[name] = self._damage(record)
         torn = seen[name]
-        if torn is not None and manifest.intact(self.store, self.number) is not None:
+        if torn is not None and manifest.checksum_problem(self.store, self.number) is not None:
             torn = f"its file {self.number:06d}/manifest.json {CHANGED}"
         return None if torn is None else (torn, manifest.TORN_STEP)
 
@@ -233,7 +233,7 @@ class Store:
         found = (self._try(number) for number in self.numbers() if first.number <= number <= last.number)
         return [one for one in found if one is not None and one.target == first.target]
 
-    def of(self, target: str | None) -> list[Snapshot]:
+    def snapshots_of(self, target: str | None) -> list[Snapshot]:
         """Return all snapshots of a target, or of all targets for None, by number."""
         return [one for one in self if target is None or one.target == target]
 
@@ -270,7 +270,7 @@ class Store:
         """
         number, folder = self._reserve()
         try:
-            with locks.adding(self.folder):
+            with locks.shared_lock(self.folder):
                 before = self._try(before.number) if before is not None else None  # it may have been packed meanwhile
                 with Writer(folder) as writer:
                     records = {view.name: writer.write(view, before) for view in views}
@@ -285,7 +285,7 @@ class Store:
                     "cost": cost or {},
                     "views": records,
                 }
-                sync_written(folder)
+                sync_files(folder)
                 manifest.write(self.folder, made)
                 sync_names(self.folder, self.folder.absolute().parent)
         except BaseException:
@@ -313,7 +313,7 @@ class Store:
             ) from error
 
 
-def refuse_odd(paths: Iterable[str]) -> None:
+def require_regular_files(paths: Iterable[str]) -> None:
     """Check that the paths are regular files: DuckDB would wait forever for a pipe, and a link may lead anywhere.
 
     Raises:
@@ -325,14 +325,14 @@ def refuse_odd(paths: Iterable[str]) -> None:
                 raise EvidenceError("is not a file", where=path, next_step="restore it from a copy, or delete it")
 
 
-def many(places: Iterable[Place], *, alike: bool = True) -> str:
+def relation_of_places(places: Iterable[Place], *, alike: bool = True) -> str:
     """Return an SQL relation with the rows of several places; its columns `_file` and `_in` say where each row is from.
 
     `alike` says that all of them have the same columns.
     """
     how = "filename='_file'" + ("" if alike else ", union_by_name=true")
     known = sorted(set(places))
-    refuse_odd({path for path, _ in known})
+    require_regular_files({path for path, _ in known})
     plain = ", ".join(literal(path) for path, inside in known if not inside)
     packs = ", ".join(literal(path) for path in sorted({path for path, inside in known if inside}))
     numbers = ", ".join(map(str, sorted({inside for _, inside in known if inside})))
@@ -356,7 +356,7 @@ def rows_at(places: Iterable[Place]) -> str:
     files: dict[str, list[int]] = {}
     for path, inside in dict.fromkeys(places):
         files.setdefault(path, []).extend([inside] if inside else [])
-    refuse_odd(files)
+    require_regular_files(files)
     plain = ", ".join(literal(path) for path, inside in files.items() if not inside)
     parts = [f"from read_parquet([{plain}], union_by_name=true)"] if plain else []
     parts += [

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.files import read_json
-from dbdyno.snapshot.store.parquet import PIECE, sum_of, sum_of_bytes
+from dbdyno.snapshot.store.parquet import PIECE, checksum_of, checksum_of_bytes
 
 SUMS = "sums.json"
 """File with the checksums of the other files in its folder."""
@@ -31,7 +31,7 @@ def damage(path: Path, known: str | None = None) -> str | None:
 
     `known` is the checksum that it had; without it, the one in `sums.json` of its folder is used.
     """
-    known = known or beside(path)
+    known = known or pack_checksum(path)
     try:
         stamp = (*_stamp(path), known)
     except OSError:
@@ -43,7 +43,7 @@ def damage(path: Path, known: str | None = None) -> str | None:
     return _known[stamp]
 
 
-def beside(path: Path) -> str | None:
+def pack_checksum(path: Path) -> str | None:
     """Return the checksum of a pack's file, or None if it is not known."""
     place = path.parent / SUMS
     try:
@@ -79,12 +79,12 @@ def _wrong(path: Path, known: str | None) -> str | None:
             whole = file.read(found.st_size + 1) if found.st_size <= PIECE else None
             if whole is not None and len(whole) == found.st_size:
                 head, tail = whole[:4], whole[-8:]
-                given = None if known is None else sum_of_bytes(whole)
+                given = None if known is None else checksum_of_bytes(whole)
             else:
                 head = os.pread(file.fileno(), 4, 0)
                 tail = os.pread(file.fileno(), 8, max(0, found.st_size - 8))
                 file.seek(0)
-                given = None if known is None else sum_of(file, found.st_size)
+                given = None if known is None else checksum_of(file, found.st_size)
     except OSError as error:
         return f"its file {name} cannot be read: {error.strerror}"
     footer = int.from_bytes(tail[:4], "little")

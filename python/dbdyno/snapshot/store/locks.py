@@ -18,17 +18,17 @@ from pathlib import Path
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.files import make_inner_folder
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 PACKS = "packs"
 """The folder of a store that holds its packs; a process that moves files locks it too."""
 
 
 @contextlib.contextmanager
-def adding(store: Path) -> Iterator[None]:
+def shared_lock(store: Path) -> Iterator[None]:
     """Hold the store's shared lock while a snapshot is written.
 
     Raises:
-        SnapshotError: Another process holds the exclusive lock for more than `PATIENCE_S` seconds.
+        SnapshotError: Another process holds the exclusive lock for more than `TIMEOUT_S` seconds.
     """
     with _held(store, fcntl.LOCK_SH):
         yield
@@ -39,18 +39,18 @@ def exclusive_lock(store: Path) -> Iterator[None]:
     """Hold the store's exclusive lock while files are moved.
 
     Raises:
-        SnapshotError: Another process holds a lock for more than `PATIENCE_S` seconds.
+        SnapshotError: Another process holds a lock for more than `TIMEOUT_S` seconds.
     """
     with _held(store, fcntl.LOCK_EX):
         yield
 
 
 @contextlib.contextmanager
-def moving(store: Path) -> Iterator[None]:
+def maintenance_lock(store: Path) -> Iterator[None]:
     """Hold the lock for packing, pruning or repairing; snapshots may be added meanwhile.
 
     Raises:
-        SnapshotError: Another process packs, prunes or repairs for more than `PATIENCE_S` seconds.
+        SnapshotError: Another process packs, prunes or repairs for more than `TIMEOUT_S` seconds.
     """
     try:
         make_inner_folder(store / PACKS, exist_ok=True)
@@ -80,7 +80,7 @@ def _held(store: Path, how: int) -> Iterator[None]:
 
 
 def _wait(opened: int, how: int, store: Path) -> None:
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while True:
         try:
             fcntl.flock(opened, how | fcntl.LOCK_NB)
@@ -89,7 +89,7 @@ def _wait(opened: int, how: int, store: Path) -> None:
                 return
             if time.monotonic() > end:
                 raise SnapshotError(
-                    f"is in use by another dbdyno since {PATIENCE_S:.0f} s",
+                    f"is in use by another dbdyno since {TIMEOUT_S:.0f} s",
                     where=str(store),
                     next_step="wait until the other dbdyno has finished, then try again",
                 ) from error

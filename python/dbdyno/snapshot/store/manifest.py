@@ -19,19 +19,19 @@ from typing import Any, cast
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.files import make_inner_folder
 from dbdyno.base.json_types import JsonObject
-from dbdyno.evidence.files import read_json, write_whole
+from dbdyno.evidence.files import read_json, write_durably
 from dbdyno.evidence.manifest import DAMAGED, Section
 from dbdyno.snapshot.store.records import SnapshotManifest
 
 SCHEMA = 3
 READABLE = (1, 2, 3)
-PACKED = "pack"
+IN_PACK = "pack"
 """Value in place of a file's name: the view's file in the manifest's pack."""
 NAME = "manifest.json"
 SHAPES = "shapes"
 KINDS: dict[str, type] = {"number": int, "engine": str, "target": str, "at_ns": int, "facts": dict, "views": dict}
 """Keys that every manifest has, and their types."""
-SHARED = ("scope", "scope_by", "appearance", "columns")
+SHARED_KEYS = ("scope", "scope_by", "appearance", "columns")
 """Keys of a view's record that snapshots share."""
 _FILE = re.compile(r"(?:\d{1,12}|packs/\d{1,12}-\d{1,12}-[0-9a-f]{4,16})/[\w.-]{1,200}\.parquet")
 _DIGEST = re.compile(r"[0-9a-f]{16,64}")
@@ -51,13 +51,15 @@ def write(store: Path, manifest: SnapshotManifest) -> None:
     """
     views = manifest["views"]
     shape = {view: _shared(record) for view, record in views.items()}
-    records: JsonObject = {view: {k: v for k, v in record.items() if k not in SHARED} for view, record in views.items()}
+    records: JsonObject = {
+        view: {k: v for k, v in record.items() if k not in SHARED_KEYS} for view, record in views.items()
+    }
     for view, record in records.items():
         if "pack" in manifest and record.get("file") == _in_pack(manifest["pack"], view):
-            record["file"] = PACKED
+            record["file"] = IN_PACK
     kept = {**manifest, "schema": SCHEMA, "shape": _put_shape(store, shape), "views": records}
     kept["sum"] = checksum(kept)
-    write_whole(path_of(store, manifest["number"]), _text(kept) + "\n")
+    write_durably(path_of(store, manifest["number"]), _text(kept) + "\n")
 
 
 def read(store: Path, number: int, shapes: dict[str, object]) -> SnapshotManifest:
@@ -86,7 +88,7 @@ def read(store: Path, number: int, shapes: dict[str, object]) -> SnapshotManifes
     if found["schema"] > 1:
         _with_shape(store, found, path, shapes)
     for view, record in found["views"].items():
-        if isinstance(record, dict) and record.get("file") == PACKED:
+        if isinstance(record, dict) and record.get("file") == IN_PACK:
             record["file"] = _in_pack(found.get("pack"), view)
         _check_view(view, record, path)
         if found["schema"] == 1:
@@ -99,10 +101,10 @@ def _in_pack(pack: object, view: str) -> str:
 
 
 def _shared(record: Mapping[str, object]) -> dict[str, object]:
-    return {key: record[key] for key in SHARED}
+    return {key: record[key] for key in SHARED_KEYS}
 
 
-def intact(store: Path, number: int) -> str | None:
+def checksum_problem(store: Path, number: int) -> str | None:
     """Return what is wrong with a manifest's checksum, or None if it is right or was never written."""
     kept = read_json(path_of(store, number))
     if isinstance(kept, dict) and "sum" in kept and kept["sum"] != checksum(kept):
@@ -133,7 +135,7 @@ def _put_shape(store: Path, shape: Mapping[str, Any]) -> str:
                 where=str(path.parent),
                 next_step="check the permissions of the store",
             ) from error
-        write_whole(path, text)
+        write_durably(path, text)
     return digest
 
 

@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import SnapshotError
-from dbdyno.base.files import make_inner_folder, narrow, sync_folder
+from dbdyno.base.files import make_inner_folder, restrict_mode, sync_folder
 from dbdyno.evidence.files import write_json
-from dbdyno.evidence.memory import for_files
+from dbdyno.evidence.memory import file_connection
 from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.store import locks, manifest
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.integrity import SUMS
 from dbdyno.snapshot.store.locks import PACKS
-from dbdyno.snapshot.store.parquet import file_sum, literal
+from dbdyno.snapshot.store.parquet import file_checksum, literal
 from dbdyno.snapshot.store.records import SnapshotManifest, ViewRecord
 
 GROUP = 60
@@ -43,7 +43,7 @@ def pack_full(store: Store, target: str, *, group: int = GROUP) -> int:
         SnapshotError: A pack cannot be written, or another process holds the lock.
     """
     made = 0
-    with locks.moving(store.folder):
+    with locks.maintenance_lock(store.folder):
         loose: list[Snapshot] = []
         for one in store.backwards(target):
             if "pack" in one.manifest:
@@ -73,12 +73,12 @@ def pack(store: Store, group: Sequence[Snapshot], merged: Merged | None = None, 
         make_inner_folder(folder.parent, exist_ok=True)
         make_inner_folder(folder)
         places = _write(folder, group, merged)
-        write_json(folder / SUMS, {path.name: file_sum(path) for path in sorted(folder.glob("*.parquet"))})
+        write_json(folder / SUMS, {path.name: file_checksum(path) for path in sorted(folder.glob("*.parquet"))})
         sync_folder(folder.parent)
         for one in group:
             _point(store, one, places, merged.get(one.number, ()), name)
     except BaseException as error:
-        unused(store, [folder], group[0].number)
+        delete_unused(store, [folder], group[0].number)
         if isinstance(error, OSError):
             raise SnapshotError(
                 f"cannot be packed: {error.strerror}",
@@ -87,10 +87,10 @@ def pack(store: Store, group: Sequence[Snapshot], merged: Merged | None = None, 
             ) from error
         raise
     if tidy:
-        unused(store, [store.folder / f"{one.number:06d}" for one in group], group[0].number)
+        delete_unused(store, [store.folder / f"{one.number:06d}" for one in group], group[0].number)
 
 
-def unused(store: Store, folders: Iterable[Path], first: int = 0) -> list[Path]:
+def delete_unused(store: Store, folders: Iterable[Path], first: int = 0) -> list[Path]:
     """Delete the files in `folders` that are not named by any manifest from number `first` on, and return them.
 
     A file is named only by later snapshots, a pack also by its own.
@@ -124,7 +124,7 @@ Place = tuple[str, int]
 def _write(folder: Path, group: Sequence[Snapshot], merged: Merged) -> dict[tuple[int, str], Place]:
     """Write the files of a pack, and return where each snapshot's views are in it."""
     places: dict[tuple[int, str], Place] = {}
-    with for_files() as connection:
+    with file_connection() as connection:
         for view in dict.fromkeys(view for one in group for view in one.views):
             for at, alike in enumerate(_alike(view, group)):
                 file = f"{view}.{at}.parquet" if at else f"{view}.parquet"
@@ -178,7 +178,7 @@ def _copy(connection: Any, parts: Mapping[int, list[str]], keys: list[str], path
         f"copy (select * from ({union}) order by {order}) to {literal(str(path))}"
         " (format parquet, compression zstd, parquet_version v2)"
     )
-    narrow(path)
+    restrict_mode(path)
     with path.open("rb") as file, contextlib.suppress(OSError):
         os.fsync(file.fileno())
 

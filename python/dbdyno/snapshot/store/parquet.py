@@ -10,21 +10,21 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from dbdyno.base.closing import Closing
+from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import SnapshotError
-from dbdyno.base.files import narrow
-from dbdyno.evidence.memory import for_files
+from dbdyno.base.files import restrict_mode
+from dbdyno.evidence.memory import file_connection
 from dbdyno.snapshot.engines.view import View
 from dbdyno.snapshot.store.records import ViewRecord
 
 _SUM_BYTES = 12
 PIECE = 1 << 18
 """Number of bytes that are read at once for a checksum."""
-SAME = ("file", "in", "rows", "digest", "file_sum")
+REUSED_KEYS = ("file", "in", "rows", "digest", "file_sum")
 """Keys of the previous record that are reused if the view did not change."""
 
 
-class Earlier(Protocol):
+class PreviousSnapshot(Protocol):
     """Interface to the target's previous snapshot, as far as a writer needs it."""
 
     @property
@@ -37,14 +37,14 @@ class Earlier(Protocol):
         ...
 
 
-class Writer(Closing):
+class Writer(Closeable):
     """Writer of views into one folder; a context manager over one DuckDB connection."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._connection = for_files()
+        self._connection = file_connection()
 
-    def write(self, view: View, before: Earlier | None) -> ViewRecord:
+    def write(self, view: View, before: PreviousSnapshot | None) -> ViewRecord:
         """Write one view and return its record for the manifest.
 
         `before` is the previous snapshot: if nothing changed and its file is intact, that file is named instead.
@@ -66,11 +66,11 @@ class Writer(Closing):
         old: ViewRecord = before.views.get(view.name, {}) if before else {}
         same = old.get("digest") == digest and old["columns"] == record["columns"]
         if same and before is not None and before.problem(view.name) is None:
-            return cast("ViewRecord", record | {key: value for key, value in old.items() if key in SAME})
+            return cast("ViewRecord", record | {key: value for key, value in old.items() if key in REUSED_KEYS})
         path = self.folder / f"{view.name}.parquet"
         rows = self._put(view, path)
         file = f"{self.folder.name}/{path.name}"
-        return {**record, "file": file, "rows": rows, "digest": digest, "file_sum": file_sum(path)}
+        return {**record, "file": file, "rows": rows, "digest": digest, "file_sum": file_checksum(path)}
 
     def _put(self, view: View, path: Path) -> int:
         from dbdyno.evidence.duck import duckdb
@@ -114,7 +114,7 @@ class Writer(Closing):
         row = self._connection.execute(
             f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)"
         ).fetchone()
-        narrow(path)
+        restrict_mode(path)
         return int(row[0]) if row else 0
 
     def close(self) -> None:
@@ -131,13 +131,13 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def file_sum(path: Path) -> str:
+def file_checksum(path: Path) -> str:
     """Return the checksum of a file on disk."""
     with path.open("rb", buffering=0) as file:
-        return sum_of(file, path.stat().st_size)
+        return checksum_of(file, path.stat().st_size)
 
 
-def sum_of(file: FileIO, size: int) -> str:
+def checksum_of(file: FileIO, size: int) -> str:
     """Return the checksum of an open file of about this size."""
     digest = hashlib.blake2b(digest_size=_SUM_BYTES)
     while piece := file.read(min(size + 1, PIECE)):
@@ -145,7 +145,7 @@ def sum_of(file: FileIO, size: int) -> str:
     return digest.hexdigest()
 
 
-def sum_of_bytes(whole: bytes) -> str:
+def checksum_of_bytes(whole: bytes) -> str:
     """Return the checksum of a file's bytes."""
     return hashlib.blake2b(whole, digest_size=_SUM_BYTES).hexdigest()
 

@@ -16,17 +16,17 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from dbdyno.evidence.memory import for_files
-from dbdyno.snapshot.plans.plan_store import KeptLog, forget
-from dbdyno.snapshot.plans.plan_store import unused as unused_plans
+from dbdyno.evidence.memory import file_connection
+from dbdyno.snapshot.plans.plan_store import StoredLog, delete_logs
+from dbdyno.snapshot.plans.plan_store import unused_logs as unused_plans
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.periods import baselines
 from dbdyno.snapshot.reading.sums.chain import Chain
-from dbdyno.snapshot.reading.sums.index import light
+from dbdyno.snapshot.reading.sums.index import snapshots_in_range
 from dbdyno.snapshot.store import locks, manifest, retention
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.locks import PACKS
-from dbdyno.snapshot.store.pack import GROUP, is_sampled, pack, unused
+from dbdyno.snapshot.store.pack import GROUP, delete_unused, is_sampled, pack
 from dbdyno.snapshot.store.parquet import literal
 
 _MILD = ("ok", "clock stepped", "restart")
@@ -36,7 +36,7 @@ ROWS_MOST = 500_000
 
 
 @dataclass
-class Plan:
+class PrunePlan:
     """Plan of a pruning: the snapshots of a target that would be deleted, and those that stay.
 
     Attributes:
@@ -53,19 +53,21 @@ class Plan:
     stay: list[int] = field(default_factory=list)
     breaks: list[int] = field(default_factory=list)
     noted: list[int] = field(default_factory=list)
-    plans: list[KeptLog] = field(default_factory=list)
+    plans: list[StoredLog] = field(default_factory=list)
 
 
-def plan(store: Store, target: str, rules: Sequence[retention.Rule], now_ns: int, *, rows: bool = True) -> Plan:
+def plan_pruning(
+    store: Store, target: str, rules: Sequence[retention.Rule], now_ns: int, *, rows: bool = True
+) -> PrunePlan:
     """Return which snapshots of a target pruning would delete, and which stay.
 
     With `rows`, breaks of single rows (a dropped object, an evicted statement) count too.
     """
-    chain = list(light(store, target, 0, 1 << 62))
+    chain = list(snapshots_in_range(store, target, 0, 1 << 62))
     if len(chain) < 2:
-        return Plan(target, [], [one.number for one in chain])
-    stay = retention.chosen(chain, rules, now_ns)
-    first = retention.oldest(chain, rules, now_ns)
+        return PrunePlan(target, [], [one.number for one in chain])
+    stay = retention.numbers_to_keep(chain, rules, now_ns)
+    first = retention.oldest_covered(chain, rules, now_ns)
     noted = _noted(store, chain) - stay
     young = [one for one in chain if one.number >= first]
     beside = {
@@ -77,10 +79,12 @@ def plan(store: Store, target: str, rules: Sequence[retention.Rule], now_ns: int
     stay |= noted | beside
     go = [one.number for one in chain if one.number not in stay]
     begun_us = next(one.at_ns for one in chain if one.number in stay) // 1000
-    return Plan(target, go, sorted(stay), sorted(beside), sorted(noted), unused_plans(store.folder, target, begun_us))
+    return PrunePlan(
+        target, go, sorted(stay), sorted(beside), sorted(noted), unused_plans(store.folder, target, begun_us)
+    )
 
 
-def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _: None) -> int:
+def execute_plan(store: Store, asked: PrunePlan, tell: Callable[[str], None] = lambda _: None) -> int:
     """Carry out a plan, and return the number of deleted snapshots.
 
     The remaining snapshots are packed, together with the samples of the deleted ones; files that they refer to stay. If
@@ -91,8 +95,8 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
         SnapshotError: A pack cannot be written, or another process holds the lock.
     """
     go = set(asked.go)
-    with locks.moving(store.folder):
-        chain = list(light(store, asked.target, 0, 1 << 62))
+    with locks.maintenance_lock(store.folder):
+        chain = list(snapshots_in_range(store, asked.target, 0, 1 << 62))
         before: dict[int, list[int]] = {}
         packed: set[int] = set()
         waiting: list[int] = []
@@ -121,8 +125,8 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
                 if one.number in go:
                     _drop(store, one)
             folders = [store.folder / f"{one.number:06d}" for one in chain]
-            unused(store, [*folders, *sorted((store.folder / PACKS).glob("*-*-*"))])
-            forget(asked.plans)
+            delete_unused(store, [*folders, *sorted((store.folder / PACKS).glob("*-*-*"))])
+            delete_logs(asked.plans)
     return len(go)
 
 
@@ -201,7 +205,7 @@ def _rows_ended(sums: Chain) -> set[int]:
     """Return the sub-intervals in which some row disappeared, was reset, or had a counter that fell."""
     found: set[int] = set()
     words = ", ".join(literal(word) for word in _MILD)
-    with for_files() as connection:
+    with file_connection() as connection:
         for view in sorted({view for chunk in sums.chunks for view in chunk.model["views"]}):
             source, _ = sums.relation(view, folded=False)
             ended = f"life = 'gone' or (life <> 'new' and verdict not in ({words}))"

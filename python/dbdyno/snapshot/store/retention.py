@@ -57,7 +57,7 @@ def rules_of(text: str) -> list[Rule]:
     return found
 
 
-def chosen(chain: Sequence[Snapshot], rules: Sequence[Rule], now_ns: int) -> set[int]:
+def numbers_to_keep(chain: Sequence[Snapshot], rules: Sequence[Rule], now_ns: int) -> set[int]:
     """Return the numbers of snapshots that stay by age: the first of each step, and the latest one."""
     now_ns = min(now_ns, chain[-1].at_ns)
     kept: dict[tuple[int, int], int] = {}
@@ -71,7 +71,7 @@ def chosen(chain: Sequence[Snapshot], rules: Sequence[Rule], now_ns: int) -> set
     return stay | set(kept.values())
 
 
-def oldest(chain: Sequence[Snapshot], rules: Sequence[Rule], now_ns: int) -> int:
+def oldest_covered(chain: Sequence[Snapshot], rules: Sequence[Rule], now_ns: int) -> int:
     """Return the first number that any rule still covers; breaks before it need not be kept."""
     now_ns = min(now_ns, chain[-1].at_ns)
     young = [one.number for one in chain if now_ns - one.at_ns < rules[-1].age_ns]

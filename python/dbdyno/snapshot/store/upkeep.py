@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 
 from dbdyno.base.errors import Error
-from dbdyno.snapshot.reading.days import keep_days
+from dbdyno.snapshot.reading.days import cache_days
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.sums.chain import Chain
-from dbdyno.snapshot.reading.sums.index import light
+from dbdyno.snapshot.reading.sums.index import snapshots_in_range
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.pack import GROUP, pack_full
 
@@ -31,15 +31,15 @@ def tidy_when_due(store: Store, made: Snapshot) -> None:
         pack_full(store, made.target, group=GROUP)
     if before.at_ns // HOUR_NS != made.at_ns // HOUR_NS:
         with contextlib.suppress(Error, OSError):  # the first report computes what is missing
-            keep_sums(store, made)
+            cache_sums(store, made)
             if before.at_ns // DAY_NS != made.at_ns // DAY_NS:
-                keep_day(store, before, made)
+                cache_day(store, before, made)
 
 
-def keep_sums(store: Store, last: Snapshot) -> int:
+def cache_sums(store: Store, last: Snapshot) -> int:
     """Cache the sums of the latest complete hours without cached sums, and return their number."""
     own = Store(store.folder)  # its cache of all snapshots is freed with it
-    known = light(own, last.target, 0, last.number)
+    known = snapshots_in_range(own, last.target, 0, last.number)
     if len(known) < 2:
         return 0
     recent = [one for one in known if one.at_ns // HOUR_NS >= last.at_ns // HOUR_NS - HOURS_MOST]
@@ -47,21 +47,21 @@ def keep_sums(store: Store, last: Snapshot) -> int:
     sums = Chain(own, [first, known[-1]], Interval)
     made = 0
     try:
-        for chunk in sums.chunks[:-1] if sums.kept else ():
-            if not chunk.is_kept:
+        for chunk in sums.chunks[:-1] if sums.is_cached else ():
+            if not chunk.is_cached:
                 made += bool(chunk.model)
     finally:
         sums.close()
     return made
 
 
-def keep_day(store: Store, before: Snapshot, last: Snapshot) -> int:
+def cache_day(store: Store, before: Snapshot, last: Snapshot) -> int:
     """Cache the sums of the day that ended with the snapshot before the last one, and return the number of days."""
     own = Store(store.folder)
-    known = light(own, last.target, 0, last.number)
+    known = snapshots_in_range(own, last.target, 0, last.number)
     earlier = [one for one in known if one.at_ns // DAY_NS < before.at_ns // DAY_NS]
     sums = Chain(own, [(earlier or known)[-1 if earlier else 0], known[-1]], Interval)
     try:
-        return sum(1 for _ in keep_days(sums))
+        return sum(1 for _ in cache_days(sums))
     finally:
         sums.close()

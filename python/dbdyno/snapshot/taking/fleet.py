@@ -32,7 +32,7 @@ from typing import Any
 
 from dbdyno.base.dsn import without_secrets
 from dbdyno.base.errors import Error, SnapshotError
-from dbdyno.base.files import given_toml
+from dbdyno.base.files import user_file_toml
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.taking.take import watch
@@ -43,7 +43,7 @@ _TIME = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*(ms|s|min|m|h)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 PLANS_MOST = 200
 _NEXT = "see the example in docs/how-to/snapshot.md"
-COMMON: dict[str, type | tuple[type, ...]] = {
+COMMON_KEYS: dict[str, type | tuple[type, ...]] = {
     "every": str,
     "sample": str,
     "databases": list,
@@ -53,7 +53,7 @@ COMMON: dict[str, type | tuple[type, ...]] = {
     "plans": int,
 }
 """Keys of a target that may also be set for all targets, at the top of the file."""
-OWN: dict[str, type | tuple[type, ...]] = {"name": str, "dsn": str, "dsn_env": str}
+TARGET_KEYS: dict[str, type | tuple[type, ...]] = {"name": str, "dsn": str, "dsn_env": str}
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,10 @@ def read_fleet(path: Path, env: Mapping[str, str]) -> tuple[Path, list[Target]]:
     Raises:
         SnapshotError: The file cannot be read or is not valid; the error has the place.
     """
-    found = given_toml(path, SnapshotError, next_step=_NEXT)
+    found = user_file_toml(path, SnapshotError, next_step=_NEXT)
     rows = found.pop("target", None)
     store = found.pop("store", "fleet")
-    _known(found, COMMON, str(path))
+    _known(found, COMMON_KEYS, str(path))
     if not isinstance(rows, list) or not rows or not isinstance(store, str):
         raise SnapshotError("has no [[target]]", where=str(path), next_step=_NEXT)
     targets = [_target({**found, **row}, f"{path}, target {at}", env) for at, row in enumerate(rows, 1)]
@@ -119,7 +119,7 @@ def _known(given: Mapping[str, Any], keys: Mapping[str, type | tuple[type, ...]]
 
 
 def _target(row: Mapping[str, Any], where: str, env: Mapping[str, str]) -> Target:
-    _known(row, {**COMMON, **OWN}, where)
+    _known(row, {**COMMON_KEYS, **TARGET_KEYS}, where)
     name = row.get("name", "")
     if not _NAME.fullmatch(name):
         raise SnapshotError(

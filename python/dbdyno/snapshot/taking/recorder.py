@@ -10,7 +10,7 @@ from dbdyno.snapshot.engines.registry import engine_of
 from dbdyno.snapshot.engines.view import Options, View
 from dbdyno.snapshot.sessions.samples import Source
 from dbdyno.snapshot.store.folder import Store
-from dbdyno.snapshot.taking.take import added, open_collector, take
+from dbdyno.snapshot.taking.take import merge_samples, open_collector, take
 
 EVERY_S = 60.0
 Sampled = tuple[list[View], int]
@@ -37,7 +37,7 @@ class Recorder:
     def add(self, sampled: Sampled, source: Source | None) -> list[str]:
         """Add the samples of one refresh, and return sentences on what could not be recorded, and why."""
         self._source = source
-        self._kept = added(self._kept, sampled)
+        self._kept = merge_samples(self._kept, sampled)
         return self._take() if time.monotonic() >= self._due else []
 
     def end(self, sampled: Sampled, source: Source | None) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.snapshot.engines.protocol import Collector, offered
+from dbdyno.snapshot.engines.protocol import Collector, engine_module
 from dbdyno.snapshot.engines.registry import engine_of
 from dbdyno.snapshot.engines.view import Options, View
 from dbdyno.snapshot.sessions.samples import Source, statements_of
@@ -22,7 +22,7 @@ def open_collector(dsn: str, options: Options) -> Collector:
     Raises:
         SnapshotError: The server does not answer.
     """
-    return offered(engine_of(dsn)).open_collector(dsn, options)
+    return engine_module(engine_of(dsn)).open_collector(dsn, options)
 
 
 def take(
@@ -109,13 +109,13 @@ def watch(
                 if stop.wait(max(0.0, due - time.monotonic())):
                     due = begun + (for_s or 0)
                 if sampler is not None:
-                    sampled = added(sampled, sampler.take())
+                    sampled = merge_samples(sampled, sampler.take())
         finally:
             if sampler is not None:
                 sampler.stop()
 
 
-def added(kept: tuple[list[View], int] | None, new: tuple[list[View], int]) -> tuple[list[View], int]:
+def merge_samples(kept: tuple[list[View], int] | None, new: tuple[list[View], int]) -> tuple[list[View], int]:
     """Return the samples left from a failed snapshot together with those after them."""
     if kept is None:
         return new

@@ -16,10 +16,10 @@ from dbdyno.base.errors import EvidenceError, StatsError
 from dbdyno.evidence.files import write_json
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trust import refuse_foreign
-from dbdyno.study.analysis.contract.declared import SCHEMA
-from dbdyno.study.analysis.contract.rows import Figures, Judging, MetricRow, Model, RunRow, TestRow
-from dbdyno.study.analysis.drawn import pictures
-from dbdyno.study.analysis.drawn.over_time import over_time
+from dbdyno.study.analysis.contract.declarations import SCHEMA
+from dbdyno.study.analysis.contract.rows import Figures, JudgeRow, MetricRow, Model, RunRow, TestRow
+from dbdyno.study.analysis.figure_data import pictures
+from dbdyno.study.analysis.figure_data.over_time import over_time
 from dbdyno.study.analysis.measured.evidence_kind import in_virtual_time, reads
 from dbdyno.study.analysis.measured.facts import arm_of, is_open, run_facts
 from dbdyno.study.analysis.measured.measures import Measures
@@ -27,9 +27,9 @@ from dbdyno.study.analysis.measured.sums import measures_of
 
 if TYPE_CHECKING:
     from dbdyno.stats.comparison import BlockComparison
-    from dbdyno.stats.decide import Verdict, Withheld
+    from dbdyno.stats.decide import Verdict, WithheldVerdict
     from dbdyno.stats.metrics import Metric
-    from dbdyno.study.analysis.checks.gates import Examined
+    from dbdyno.study.analysis.checks.gates import GateInput
     from dbdyno.study.analysis.measured.failures import Failures
 
 SOURCES = {
@@ -86,34 +86,39 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
 
 def _model(run: Run, measures: Measures, connection: Any) -> Model:
     from dbdyno.study.analysis.checks import gates
+    from dbdyno.study.analysis.explanation import run as why
     from dbdyno.study.analysis.measured import failures as failed_calls
     from dbdyno.study.analysis.measured import operational, resources, volumes
-    from dbdyno.study.analysis.why import run as why
 
     kind, judge = run.manifest.kind, run.manifest.plan["judge"]
-    latencies = [arm.pooled() for arm in measures.arms]
-    failures = failed_calls.of_run(connection, measures)
+    latencies = [arm.pooled_latencies() for arm in measures.arms]
+    failures = failed_calls.failures_of_run(connection, measures)
     model = _measured_model(run, measures, latencies, connection, failures)
     if run.manifest.volumes:
-        model["volumes"] = volumes.of_run(connection, run, measures)
+        model["volumes"] = volumes.rows_of_run(connection, run, measures)
     failed_calls.add_expected(model, measures, failures)
     comparisons = {}
-    if measures.compared() and _is_compared(run):
-        comparisons = {arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()}
-    found = gates.examine(_gate_input(run, measures, latencies, connection, failures.codes, model, comparisons))
+    if measures.compared_arms() and _is_compared(run):
+        comparisons = {
+            arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared_arms()
+        }
+    found = gates.all_gates(_gate_input(run, measures, latencies, connection, failures.codes, model, comparisons))
     if kind == "tune":  # arms that leave early are judged only by the race
         found = [gate for gate in found if not gate.arm]
-    without = gates.withheld(found, measures, judge)
+    without = gates.withheld_arms(found, measures, judge)
     if comparisons:
         judge_arms(model, measures, latencies, comparisons, headline_of(run), without)
     _of_its_kind(model, connection, measures, run)
     if run.manifest.study and kind in ("experiment", "sweep"):
         model["verdict"]["sentences"] += resources.sentences(model, measures)
-    model["verdict"]["sentences"][:0] = gates.busy(found)
+    model["verdict"]["sentences"][:0] = gates.busy_processor_sentences(found)
     _of_its_bench(model, connection, measures, latencies, run, without)
-    model["why"] = why.of_run(connection, run, measures, model, without)
-    gates.conclude(model, without)
-    model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures, in_virtual_time(run))
+    model["why"] = why.explain_run(connection, run, measures, model, without)
+    gates.withhold_verdict(model, without)
+    model["gates"], model["warnings"] = (
+        gates.rows(found, judge),
+        gates.condition_warnings(run, measures, in_virtual_time(run)),
+    )
     model["warnings"] += volumes.warnings(model.get("volumes", []))
     model["warnings"] += operational.warnings(model["laws"])
     model["warnings"] += failed_calls.differing_failures(measures, failures, judge["threshold"])
@@ -142,8 +147,8 @@ def _measured_model(
         "figures": _figures(run, measures, latencies, connection),
         "method": method(run),
         "engine": engine(run),
-        "resources": resources.of_run(connection, run, measures),
-        "laws": [] if in_virtual_time(run) else operational.of_run(connection, run, measures),
+        "resources": resources.rows_of_run(connection, run, measures),
+        "laws": [] if in_virtual_time(run) else operational.laws_of_run(connection, run, measures),
     }
 
 
@@ -153,7 +158,7 @@ def _of_its_bench(
     measures: Measures,
     latencies: pictures.Latencies,
     run: Run,
-    without: dict[str, Withheld],
+    without: dict[str, WithheldVerdict],
 ) -> None:
     """Add the parts for which only some benches have evidence."""
     from dbdyno.study.analysis.measured import databases, devices, race, tail
@@ -161,17 +166,17 @@ def _of_its_bench(
 
     judge, parts = run.manifest.plan["judge"], reads(run).parts
     if judge.get("longest"):
-        model["tails"] = tail.of_arms(measures, latencies, judge["longest"], judge["level"])
+        model["tails"] = tail.compare_tails(measures, latencies, judge["longest"], judge["level"])
     if "devices" in parts:
-        model["devices"] = devices.of_run(connection, measures)
+        model["devices"] = devices.rows_of_run(connection, measures)
     if "databases" in parts:
-        model["databases"] = databases.of_run(connection, measures, judge["level"])
+        model["databases"] = databases.rows_of_run(connection, measures, judge["level"])
     if "order" in parts:
         order.add(model, measures, run, without)
     if "loading" in parts:
         loading.add(model, measures, run)
     if "race" in parts:
-        model["race"] = race.of_run(connection, measures, judge["level"])
+        model["race"] = race.rows_of_run(connection, measures, judge["level"])
 
 
 def _figures(run: Run, measures: Measures, latencies: pictures.Latencies, connection: Any) -> Figures:
@@ -233,13 +238,13 @@ def _gate_input(
     codes: list[dict[str, int]],
     model: Model,
     comparisons: dict[str, list[BlockComparison]],
-) -> Examined:
+) -> GateInput:
     """Return the input of the gates."""
-    from dbdyno.study.analysis.checks.gates import Examined
+    from dbdyno.study.analysis.checks.gates import GateInput
 
     headline = headline_of(run)
     usable = [c.blocks for own in comparisons.values() for c in own if c.metric == headline]
-    return Examined(
+    return GateInput(
         run,
         measures,
         latencies,
@@ -259,7 +264,7 @@ def judge_arms(
     latencies: pictures.Latencies,
     comparisons: dict[str, list[BlockComparison]],
     headline: str,
-    without: dict[str, Withheld],
+    without: dict[str, WithheldVerdict],
 ) -> None:
     """Add metrics, verdict and tests of the compared arms to the model; `without` are the arms that get no verdict."""
     from dbdyno.stats.decide import decide
@@ -275,7 +280,7 @@ def judge_arms(
     }
     model["classical"] = _classical(latencies, measures)
     shown = dict.fromkeys((headline, "p50", "p99"))
-    model["figures"]["blocks"] = [f for name in shown for f in pictures.by_block(measures, name)]
+    model["figures"]["blocks"] = [f for name in shown for f in pictures.block_ratios(measures, name)]
 
 
 def _sentences(verdict: Verdict) -> list[str]:
@@ -285,7 +290,7 @@ def _sentences(verdict: Verdict) -> list[str]:
     return [sentence for sentence in said if sentence != verdict.headline]
 
 
-def compare_arm(measures: Measures, arm: int, judge: Judging, run: RunRow) -> list[BlockComparison]:
+def compare_arm(measures: Measures, arm: int, judge: JudgeRow, run: RunRow) -> list[BlockComparison]:
     """Compare an arm with its base on all metrics; in an open loop without throughput, because the rate is set."""
     from dbdyno.stats.blocks import compare_metric
     from dbdyno.stats.metrics import METRICS
@@ -325,16 +330,16 @@ def headline_of(run: Run) -> str:
     return str(chosen or default_headline("open" if is_open(run) else "closed"))
 
 
-def verdict_rules(run: Run) -> Judging:
+def verdict_rules(run: Run) -> JudgeRow:
     """Return the rules of the verdict of a run, with its headline metric filled in."""
-    given: Judging = run.manifest.plan["judge"]
+    given: JudgeRow = run.manifest.plan["judge"]
     return {**given, "headline": headline_of(run)}
 
 
 def _metric_rows(verdict: Verdict, measures: Measures) -> list[MetricRow]:
     return [
         metric_row(c, arm=number, base=measures.arms[number].base)
-        for (number, _), arm in zip(measures.compared(), verdict.arms, strict=True)
+        for (number, _), arm in zip(measures.compared_arms(), verdict.arms, strict=True)
         for c in arm.comparisons
     ]
 
@@ -351,7 +356,7 @@ def _classical(latencies: pictures.Latencies, measures: Measures) -> list[TestRo
     from dbdyno.stats.classical import kolmogorov_smirnov, mann_whitney, welch
 
     rows: list[TestRow] = []
-    for number, arm in measures.compared():
+    for number, arm in measures.compared_arms():
         at = arm.base
         base, other = latencies[at], latencies[number]
         if min(base.size, other.size) < 2:
@@ -378,15 +383,15 @@ def _classical(latencies: pictures.Latencies, measures: Measures) -> list[TestRo
 
 def json_model(model: Model) -> Model:
     """Return the model as JSON values."""
-    return cast("Model", {key: clean(value) for key, value in model.items()})
+    return cast("Model", {key: json_value(value) for key, value in model.items()})
 
 
-def clean(value: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Return a value as JSON values: NaN and infinity become null, numpy's numbers plain ones."""
     if isinstance(value, dict):
-        return {key: clean(item) for key, item in value.items()}
+        return {key: json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [clean(item) for item in value]
+        return [json_value(item) for item in value]
     if hasattr(value, "item") and not isinstance(value, str):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

@@ -7,7 +7,7 @@ from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import Block, Run
 from dbdyno.study.analysis.contract.rows import MethodRow, Overhead
 from dbdyno.study.analysis.measured.measures import expected_of, part_of, summaries, throughput
-from dbdyno.study.plan.network import words
+from dbdyno.study.plan.network import network_text
 from dbdyno.study.plan.plan import plan_from_dict
 
 QUAD = 4
@@ -83,7 +83,7 @@ def _lines(run: Run) -> list[str]:
     """Return a sentence on the sessions that used an emulated network, and how late that network was."""
     manifest = run.manifest
     plan = plan_from_dict(manifest.plan)
-    lengths = {arm.name: words(plan.network_of(arm)) for arm in plan.arms if plan.network_of(arm)}
+    lengths = {arm.name: network_text(plan.network_of(arm)) for arm in plan.arms if plan.network_of(arm)}
     if not lengths:
         return []
     told = ", ".join(f"{name} ({given})" for name, given in lengths.items())

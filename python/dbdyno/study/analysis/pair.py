@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.errors import EvidenceError
 from dbdyno.bench.engine.volumes import DEVICE
 from dbdyno.evidence.run import Run
-from dbdyno.study.analysis import beside
+from dbdyno.study.analysis import arm_comparison
 from dbdyno.study.analysis.analyse import compare_arm, json_model, judge_arms, verdict_rules
-from dbdyno.study.analysis.contract.declared import SCHEMA
+from dbdyno.study.analysis.contract.declarations import SCHEMA
 from dbdyno.study.analysis.contract.rows import Caution, Model, RunRow
-from dbdyno.study.analysis.drawn import pictures
+from dbdyno.study.analysis.figure_data import pictures
 from dbdyno.study.analysis.measured.evidence_kind import in_virtual_time, reads
 from dbdyno.study.analysis.measured.facts import IMPORTED, arm_of, is_open, run_facts
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures, operation_of
-from dbdyno.study.analysis.measured.sums import SUMS, Summed, measures_of
+from dbdyno.study.analysis.measured.sums import SUMS, SumMeasures, measures_of
 from dbdyno.study.analysis.sums import pair_model
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def analyse_pair(first: Run, second: Run) -> Model:
     if any(reads(run).evidence == SUMS for run in runs):
         return _of_sums(runs, arms)
     measures = Measures(arms, [*one.broken, *two.broken])
-    latencies = [arm.pooled() for arm in arms]
+    latencies = [arm.pooled_latencies() for arm in arms]
     judge = first.manifest.plan["judge"]
     model: Model = {
         "schema": SCHEMA,
@@ -83,11 +83,11 @@ def analyse_pair(first: Run, second: Run) -> Model:
         "engine": engine(first),
         "warnings": _warnings(runs),
     }
-    if rows := beside.rows_of(runs, (one, two), verdict_rules(first)):
+    if rows := arm_comparison.rows_of(runs, (one, two), verdict_rules(first)):
         model["beside"] = rows
     _judge(model, runs, measures, latencies)
     if rows and len({in_virtual_time(run) for run in runs}) > 1 and model["verdict"]["decision"] not in WITHHELD:
-        model["verdict"] = beside.verdict_of(rows, (_target_name(runs[0]), _target_name(runs[1])))
+        model["verdict"] = arm_comparison.verdict_of(rows, (_target_name(runs[0]), _target_name(runs[1])))
     if all(run.manifest.kind == "curve" for run in runs):
         _curves(model, runs, arms)
     return json_model(model)
@@ -110,7 +110,7 @@ def _of_sums(runs: tuple[Run, Run], arms: list[ArmMeasures]) -> Model:
         replace(arm, blocks=arm.blocks[:blocks], values={name: own[:blocks] for name, own in arm.values.items()})
         for arm in arms
     ]
-    model = pair_model(runs, Summed(cut, []), _pair_row(runs), [_target(run) for run in runs])
+    model = pair_model(runs, SumMeasures(cut, []), _pair_row(runs), [_target(run) for run in runs])
     model["warnings"] += _warnings(runs)
     return json_model(model)
 
@@ -132,9 +132,9 @@ def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: p
     for run, own, values in zip(runs, ones, latencies, strict=True):
         connection, _ = connect(run)
         with connection:
-            failures.append(failed_calls.of_run(connection, own))
+            failures.append(failed_calls.failures_of_run(connection, own))
             facts = run_facts(run, own.arms[0].blocks)
-            alone = gates.Examined(
+            alone = gates.GateInput(
                 run,
                 own,
                 [values],
@@ -152,7 +152,7 @@ def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: p
                 if virtual or gate.code != CUT_OFF
             ]
     codes = [failure.codes[0] for failure in failures]
-    both = gates.Examined(
+    both = gates.GateInput(
         runs[0],
         measures,
         latencies,
@@ -165,9 +165,9 @@ def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: p
         virtual,
     )
     found = [*gates.gates_between_arms(both), *found]
-    without = gates.withheld(found, measures, judge)
+    without = gates.withheld_arms(found, measures, judge)
     judge_arms(model, measures, latencies, comparisons, judge["headline"], without)
-    gates.conclude(model, without)
+    gates.withhold_verdict(model, without)
     model["errors"] = [{**row, "arm": at} for at, failure in enumerate(failures) for row in failure.rows]
     for arm, own_codes in zip(model["arms"], codes, strict=True):
         arm["error_codes"] = own_codes
@@ -183,11 +183,11 @@ def _of_run(gate: Gate, label: str) -> Gate:
 def _explain(runs: tuple[Run, Run], measures: Measures, without: Any, level: float) -> list[Any]:
     """Explain the difference from the evidence of both runs."""
     from dbdyno.evidence.query import connect
-    from dbdyno.study.analysis.why.run import of_pair
+    from dbdyno.study.analysis.explanation.run import explain_pair
 
     (first, _), (second, _) = (connect(run) for run in runs)
     with first, second:
-        return of_pair((first, second), runs, measures.arms, without=without, level=level)
+        return explain_pair((first, second), runs, measures.arms, without=without, level=level)
 
 
 def _comparable(first: Run, second: Run) -> None:
@@ -212,7 +212,7 @@ def _operation(first: Run, second: Run) -> str:
         EvidenceError: The runs time different ones.
     """
     kinds = (operation_of(first), operation_of(second))
-    found = beside.operation_alike(first, second, kinds)
+    found = arm_comparison.shared_operation(first, second, kinds)
     if found is None:
         raise EvidenceError(
             f"one run compares the times of a {kinds[0]}, the other of a {kinds[1]}",
@@ -231,7 +231,7 @@ def _curves(model: Model, runs: tuple[Run, Run], arms: list[ArmMeasures]) -> Non
         with connection:
             found.append((arm.label, curve.points(connection, arm)))
     model["kind"] = "curve"
-    curve.put(model, found)
+    curve.add_curves(model, found)
 
 
 def _rename_arm(arm: ArmMeasures, run: Run, runs: tuple[Run, Run]) -> ArmMeasures:

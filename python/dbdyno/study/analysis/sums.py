@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.errors import StatsError
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.analyse import compare_arm, headline_of, judge_arms, verdict_rules
-from dbdyno.study.analysis.contract.declared import SCHEMA
+from dbdyno.study.analysis.contract.declarations import SCHEMA
 from dbdyno.study.analysis.contract.rows import ArmRow, Model, RunRow
 from dbdyno.study.analysis.measured.facts import run_facts
 from dbdyno.study.analysis.measured.measures import QUANTILES, ArmMeasures, Measures
@@ -34,7 +34,7 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
     """Return the model of one run, and the parts of evidence that could not be read."""
     measures = measure_sums(run)
     model = _measured_model(run, measures, [run])
-    if measures.compared():
+    if measures.compared_arms():
         _judge(model, run, measures)
     else:
         model["verdict"] = {
@@ -94,8 +94,8 @@ def _arm(run: Run, at: int, arm: ArmMeasures) -> ArmRow:
         "rate_per_s": about["rate_per_s"],
         "baseline": at == 0,
         "error_codes": {},
-        "ops": arm.of("transactions"),
-        "errors": arm.of("failed"),
+        "ops": arm.total("transactions"),
+        "errors": arm.total("failed"),
         "retries": 0,
         "skipped": 0,
         "throughput_per_s": _typical(values["throughput"]),
@@ -122,14 +122,14 @@ def _judge(model: Model, run: Run, measures: Measures) -> None:
     model["run"]["randomised"] = False
     comparisons = {
         arm.label: [c for c in compare_arm(measures, at, judge, model["run"]) if c.blocks]
-        for at, arm in measures.compared()
+        for at, arm in measures.compared_arms()
     }
     usable = min(c.blocks for own in comparisons.values() for c in own if c.metric == headline)
     found = _gates(measures, usable, judge["level"])
-    without = gates.withheld(found, measures, judge)
+    without = gates.withheld_arms(found, measures, judge)
     nothing = [np.zeros(0, np.uint64) for _ in measures.arms]
     judge_arms(model, measures, nothing, comparisons, headline, without)
-    gates.conclude(model, without)
+    gates.withhold_verdict(model, without)
     model["gates"] = gates.rows(found, judge)
 
 
@@ -152,12 +152,12 @@ def _shared_headline(run: Run, measures: Measures) -> str:
 
 def _gates(measures: Measures, usable: int, level: float) -> list[Gate]:
     from dbdyno.stats import gates
-    from dbdyno.stats.gates_lost import ERRORS, Lost, lost_alone
+    from dbdyno.stats.gates_losses import ERRORS, Losses, few_losses
 
     found = [gates.enough_blocks(usable, level)]
     if not found[0].ok:
         found[0] = replace(found[0], next="import more files, or more intervals, of each side")
     for arm in measures.arms:
-        failed, good = arm.of("failed"), arm.of("transactions")
-        found.append(lost_alone(Lost(arm.label, failed, failed + good), ERRORS))
+        failed, good = arm.total("failed"), arm.total("transactions")
+        found.append(few_losses(Losses(arm.label, failed, failed + good), ERRORS))
     return found

@@ -14,10 +14,10 @@ from typing import TypedDict
 from dbdyno.base.errors import EvidenceError, StatsError
 from dbdyno.evidence.run import Run
 from dbdyno.stats import changes as found
-from dbdyno.study.analysis.contract.declared import SCHEMA
+from dbdyno.study.analysis.contract.declarations import SCHEMA
 from dbdyno.study.analysis.contract.rows import Caution, VerdictRow
 from dbdyno.study.analysis.trend_rows import RunRow, bases_of, counts, rows_of
-from dbdyno.study.analysis.trend_words import ArmRow, Change, Drift, verdict_of
+from dbdyno.study.analysis.trend_verdict import ArmRow, Change, Drift, verdict_of
 
 
 class Trend(TypedDict):
@@ -100,7 +100,7 @@ def _arm(name: str, base: str | None, rows: list[RunRow], level: float, warnings
         "found_from": None,
     }
     try:
-        moves = found.level_moves(values, level=level)
+        moves = found.level_changes(values, level=level)
     except StatsError as error:
         warnings.append({"code": "trend", "text": f"{name}: {error.message}", "next": error.next_step or ""})
         return row
@@ -144,7 +144,7 @@ def _base_moves(bases: list[str], rows: list[RunRow], level: float, higher: bool
         ]
         if len(values) < found.LEAST:
             continue
-        moves = found.level_moves(values, level=1 - (1 - level) / len(bases))
+        moves = found.level_changes(values, level=1 - (1 - level) / len(bases))
         last = moves.drift or (moves.changes[-1] if moves.changes else None)
         if last is not None:
             by = change_of(last.ratio, last.low, last.high, higher_is_better=higher)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.run import Run
-from dbdyno.stats.gates_lost import SHARE_MOST
+from dbdyno.stats.gates_losses import SHARE_MOST
 
 if TYPE_CHECKING:
     from dbdyno.study.analysis.measured.measures import ArmMeasures
@@ -92,7 +92,7 @@ def _row(run: Run, headline: str, bases: dict[str, str]) -> RunRow:
         followed = [a - b for a, b in zip(own, _logs(base, headline), strict=True)] if base else own
         ends = mean_interval(followed, level)
         row["values"][name], row["lows"][name], row["highs"][name] = map(_size, ends)
-        failed, good = arm.of("failed"), arm.of("transactions")
+        failed, good = arm.total("failed"), arm.total("transactions")
         if failed > SHARE_MOST * (failed + good):
             row["failed"][name] = failed / (failed + good)
     blocks = measures.arms[0].blocks

@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from dbdyno.study.library.data import TABLE, Made, keyed_table, lookup_of, mariadb_table, scan_of
-from dbdyno.study.plan.factors import Level, choose_levels, combine_levels, curve_levels, one_number, words
+from dbdyno.study.library.data import TABLE, WorkloadSetup, keyed_table, lookup_of, mariadb_table, scan_of
+from dbdyno.study.plan.factors import Level, choose_levels, combine_levels, curve_levels, one_number, option_values
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Server, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
-from dbdyno.study.plan.targets import on_target
+from dbdyno.study.plan.targets import plan_on_target
 
 LOADS = {
     "scan": Level("scan", scripts=[Script("scan", scan_of(TABLE))]),
@@ -62,7 +62,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 
 def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     factors = ["pool", "flush"]
-    return on_target(_make_plan(options, quick, factors, _mariadb_server, mariadb_table), target)
+    return plan_on_target(_make_plan(options, quick, factors, _mariadb_server, mariadb_table), target)
 
 
 def _make_plan(
@@ -70,7 +70,7 @@ def _make_plan(
     quick: bool,
     memory: Sequence[str],
     server: Callable[[Arm], Server],
-    table: Callable[[int], Made],
+    table: Callable[[int], WorkloadSetup],
 ) -> Plan:
     """Return the plan over loads, starts (hot or cold), and the factors of the server's memory."""
     rows = one_number(options["rows"], "rows")
@@ -87,7 +87,10 @@ def _make_plan(
             for arm in combine_levels(
                 curve_levels("load", choose_levels(LOADS, options["load"], "load")),
                 curve_levels("begin", beginnings),
-                *(curve_levels(name, [Level(value) for value in words(options[name], name)]) for name in memory),
+                *(
+                    curve_levels(name, [Level(value) for value in option_values(options[name], name)])
+                    for name in memory
+                ),
                 within=True,
             )
         ],

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from dbdyno.study.plan.factors import at_once, combine_levels, doubling_numbers, numbers, one_number, variable
+from dbdyno.study.plan.factors import combine_levels, concurrency, doubling_numbers, numbers, one_number, variable
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Workload
 from dbdyno.study.plan.study import Factor, Study
 from dbdyno.study.plan.targets import COMMANDS
@@ -38,7 +38,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         kind="sweep",
         dsn=COMMANDS,
         factors=["builds", "jobs"],
-        arms=combine_levels(at_once("builds", levels["builds"]), variable("jobs", levels["jobs"])),
+        arms=combine_levels(concurrency("builds", levels["builds"]), variable("jobs", levels["jobs"])),
         workload=Workload(
             command=MAKE + " -j{jobs}", prepare=MAKE + " clean", files={"source": f"c-project {sources}"}
         ),

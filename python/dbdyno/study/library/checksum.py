@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from dbdyno.base.errors import PlanError
-from dbdyno.study.library.data import TABLE, Made, keyed_table, mariadb_table, scan_of, update_of
-from dbdyno.study.plan.factors import Level, choose_levels, combine_levels, one_number, words
+from dbdyno.study.library.data import TABLE, WorkloadSetup, keyed_table, mariadb_table, scan_of, update_of
+from dbdyno.study.plan.factors import Level, choose_levels, combine_levels, one_number, option_values
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
-from dbdyno.study.plan.targets import on_target
+from dbdyno.study.plan.targets import plan_on_target
 
 LOADS = {
     "scan": Level("scan", scripts=[Script("scan", scan_of(TABLE))]),
@@ -34,8 +34,8 @@ LOADS = {
 def _servers(options: Mapping[str, str]) -> list[Level]:
     """Return a server for each combination of checksums and full-page writes."""
     found = []
-    for images in words(options["full_page_writes"], "full_page_writes"):
-        for sums in words(options["checksums"], "checksums"):
+    for images in option_values(options["full_page_writes"], "full_page_writes"):
+        for sums in option_values(options["checksums"], "checksums"):
             _on_or_off(sums, "checksums")
             _on_or_off(images, "full_page_writes")
             settings = {
@@ -64,9 +64,9 @@ PLAIN_MARIADB = {"innodb_flush_method": "fsync"}
 def _mariadb_servers(options: Mapping[str, str]) -> list[Level]:
     """Return a server for each combination of checksum and doublewrite buffer."""
     found = []
-    for doublewrite in words(options["doublewrite"], "doublewrite"):
+    for doublewrite in option_values(options["doublewrite"], "doublewrite"):
         _on_or_off(doublewrite, "doublewrite")
-        for sums in words(options["checksum"], "checksum"):
+        for sums in option_values(options["checksum"], "checksum"):
             settings = {
                 "innodb_buffer_pool_size": options["pool"],
                 "innodb_checksum_algorithm": sums,
@@ -94,10 +94,12 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 
 
 def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
-    return on_target(_make_plan(options, quick, _mariadb_servers(options), mariadb_table), target)
+    return plan_on_target(_make_plan(options, quick, _mariadb_servers(options), mariadb_table), target)
 
 
-def _make_plan(options: Mapping[str, str], quick: bool, servers: list[Level], table: Callable[[int], Made]) -> Plan:
+def _make_plan(
+    options: Mapping[str, str], quick: bool, servers: list[Level], table: Callable[[int], WorkloadSetup]
+) -> Plan:
     rows = one_number(options["rows"], "rows")
     return Plan(
         title="checksum",

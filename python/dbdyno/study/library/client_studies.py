@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dbdyno.study.plan.factors import Level, combine_levels
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Watch, Workload
-from dbdyno.study.plan.targets import on_target
+from dbdyno.study.plan.targets import plan_on_target
 
 SCHEMA = "dbdyno"
 """Schema of the table; it is dropped with the table."""
@@ -66,4 +66,4 @@ def mariadb_plan(plan: Plan, table: tuple[str, Sequence[str]], target: str) -> P
         setup=[f"create schema {SCHEMA}", *made, f"analyze table {SCHEMA}.{name}"],
         teardown=[f"drop schema if exists {SCHEMA}"],
     )
-    return on_target(replace(plan, workload=work), target)
+    return plan_on_target(replace(plan, workload=work), target)

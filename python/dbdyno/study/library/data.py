@@ -14,14 +14,14 @@ ROW_BYTES = 128
 """Approximate size of a row of the table on a page [bytes]."""
 
 
-class Made(TypedDict):
+class WorkloadSetup(TypedDict):
     """Set-up and teardown of a workload."""
 
     setup: list[str]
     teardown: list[str]
 
 
-def keyed_table(rows: int, table: str = TABLE) -> Made:
+def keyed_table(rows: int, table: str = TABLE) -> WorkloadSetup:
     """Return the set-up of a table with the key `id` from 1 to `rows`, an `amount` to read or change, and filler.
 
     A row has about 128 bytes. The table is vacuumed, so that the first reader writes no hint bits.
@@ -37,7 +37,7 @@ def keyed_table(rows: int, table: str = TABLE) -> Made:
     }
 
 
-def mariadb_table(rows: int, table: str = TABLE) -> Made:
+def mariadb_table(rows: int, table: str = TABLE) -> WorkloadSetup:
     """Return the set-up of the same table on MariaDB, where `seq_1_to_N` generates the rows."""
     return {
         "setup": [
@@ -64,7 +64,7 @@ def scan_of(table: str) -> str:
     return f"select sum(amount) from {table};\n"  # noqa: S608
 
 
-def read_whole(table: str) -> list[str]:
+def table_read_statements(table: str) -> list[str]:
     """Return set-up statements that load a table and its index into the buffers by reading them once.
 
     A scan leaves in shared_buffers what it read, unless the table is larger than a quarter of them.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbdyno.study.library.client_studies import client_plan, mariadb_plan
-from dbdyno.study.plan.clients import INSTALLED, clients, left_out, variables_of
+from dbdyno.study.plan.clients import INSTALLED, clients, left_out_sentence, variables_of
 from dbdyno.study.plan.factors import numbers
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script
 from dbdyno.study.plan.study import Factor, Study, Variant
@@ -35,7 +35,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 def _make_plan(options: Mapping[str, str], quick: bool, engine: str) -> Plan:
     compared = clients(options["client"], engine)
     factors = {"rows": variables_of("rows", options["rows"]), "client": compared}
-    gone = left_out(engine) if options["client"] == INSTALLED else ""
+    gone = left_out_sentence(engine) if options["client"] == INSTALLED else ""
     return client_plan(
         "drivers",
         STUDY.question + gone,

@@ -21,7 +21,7 @@ from dbdyno.study.plan import cells, host
 from dbdyno.study.plan.factors import Level, choose_levels, numbers
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
-from dbdyno.study.plan.targets import on_target
+from dbdyno.study.plan.targets import plan_on_target
 
 LEVELS = {
     "off": Level("off", {"cells.flash_log.enabled": "false"}),
@@ -52,7 +52,7 @@ def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     plan = _plan(options, quick)
     levels = choose_levels(DEVICES, options["flash_log"], "flash_log")
     arms = [Arm(f"flash log {level.name}", device=level.device) for level in levels]
-    return on_target(timed_commits(replace(plan, arms=arms)), target)
+    return plan_on_target(timed_commits(replace(plan, arms=arms)), target)
 
 
 def commits_plan(study: Study, options: Mapping[str, str], quick: bool, judge: Judge) -> Plan:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.study.plan.factors import Level, choose_levels, combine_levels, numbers, words
+from dbdyno.study.plan.factors import Level, choose_levels, combine_levels, numbers, option_values
 from dbdyno.study.plan.plan import Plan, Schedule, Workload
 from dbdyno.study.plan.study import Factor, Study
 
@@ -27,13 +27,13 @@ SCALED = {"database.buffers.buffers": "2000"}
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     (sessions,) = numbers(options["sessions"], "sessions")[:1]
-    (device,) = words(options["device"], "device")[:1]
+    (device,) = option_values(options["device"], "device")[:1]
     card = f"devices.{device}"
     times = {"read_us": "25", "program_us": "250", "erase_us": "2000", "dies": "16"}
     primer = Level("", SCALED | {f"{card}.{name}": value for name, value in times.items()})
     spare = [
         Level(f"{share} spare", {f"{card}.over_provisioning_ratio": share})
-        for share in words(options["spare"], "spare")
+        for share in option_values(options["spare"], "spare")
     ]
     states = {name: Level(name, {f"{card}.start": start}) for name, start in STATES.items()}
     return Plan(

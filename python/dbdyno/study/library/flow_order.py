@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.flows.engines import ENGINES
 from dbdyno.bench.flows.tables import LEAST, LINES_AN_ORDER, MOST, ORDERS_A_CUSTOMER
-from dbdyno.study.plan.factors import numbers, words
+from dbdyno.study.plan.factors import numbers, option_values
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
 
@@ -131,7 +131,7 @@ def _arms(engine: str, lines: int, sized: bool) -> list[Arm]:
 def _engines(text: str) -> tuple[Sequence[str], str]:
     """Return the requested engines, or all available ones, and a note on those that are not available."""
     if text != INSTALLED:
-        asked = words(text, "engines")
+        asked = option_values(text, "engines")
         for name in asked:
             if name not in ENGINES:
                 raise PlanError(

@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from dbdyno.base.errors import PlanError
-from dbdyno.study.library.data import Made, keyed_table, mariadb_table
-from dbdyno.study.plan.factors import Level, at_once, combine_levels, curve_levels, numbers, one_number
+from dbdyno.study.library.data import WorkloadSetup, keyed_table, mariadb_table
+from dbdyno.study.plan.factors import Level, combine_levels, concurrency, curve_levels, numbers, one_number
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
-from dbdyno.study.plan.targets import on_target
+from dbdyno.study.plan.targets import plan_on_target
 
 NAME = "dbdyno_gather_"
 
@@ -47,11 +47,11 @@ def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
             where="--set statistics",
             next_step="name one or both of them",
         )
-    return on_target(_make_plan(options, quick, mariadb_table, *KINDS[kind]), target)
+    return plan_on_target(_make_plan(options, quick, mariadb_table, *KINDS[kind]), target)
 
 
 def _make_plan(
-    options: Mapping[str, str], quick: bool, table: Callable[[int, str], Made], setting: str, script: str
+    options: Mapping[str, str], quick: bool, table: Callable[[int, str], WorkloadSetup], setting: str, script: str
 ) -> Plan:
     rows, degrees = one_number(options["rows"], "rows"), numbers(options["degree"], "degree")
     made = [table(rows, f"{NAME}{number}") for number in range(max(degrees))]
@@ -62,7 +62,7 @@ def _make_plan(
         study="gather-statistics",
         kind="sweep",
         factors=["sample", "degree"],
-        arms=combine_levels(curve_levels("sample", samples), at_once("degree", options["degree"])),
+        arms=combine_levels(curve_levels("sample", samples), concurrency("degree", options["degree"])),
         workload=Workload(
             scripts=[Script("analyze", script)],
             protocol="simple",

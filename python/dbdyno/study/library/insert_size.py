@@ -20,10 +20,10 @@ import itertools
 from collections.abc import Callable, Mapping
 
 from dbdyno.base.errors import PlanError
-from dbdyno.study.plan.factors import known_words, numbers, one_number, words
+from dbdyno.study.plan.factors import known_values, numbers, one_number, option_values
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
-from dbdyno.study.plan.targets import on_target
+from dbdyno.study.plan.targets import plan_on_target
 
 TABLE = "dbdyno_insert_size"
 _DRAW = "\\set id random(1, 1000000000)\n"
@@ -67,7 +67,7 @@ def _commits(text: str, batches: list[int], rows: int) -> dict[str, int | None]:
             operation.
     """
     found: dict[str, int | None] = {}
-    for word in words(text, "commit"):
+    for word in option_values(text, "commit"):
         if word in (END, STATEMENT):
             found[word] = rows if word == END else None
             continue
@@ -110,7 +110,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 
 
 def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
-    return on_target(_make_plan(options, quick, FORMS_MARIADB), target)
+    return plan_on_target(_make_plan(options, quick, FORMS_MARIADB), target)
 
 
 def _make_plan(options: Mapping[str, str], quick: bool, forms: Mapping[str, Callable[[int], str]]) -> Plan:
@@ -133,7 +133,7 @@ def _make_plan(options: Mapping[str, str], quick: bool, forms: Mapping[str, Call
             levels={"form": form, "commit": commit, "batch": str(batch)},
         )
         for form, (commit, every), batch in itertools.product(
-            known_words(options["form"], forms, "form"), commits.items(), batches
+            known_values(options["form"], forms, "form"), commits.items(), batches
         )
     ]
     return Plan(

@@ -17,11 +17,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from dbdyno.bench.kinds import POSTGRES_ON_DEVICE
-from dbdyno.study.library.data import TABLE, keyed_table, lookup_of, read_whole
+from dbdyno.study.library.data import TABLE, keyed_table, lookup_of, table_read_statements
 from dbdyno.study.plan.factors import Level, choose_levels, combine_levels, curve_levels, one_number
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Value, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
-from dbdyno.study.plan.targets import on_target
+from dbdyno.study.plan.targets import plan_on_target
 
 SECOND = 1_000_000_000
 """Duration [ns] of lookups before a hot turn counts, after which its process has mapped the pages of shared memory."""
@@ -53,7 +53,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         workload=Workload(
             scripts=[Script("lookup", lookup_of(TABLE))],
             variables={"rows": str(rows)},
-            setup=[*table["setup"], *read_whole(TABLE)],
+            setup=[*table["setup"], *table_read_statements(TABLE)],
             teardown=table["teardown"],
         ),
         sessions=one_number(options["sessions"], "sessions"),
@@ -95,7 +95,7 @@ def _on_model(options: Mapping[str, str], quick: bool, target: str) -> Plan:
         ),
         judge=Judge(headline="mean"),
     )
-    return on_target(plan, target)
+    return plan_on_target(plan, target)
 
 
 ON_PLACES = {"disk": "disk-15000", "flash": "flash-2011"}
@@ -108,7 +108,7 @@ def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     levels = {name: replace(cold, name=name, device={"data": device}) for name, device in ON_PLACES.items()}
     plan = _plan({**options, LARGE: "32MB", "place": "storage"}, quick)
     arms = combine_levels(curve_levels("place", choose_levels(levels, options["place"], "place")))
-    return on_target(replace(plan, arms=arms, judge=replace(plan.judge, headline="mean")), target)
+    return plan_on_target(replace(plan, arms=arms, judge=replace(plan.judge, headline="mean")), target)
 
 
 STUDY = Study(

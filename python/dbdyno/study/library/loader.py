@@ -24,10 +24,10 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 
 from dbdyno.base.errors import PlanError
-from dbdyno.study.plan.factors import one_number, words
+from dbdyno.study.plan.factors import one_number, option_values
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Server, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
-from dbdyno.study.plan.targets import on_target
+from dbdyno.study.plan.targets import plan_on_target
 
 BATCH = 100
 NOTE = "sixteen_letters_"
@@ -130,7 +130,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 
 
 def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
-    return on_target(_make_plan(options, quick, WAYS_MARIADB), target)
+    return plan_on_target(_make_plan(options, quick, WAYS_MARIADB), target)
 
 
 def _make_plan(options: Mapping[str, str], quick: bool, known: Mapping[str, Callable[[str, int], str]]) -> Plan:
@@ -141,7 +141,7 @@ def _make_plan(options: Mapping[str, str], quick: bool, known: Mapping[str, Call
             where="--set rows",
             next_step="write for example --set rows=10000",
         )
-    ways = words(options["way"], "way")
+    ways = option_values(options["way"], "way")
     unknown = next((way for way in ways if way not in known), None)
     if unknown is not None:
         raise PlanError(

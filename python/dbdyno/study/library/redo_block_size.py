@@ -15,14 +15,14 @@ from collections.abc import Mapping
 
 from dbdyno.bench.kinds import POSTGRES_ON_DEVICE
 from dbdyno.study.library.data import timed_commits
-from dbdyno.study.plan.factors import numbers, words
+from dbdyno.study.plan.factors import numbers, option_values
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Value, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
-from dbdyno.study.plan.targets import on_target
+from dbdyno.study.plan.targets import plan_on_target
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
-    places = words(options["redo"], "redo")
+    places = option_values(options["redo"], "redo")
     return _make_plan(options, quick, _arms(places, numbers(options["block_bytes"], "block_bytes")))
 
 
@@ -30,14 +30,14 @@ ON_DEVICE = {"redo": "flash-2011,disk-15000-cache", "page_bytes": "65536,8192", 
 
 
 def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
-    first, *others = words(options["redo"], "redo")
+    first, *others = option_values(options["redo"], "redo")
     pages = [
         Arm(f"{first}, page {size} B", device={"wal": first, "wal.page_bytes": str(size)})
         for size in numbers(options["page_bytes"], "page_bytes")
     ]
     against = pages[-1].name if len(pages) > 1 else None
     arms = [*pages, *(Arm(other, device={"wal": other}, against=against) for other in others)]
-    return on_target(timed_commits(_make_plan(options, quick, arms)), target)
+    return plan_on_target(timed_commits(_make_plan(options, quick, arms)), target)
 
 
 def _make_plan(options: Mapping[str, str], quick: bool, arms: list[Arm]) -> Plan:

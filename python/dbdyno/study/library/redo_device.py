@@ -17,15 +17,15 @@ from collections.abc import Mapping
 
 from dbdyno.bench.kinds import POSTGRES_ON_DEVICE
 from dbdyno.study.library.data import timed_commits
-from dbdyno.study.plan.factors import Level, combine_levels, sessions, words
+from dbdyno.study.plan.factors import Level, combine_levels, option_values, sessions
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Value, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
-from dbdyno.study.plan.targets import on_target
+from dbdyno.study.plan.targets import plan_on_target
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     return _make_plan(
-        options, quick, [Level(place, {"storage.redo": place}) for place in words(options["redo"], "redo")]
+        options, quick, [Level(place, {"storage.redo": place}) for place in option_values(options["redo"], "redo")]
     )
 
 
@@ -33,8 +33,8 @@ ON_DEVICE = {"redo": "disk-15000-cache,flash-2011", "sessions": "1,10", "redo_by
 
 
 def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
-    places = [Level(place, device={"wal": place}) for place in words(options["redo"], "redo")]
-    return on_target(timed_commits(_make_plan(options, quick, places)), target)
+    places = [Level(place, device={"wal": place}) for place in option_values(options["redo"], "redo")]
+    return plan_on_target(timed_commits(_make_plan(options, quick, places)), target)
 
 
 def _make_plan(options: Mapping[str, str], quick: bool, places: list[Level]) -> Plan:

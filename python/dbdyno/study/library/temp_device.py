@@ -23,11 +23,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from dbdyno.bench.kinds import POSTGRES_ON_DEVICE
-from dbdyno.study.library.data import ROW_BYTES, TABLE, Made, keyed_table, mariadb_table
-from dbdyno.study.plan.factors import Level, combine_levels, curve_levels, one_number, words
+from dbdyno.study.library.data import ROW_BYTES, TABLE, WorkloadSetup, keyed_table, mariadb_table
+from dbdyno.study.plan.factors import Level, combine_levels, curve_levels, one_number, option_values
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Value, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
-from dbdyno.study.plan.targets import on_target
+from dbdyno.study.plan.targets import plan_on_target
 from dbdyno.study.plan.typed_workloads import size_bytes
 
 SORT = f"select max(place) from (select row_number() over (order by filler) as place from {TABLE}) sorted;\n"  # noqa: S608
@@ -47,7 +47,7 @@ MARIADB = {"place": "auto", "sort_buffer_size": "64K,1M,64M", "rows": "100000", 
 
 def _places(options: Mapping[str, str]) -> list[str]:
     here = ",".join(place for place in DEFAULT if os.access(place, os.W_OK))
-    return words(here if options["place"] == "auto" else options["place"], "place")
+    return option_values(here if options["place"] == "auto" else options["place"], "place")
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
@@ -57,7 +57,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
 
 def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     places = [Level(name, {"tmpdir": name}) for name in _places(options)]
-    return on_target(_make_plan(options, quick, "sort_buffer_size", places, mariadb_table), target)
+    return plan_on_target(_make_plan(options, quick, "sort_buffer_size", places, mariadb_table), target)
 
 
 ON_DEVICE = {"place": "disk-15000-cache,flash-2011", "work_mem": "64kB,1MB,64MB", "rows": "10000", "sessions": "1"}
@@ -65,9 +65,9 @@ ON_DEVICE = {"place": "disk-15000-cache,flash-2011", "work_mem": "64kB,1MB,64MB"
 
 def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     server = Server(settings=PLAIN)
-    names = words(options["place"], "place")
+    names = option_values(options["place"], "place")
     places = [Level(name, server=server, device={"data": name, "data.direct_io": "on"}) for name in names]
-    return on_target(_make_plan(options, quick, "work_mem", places, keyed_table), target)
+    return plan_on_target(_make_plan(options, quick, "work_mem", places, keyed_table), target)
 
 
 MODEL = {"place": "log_sas,log_flash", "work_mem": "64kB,1MB,64MB", "rows": "10000", "sessions": "1"}
@@ -75,7 +75,7 @@ MODEL = {"place": "log_sas,log_flash", "work_mem": "64kB,1MB,64MB", "rows": "100
 
 def _on_model(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     """Return the plan with sorts of the same bytes, in areas as large as work_mem."""
-    places = [Level(name, {"storage.temp": name}) for name in words(options["place"], "place")]
+    places = [Level(name, {"storage.temp": name}) for name in option_values(options["place"], "place")]
     sorts: dict[str, Value] = {"bytes": one_number(options["rows"], "rows") * ROW_BYTES}
     plan = _make_plan(options, quick, "work_mem", places, keyed_table)
     arms = [
@@ -85,7 +85,7 @@ def _on_model(options: Mapping[str, str], quick: bool, target: str) -> Plan:
         for arm in plan.arms
     ]
     schedule = replace(plan.schedule, blocks=3 if quick else 10, transactions=20, warmup_transactions=2)
-    return on_target(
+    return plan_on_target(
         replace(plan, arms=arms, workload=Workload(kind="sort", parameters=sorts), schedule=schedule), target
     )
 
@@ -96,9 +96,9 @@ def _kb(work_mem: str) -> int:
 
 
 def _make_plan(
-    options: Mapping[str, str], quick: bool, memory: str, places: list[Level], table: Callable[[int], Made]
+    options: Mapping[str, str], quick: bool, memory: str, places: list[Level], table: Callable[[int], WorkloadSetup]
 ) -> Plan:
-    sizes = [Level(size, {memory: size}) for size in words(options[memory], memory)]
+    sizes = [Level(size, {memory: size}) for size in option_values(options[memory], memory)]
     return Plan(
         title="temp-device",
         question=STUDY.question,

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from dbdyno.base.errors import PlanError
 from dbdyno.base.processes import find_program
-from dbdyno.study.plan.factors import Level, combine_levels, curve_levels, doubling_numbers, variable, words
+from dbdyno.study.plan.factors import Level, combine_levels, curve_levels, doubling_numbers, option_values, variable
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Workload
 from dbdyno.study.plan.study import Factor, Study
 from dbdyno.study.plan.targets import COMMANDS
@@ -64,7 +64,7 @@ def _programs(text: str) -> list[str]:
                 next_step="install one of the programs; on Debian: apt-get install zstd xz-utils",
             )
         return found[:2]
-    for name in words(text, "programs"):
+    for name in option_values(text, "programs"):
         if name not in PROGRAMS:
             raise PlanError(
                 f"{name!r} is not a program of this study",
@@ -72,7 +72,7 @@ def _programs(text: str) -> list[str]:
                 next_step=f"name one or several of {', '.join(PROGRAMS)}, or write a plan with a command for "
                 f"another program",
             )
-    return words(text, "programs")
+    return option_values(text, "programs")
 
 
 STUDY = Study(

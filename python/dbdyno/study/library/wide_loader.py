@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.cassandra.bench import EMBEDDED
 from dbdyno.bench.flows.tables import LEAST, MOST
-from dbdyno.study.plan.factors import numbers, words
+from dbdyno.study.plan.factors import numbers, option_values
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant
 
@@ -36,7 +36,7 @@ FACTORS = {"ways": ",".join(WAYS), "lines": "4000"}
 
 
 def _plan(options: Mapping[str, str], quick: bool, target: str) -> Plan:
-    asked, sizes = words(options["ways"], "ways"), [int(size) for size in numbers(options["lines"], "lines")]
+    asked, sizes = option_values(options["ways"], "ways"), [int(size) for size in numbers(options["lines"], "lines")]
     for way in asked:
         if way not in WAYS:
             raise PlanError(

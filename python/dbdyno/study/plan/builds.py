@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dbdyno.base.errors import PlanError
-from dbdyno.base.files import read_given
+from dbdyno.base.files import read_user_file
 from dbdyno.study.plan.file import read_plan
 from dbdyno.study.plan.plan import Arm, Plan
 
@@ -56,7 +56,7 @@ def plan_of_builds(path: Path, folders: Mapping[str, Path]) -> Plan:
 def text_for_builds(path: Path) -> str | None:
     """Return the text of a plan file that names `{build}`; None for any other file, or one that cannot be read."""
     try:
-        text = read_given(path)
+        text = read_user_file(path)
     except (OSError, UnicodeDecodeError):
         return None
     return text if PLACE in text else None

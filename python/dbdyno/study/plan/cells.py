@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.cells.plan import CELLS, CellsPlan
-from dbdyno.study.plan.factors import words
+from dbdyno.study.plan.factors import option_values
 from dbdyno.study.plan.plan import Plan, Schedule
 
 FACTORS = {"database": "", "flash_log": "off,on", "turn": "120s", "patience": "5min", "held": "refuse"}
@@ -23,7 +23,7 @@ def flash_log(options: Mapping[str, str], quick: bool, target: str) -> Plan:
     Raises:
         PlanError: As in `flash_log_on_cells`.
     """
-    return flash_log_on_cells(options, quick, target).common()
+    return flash_log_on_cells(options, quick, target).to_plan()
 
 
 def flash_log_on_cells(options: Mapping[str, str], quick: bool, target: str) -> CellsPlan:
@@ -43,7 +43,7 @@ def flash_log_on_cells(options: Mapping[str, str], quick: bool, target: str) -> 
         )
     return CellsPlan(
         hosts=target.removeprefix(CELLS),
-        databases=tuple(words(chosen["database"], "database")) if chosen["database"] else (),
+        databases=tuple(option_values(chosen["database"], "database")) if chosen["database"] else (),
         arms=_arms(chosen["flash_log"]),
         turn_ns=length_ns(chosen["turn"], "--set turn"),
         patience_s=length_ns(chosen["patience"], "--set patience") / 1e9,
@@ -53,7 +53,7 @@ def flash_log_on_cells(options: Mapping[str, str], quick: bool, target: str) -> 
 
 
 def _arms(text: str) -> tuple[bool, ...]:
-    levels = words(text, "flash_log")
+    levels = option_values(text, "flash_log")
     if sorted(levels) != ["off", "on"]:
         raise PlanError(
             f"{text!r} does not name both arms",

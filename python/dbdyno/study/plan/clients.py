@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dbdyno.base.errors import PlanError
-from dbdyno.bench.clients.builtin import BUILTIN, INSTALL
+from dbdyno.bench.clients.builtin import BUILTIN_CLIENTS, INSTALL
 from dbdyno.study.plan.durations import duration_ns
-from dbdyno.study.plan.factors import Level, choose_levels, numbers, words
+from dbdyno.study.plan.factors import Level, choose_levels, numbers, option_values
 from dbdyno.study.plan.keys import OWN_CLIENT, STATEMENT_MODES
 
 OWN = OWN_CLIENT
@@ -23,16 +23,16 @@ def clients(text: str, engine: str = "postgres") -> list[Level]:
         PlanError: A client is unknown.
     """
     if text == INSTALLED:
-        there = [name for name, row in BUILTIN.items() if row.missing() is None and engine in row.engines]
-        text = ",".join([OWN, *(name for name in there if not BUILTIN[name].slow)])
+        there = [name for name, row in BUILTIN_CLIENTS.items() if row.missing() is None and engine in row.engines]
+        text = ",".join([OWN, *(name for name in there if not BUILTIN_CLIENTS[name].slow)])
     levels = {OWN: Level(OWN, levels={"client": OWN})}
-    levels |= {name: Level(name, client=name, levels={"client": name}) for name in BUILTIN}
+    levels |= {name: Level(name, client=name, levels={"client": name}) for name in BUILTIN_CLIENTS}
     return choose_levels(levels, text, "client")
 
 
-def left_out(engine: str = "postgres") -> str:
+def left_out_sentence(engine: str = "postgres") -> str:
     """Return a sentence on the clients of an engine that `installed` leaves out; empty if it leaves out none."""
-    rows = {name: row for name, row in BUILTIN.items() if engine in row.engines}
+    rows = {name: row for name, row in BUILTIN_CLIENTS.items() if engine in row.engines}
     gone = [name for name, row in rows.items() if row.missing() is not None]
     slow = [name for name, row in rows.items() if row.slow and name not in gone]
     said = f" Left out, since they are not installed ({INSTALL}): {', '.join(gone)}." if gone else ""
@@ -58,7 +58,7 @@ def delays(text: str) -> list[Level]:
         PlanError: A value is not a duration.
     """
     levels = []
-    for value in words(text, "delay"):
+    for value in option_values(text, "delay"):
         if value == NO_LINE:
             levels.append(Level("no line", levels={"delay": value}))
             continue
@@ -103,7 +103,9 @@ def variables_of(name: str, text: str) -> list[Level]:
     Raises:
         PlanError: A value is empty or occurs twice.
     """
-    return [Level(f"{value} {name}", variables={name: value}, levels={name: value}) for value in words(text, name)]
+    return [
+        Level(f"{value} {name}", variables={name: value}, levels={name: value}) for value in option_values(text, name)
+    ]
 
 
 def refuse_own_client(levels: list[Level]) -> list[Level]:
@@ -116,6 +118,6 @@ def refuse_own_client(levels: list[Level]) -> list[Level]:
         raise PlanError(
             "the built-in client reads all rows at once",
             where="--set client",
-            next_step=f"name one or several of {', '.join(BUILTIN)}",
+            next_step=f"name one or several of {', '.join(BUILTIN_CLIENTS)}",
         )
     return levels

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import DeviceError, Error, ModelError, PlanError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.bench.engine.volumes import DATA, DEVICE, PARTS, WAL, check_volumes, on_both, target_parts
-from dbdyno.study.plan.factors import Level, words
+from dbdyno.bench.engine.volumes import DATA, DEVICE, PARTS, WAL, check_volumes, single_device_table, target_parts
+from dbdyno.study.plan.factors import Level, option_values
 from dbdyno.study.plan.key import Key
 
 if TYPE_CHECKING:
     from dbdyno.study.plan.plan import Plan
-    from dbdyno.study.plan.reading import Reading
+    from dbdyno.study.plan.reader import PlanReader
 
 KEYS = (
     Key(DATA, "str", "the device of the data, by its name (`dbdyno device list`) or as a TOML file", '"gp3"'),
@@ -47,10 +47,10 @@ TYPE_WORDS = {DEVICE: 'a name such as "gp3", or a table such as {data = "gp3", w
 """Description of the type of these keys."""
 
 
-def read(reader: Reading, value: Any, where: str, at: int) -> dict[str, str]:
+def read(reader: PlanReader, value: Any, where: str, at: int) -> dict[str, str]:
     """Return the table of devices after checking it; errors are raised by the plan's reader."""
     if isinstance(value, str):
-        value = on_both(value)
+        value = single_device_table(value)
     given = {name: _word(one) for name, one in _flat(value).items()}
     given = {name: _device_path(reader.path, one) if name in PARTS else one for name, one in given.items()}
     if any(name in PARTS for name in given):  # else it changes parameters of a device that is named elsewhere
@@ -82,22 +82,24 @@ def _word(value: Any) -> str:
 def level(name: str, value: str) -> Level:
     """Return the level of a device, of one part of a server (`wal`), or of a parameter (`iops`)."""
     if name == DEVICE:
-        return Level(value, device=on_both(value))
+        return Level(value, device=single_device_table(value))
     return Level(f"{name} {value}", device={name: value})
 
 
-def on_devices(plan: Plan, options: Mapping[str, str]) -> Plan:
+def plan_on_devices(plan: Plan, options: Mapping[str, str]) -> Plan:
     """Return a plan whose target names a device, with `--set` applied to parts and parameters; several make arms.
 
     Raises:
         PlanError: A device or parameter does not exist, or there are too many arms.
     """
-    from dbdyno.study.plan.factors import crossed_levels
+    from dbdyno.study.plan.factors import cross_levels
 
     single = {name: value for name, value in options.items() if "," not in value}
     plan = replace(plan, device={**plan.device, **single})
-    several = [[level(name, value) for value in words(text, name)] for name, text in options.items() if "," in text]
-    plan = crossed_levels(plan, several) if several else plan
+    several = [
+        [level(name, value) for value in option_values(text, name)] for name, text in options.items() if "," in text
+    ]
+    plan = cross_levels(plan, several) if several else plan
     for arm in plan.arms:
         try:
             check_volumes(plan.device_of(arm))
@@ -108,7 +110,7 @@ def on_devices(plan: Plan, options: Mapping[str, str]) -> Plan:
     return plan
 
 
-def without_device(target: str | None) -> tuple[str | None, dict[str, str]]:
+def split_target(target: str | None) -> tuple[str | None, dict[str, str]]:
     """Return the engine and the devices of a target.
 
     Raises:

@@ -34,7 +34,7 @@ from dbdyno.study.plan.factors import Level, combine_levels, with_level
 from dbdyno.study.plan.plan import Arm
 
 if TYPE_CHECKING:
-    from dbdyno.study.plan.reading import Reading
+    from dbdyno.study.plan.reader import PlanReader
 
 ONE_AT_A_TIME = "one-at-a-time"
 DESIGNS = ("every-combination", ONE_AT_A_TIME)
@@ -45,7 +45,7 @@ _OWN = ("sessions", "rate_per_s", "protocol", "statement_mode", "client", "fetch
 _NAME_LONGEST = 60
 
 
-def arms_of(reader: Reading, tables: Any, design: str, given: Sequence[Arm]) -> tuple[list[str], list[Arm]]:
+def arms_of(reader: PlanReader, tables: Any, design: str, given: Sequence[Arm]) -> tuple[list[str], list[Arm]]:
     """Return the names of the factors and the arms that they make; each `given` arm occurs at every combination.
 
     Errors are reported through the reader.
@@ -75,7 +75,7 @@ def arms_of(reader: Reading, tables: Any, design: str, given: Sequence[Arm]) -> 
     return names, arms
 
 
-def _every_combination(reader: Reading, factors: list[list[Level]]) -> list[Arm]:
+def _every_combination(reader: PlanReader, factors: list[list[Level]]) -> list[Arm]:
     count = 1
     for levels in factors:
         count *= len(levels)
@@ -91,7 +91,7 @@ def _one_at_a_time(factors: list[list[Level]]) -> list[Arm]:
     return [base, *alone]
 
 
-def _too_many(reader: Reading, count: int, factors: list[list[Level]]) -> None:
+def _too_many(reader: PlanReader, count: int, factors: list[list[Level]]) -> None:
     alone, most = 1 + sum(len(levels) - 1 for levels in factors), reader.arms_most
     ways = [f'design = "{ONE_AT_A_TIME}" makes {alone} arms of them'] if alone < count else []
     ways += [f"`dbdyno tune` races up to {keys.ARMS_MOST}"] if count <= keys.ARMS_MOST and most < keys.ARMS_MOST else []
@@ -99,7 +99,7 @@ def _too_many(reader: Reading, count: int, factors: list[list[Level]]) -> None:
     reader.fail(f"the factors make {count} arms; a plan with factors has at most {most}", "factor", "", 0, step)
 
 
-def _level(reader: Reading, arm: Arm, at: int) -> Level:
+def _level(reader: PlanReader, arm: Arm, at: int) -> Level:
     """Return one of the plan's own arms as a level of a factor."""
     if arm.against is not None:
         reader.fail("with factors, every arm is compared with the first: leave against out", "arm", "against", at)
@@ -110,7 +110,7 @@ def _level(reader: Reading, arm: Arm, at: int) -> Level:
 class _Factor:
     """A `[[factor]]` table: its name and its levels."""
 
-    def __init__(self, reader: Reading, table: Mapping[str, Any], at: int) -> None:
+    def __init__(self, reader: PlanReader, table: Mapping[str, Any], at: int) -> None:
         self.reader, self.at = reader, at
         own = {key: value for key, value in table.items() if key != "name"}
         if len(own) != 1:

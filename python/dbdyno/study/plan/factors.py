@@ -60,7 +60,7 @@ def with_level(arm: Arm, level: Level) -> Arm:
     return replace(arm, **merged, **own)
 
 
-def words(text: str, where: str) -> list[str]:
+def option_values(text: str, where: str) -> list[str]:
     """Return the values of `--set NAME=V1,V2`.
 
     Raises:
@@ -76,13 +76,13 @@ def words(text: str, where: str) -> list[str]:
     return values
 
 
-def known_words(text: str, known: Iterable[str], where: str) -> list[str]:
+def known_values(text: str, known: Iterable[str], where: str) -> list[str]:
     """Return the values of `--set NAME=V1,V2`, all of which are known.
 
     Raises:
         PlanError: A value is unknown or empty, or occurs twice.
     """
-    values = words(text, where)
+    values = option_values(text, where)
     for value in values:
         if value not in known:
             raise PlanError(
@@ -99,7 +99,7 @@ def numbers(text: str, where: str) -> list[int]:
     Raises:
         PlanError: A value is not a whole number above 0, or occurs twice.
     """
-    values = words(text, where)
+    values = option_values(text, where)
     for value in values:
         if not value.isdecimal() or int(value) < 1:
             raise PlanError(
@@ -116,13 +116,13 @@ def choose_levels(levels: Mapping[str, Level], text: str, where: str) -> list[Le
     Raises:
         PlanError: A level is unknown, or a value is empty or occurs twice.
     """
-    return [levels[value] for value in known_words(text, levels, where)]
+    return [levels[value] for value in known_values(text, levels, where)]
 
 
 def setting(path: str, text: str) -> list[Level]:
     """Return a parameter of a machine as a factor, one level for each value."""
     short = path.rpartition(".")[2]
-    return [Level(f"{short} {value}", {path: value}) for value in words(text, short)]
+    return [Level(f"{short} {value}", {path: value}) for value in option_values(text, short)]
 
 
 def sessions(text: str, noun: str = "session") -> list[Level]:
@@ -140,7 +140,7 @@ def variable(factor: str, text: str, variable: str = "") -> list[Level]:
     return curve_levels(factor, [Level(str(n), variables={variable or factor: str(n)}) for n in numbers(text, factor)])
 
 
-def at_once(factor: str, text: str) -> list[Level]:
+def concurrency(factor: str, text: str) -> list[Level]:
     """Return the number of concurrent sessions as a factor with a curve."""
     return curve_levels(factor, [Level(str(n), sessions=n) for n in numbers(text, factor)])
 
@@ -200,10 +200,10 @@ def cross_factors(plan: Plan, factors: Mapping[str, str]) -> Plan:
     """
     if not factors:
         return plan
-    return crossed_levels(plan, [setting(path, text) for path, text in factors.items()])
+    return cross_levels(plan, [setting(path, text) for path, text in factors.items()])
 
 
-def crossed_levels(plan: Plan, factors: Sequence[Sequence[Level]]) -> Plan:
+def cross_levels(plan: Plan, factors: Sequence[Sequence[Level]]) -> Plan:
     """Return the plan with additional factors, as `cross_factors` does.
 
     Raises:

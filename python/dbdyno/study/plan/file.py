@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from dbdyno.base.dsn import without_secrets
 from dbdyno.base.errors import PlanError
-from dbdyno.base.files import given_text, read_given, toml_tables
+from dbdyno.base.files import read_user_file, toml_tables, user_file_text
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.kinds import EMBEDDED
 from dbdyno.study.plan import devices, hosts, keys, network, replay
@@ -33,7 +33,7 @@ from dbdyno.study.plan.plan import (
     Workload,
 )
 from dbdyno.study.plan.schedule import SLICED_TURN_NS
-from dbdyno.study.plan.targets import COMMANDS, HOST, target_beside
+from dbdyno.study.plan.targets import COMMANDS, HOST, target_of_plan_file
 from dbdyno.study.plan.workloads import builtin_workload
 
 
@@ -45,7 +45,7 @@ def read_plan(path: Path, *, arms_most: int = FACTOR_ARMS_MOST, words: Mapping[s
     Raises:
         PlanError: The file cannot be read, is not UTF-8 or TOML, or is not a valid plan.
     """
-    text = given_text(
+    text = user_file_text(
         path, PlanError, next_step="write an example with `dbdyno plan new`, or list the studies with `dbdyno studies`"
     )
     return parse_plan(text, path, arms_most=arms_most, words=words)
@@ -122,7 +122,7 @@ class _Reader:
 
     def assemble(self, head: JsonObject, parts: dict[str, JsonObject], arms: list[Arm]) -> Plan:
         schedule, verdict, load = parts["schedule"], parts["verdict"], parts["load"]
-        for why, table, key, at in replay.unfit(parts, arms):
+        for why, table, key, at in replay.unfit_keys(parts, arms):
             self.fail(why, table, key, at)
         if given := replay.unfit_verdict(parts["workload"], verdict):
             self.fail(given, "verdict", "metric", 0, "choose mean, p50, p90, p99 or p99.9")
@@ -172,7 +172,7 @@ class _Reader:
     def below(self, dsn: str | None, where: str, at: int) -> tuple[str | None, dict[str, str]]:
         """Return the engine of a target, and its devices."""
         try:
-            return devices.without_device(dsn)
+            return devices.split_target(dsn)
         except PlanError as error:
             self.fail(error.message, where, "dsn", at, error.next_step)
 
@@ -195,7 +195,7 @@ class _Reader:
         """Return the target; commands run on this host, which need not be named."""
         if has_command and name not in (None, HOST, COMMANDS):
             self.fail(f"a command runs on this host, not on {without_secrets(name)}", "target", "dsn", 0)
-        return COMMANDS if has_command else target_beside(self.path, name)
+        return COMMANDS if has_command else target_of_plan_file(self.path, name)
 
     def workload(self, table: JsonObject, arms: list[Arm]) -> Workload:
         table = dict(table)
@@ -239,7 +239,7 @@ class _Reader:
         except TraceError as error:
             self.fail(error.message, "workload", "speed", 0, error.next_step)
         run = str(self.path.parent.absolute() / table["replay"])
-        return {"replay": run, "scripts": [Script(replay.NAME, replay.STANDS_FOR)]}
+        return {"replay": run, "scripts": [Script(replay.NAME, replay.PLACEHOLDER)]}
 
     def expected(self, given: list[str], where: str, at: int) -> list[str]:
         """Return expected errors as codes, each once."""
@@ -373,7 +373,7 @@ class _Reader:
             return Script(name, own["text"], own.get("weight", 1), expected)
         file = self.path.parent / own["file"]
         try:
-            text = read_given(file)
+            text = read_user_file(file)
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
             self.fail(f"script file {file} cannot be read: {reason}", where, "scripts", at)

@@ -14,7 +14,7 @@ from dbdyno.study.plan.key import Key
 
 if TYPE_CHECKING:
     from dbdyno.study.plan.plan import Plan
-    from dbdyno.study.plan.reading import Reading
+    from dbdyno.study.plan.reader import PlanReader
 
 HOSTS, SHARED_FOLDER = "hosts", "shared_folder"
 KEYS = (
@@ -35,7 +35,7 @@ KEYS = (
 )
 
 
-def read(reader: Reading, load: JsonObject) -> JsonObject:
+def read(reader: PlanReader, load: JsonObject) -> JsonObject:
     """Return the hosts and the shared folder of `[load]` in the form of `Plan`; raise an error for invalid ones."""
     texts: list[str] = load.get(HOSTS, [])
     folder: str | None = load.get(SHARED_FOLDER)
@@ -51,7 +51,7 @@ def read(reader: Reading, load: JsonObject) -> JsonObject:
     return {HOSTS: texts, SHARED_FOLDER: folder}
 
 
-def host_orders(plan: Plan) -> list[str]:
+def host_side_effects(plan: Plan) -> list[str]:
     """Return what a plan does on its hosts, as sentences; empty if it names none."""
     orders = [f"starts Python processes over SSH on: {', '.join(plan.hosts)}"] if plan.hosts else []
     return orders + ([f"hosts write to the folder {plan.shared_folder}"] if plan.shared_folder else [])

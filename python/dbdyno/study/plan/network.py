@@ -15,8 +15,8 @@ from dbdyno.study.plan.durations import duration_ns
 from dbdyno.study.plan.key import Key
 
 if TYPE_CHECKING:
-    from dbdyno.base.core_types import Line
-    from dbdyno.study.plan.reading import Reading
+    from dbdyno.base.core_types import NetworkLine
+    from dbdyno.study.plan.reader import PlanReader
 
 DELAY, RATE = "delay", "rate"
 KEYS = (
@@ -40,7 +40,7 @@ _UNITS = {"kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9}
 _RATE_LEAST, _RATE_MOST = 8_000, 100 * 10**9
 
 
-def read(reader: Reading, table: JsonObject, where: str, at: int) -> dict[str, str]:
+def read(reader: PlanReader, table: JsonObject, where: str, at: int) -> dict[str, str]:
     """Return the words of the table after checking them; fail through the reader of the plan."""
     reader.check(table, KEYS, where, at)
     rate = table.get(RATE)
@@ -68,7 +68,7 @@ def rate_bit_per_s(text: str) -> int | None:
     return rate if _RATE_LEAST <= rate <= _RATE_MOST else None
 
 
-def line(network: Mapping[str, str]) -> Line | None:
+def line_parameters(network: Mapping[str, str]) -> NetworkLine | None:
     """Return the load generator's parameters of the network; `None` if there is none."""
     if not network:
         return None
@@ -76,7 +76,7 @@ def line(network: Mapping[str, str]) -> Line | None:
     return {"delay_ns": delay_ns, "rate_bit_per_s": rate_bit_per_s(network.get(RATE, ""))}
 
 
-def words(network: Mapping[str, str]) -> str:
+def network_text(network: Mapping[str, str]) -> str:
     """Return a network in words, such as '5ms each way, 100Mbit'; empty if there is none."""
     parts = [f"{network[DELAY]} each way"] if DELAY in network else []
     return ", ".join([*parts, *([network[RATE]] if RATE in network else [])])
@@ -84,4 +84,4 @@ def words(network: Mapping[str, str]) -> str:
 
 def differing_network(network: Mapping[str, str]) -> dict[str, str]:
     """Return the network as a manifest states what differs in an arm; the control connection does not use it."""
-    return {"network": words(network)} if network else {}
+    return {"network": network_text(network)} if network else {}

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.evidence.run import reading
+from dbdyno.evidence.run import type_errors_as_evidence_errors
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import Script as ScriptSpec
@@ -83,7 +83,7 @@ class Workload:
     order: str = "none"
     template: str | None = None
 
-    def expects(self) -> bool:
+    def expects_errors(self) -> bool:
         """Return True if any error is an expected outcome of the workload."""
         return bool(self.expected_errors) or any(script.expected_errors for script in self.scripts)
 
@@ -268,7 +268,7 @@ class Plan:
         return arm.command or self.workload.command or ""
 
     @property
-    def what_runs(self) -> str:
+    def runnable_kind(self) -> str:
         """Return "script" or "command": the kind of work that a user can run without dbdyno to see why it fails."""
         return "script" if self.workload.command is None else "command"
 
@@ -285,7 +285,7 @@ class Plan:
         return {**self.workload.parameters, **arm.parameters}
 
     @property
-    def open_loop(self) -> bool:
+    def is_open_loop(self) -> bool:
         """Return True if every arm has a rate."""
         return all(self.rate_of(arm) is not None for arm in self.arms)
 
@@ -309,12 +309,12 @@ class Plan:
 
 
 def plan_from_dict(value: dict[str, object]) -> Plan:
-    """Return the plan that `Plan.to_dict` wrote.
+    """Return the plan that `PrunePlan.to_dict` wrote.
 
     Raises:
         EvidenceError: The value is anything else.
     """
-    with reading("plan", "the manifest"):
+    with type_errors_as_evidence_errors("plan", "the manifest"):
         return _plan_from_dict(value)
 
 

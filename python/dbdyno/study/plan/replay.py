@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NAME = "transaction of the capture"
 """Name of a transaction of the replay in the evidence."""
-STANDS_FOR = "select 1;"
+PLACEHOLDER = "select 1;"
 """Placeholder script that the load generator requires; it is never sent."""
 FASTEST = "max"
 
@@ -52,7 +52,7 @@ _SCHEDULE = ("turn", "turn_transactions", "slice", "settle", "switch")
 _ARM = ("scripts", "sessions", "rate_per_s", "protocol", "client", "fetch_size", "variables", "network", "cold")
 
 
-def unfit(parts: Mapping[str, Mapping[str, Any]], arms: Sequence[Arm]) -> Iterator[tuple[str, str, str, int]]:
+def unfit_keys(parts: Mapping[str, Mapping[str, Any]], arms: Sequence[Arm]) -> Iterator[tuple[str, str, str, int]]:
     """Yield keys that cannot be used where they are: (reason, table, key, index of the table)."""
     work = parts["workload"]
     if "replay" not in work:
@@ -84,6 +84,6 @@ def is_paced(work: Mapping[str, Any]) -> bool:
     return "replay" in work and work.get("speed", FASTEST) != FASTEST
 
 
-def times(speed: str) -> float:
+def core_speed(speed: str) -> float:
     """Return a replay speed in the form of the Rust core, where 0 leaves out think times."""
     return 0.0 if speed == FASTEST else float(speed)

@@ -24,40 +24,40 @@ _FREE_KEYS = {"schedule": ("seed", "blocks", "warmup_blocks"), "watch": ("overhe
 """Keys within tables that may differ. Benches without observation have no blocks that measure its cost."""
 
 
-def same_plan(plan: Plan, manifest: Manifest) -> bool:
+def is_same_plan(plan: Plan, manifest: Manifest) -> bool:
     """Return True if a run had the arms, workload, load and verdict of `plan`; blocks, seed and server may differ.
 
     A run records its plan in the terms of its bench: a built-in workload in MariaDB's syntax, a typed one as scripts.
     """
-    if not manifest.says("plan"):
+    if not manifest.has("plan"):
         return False
     ran = _essence(manifest.plan)
     return any(_essence(own.to_dict()) == ran for own in _in_all_words(plan))
 
 
-def runs_alike(one: Run, other: Run) -> bool:
+def are_runs_alike(one: Run, other: Run) -> bool:
     """Return True if two runs had the arms, workload, load and verdict of one plan, whatever the server."""
     mine, yours = one.manifest, other.manifest
-    if all(own.says("plan") and own.plan.get("of_builds") for own in (mine, yours)):
+    if all(own.has("plan") and own.plan.get("of_builds") for own in (mine, yours)):
         same_arms = [arm["name"] for arm in mine.arms] == [arm["name"] for arm in yours.arms]
         return bool(mine.plan["toml"] == yours.plan["toml"]) and same_arms
-    return mine.says("plan") and yours.says("plan") and _essence(mine.plan) == _essence(yours.plan)
+    return mine.has("plan") and yours.has("plan") and _essence(mine.plan) == _essence(yours.plan)
 
 
-def of_builds_of(text: str, runs: Iterable[AnyRun]) -> list[AnyRun]:
+def runs_of_builds(text: str, runs: Iterable[AnyRun]) -> list[AnyRun]:
     """Return the runs of builds with a plan whose file contains `text`, and with the same arms as the last of them."""
-    found = [run for run in runs if run.manifest.says("plan") and run.manifest.plan.get("of_builds")]
+    found = [run for run in runs if run.manifest.has("plan") and run.manifest.plan.get("of_builds")]
     found = [run for run in found if run.manifest.plan["toml"] == text_without_secrets(text)]
-    return [run for run in found if runs_alike(found[-1], run)]
+    return [run for run in found if are_runs_alike(found[-1], run)]
 
 
 def _in_all_words(plan: Plan) -> Iterator[Plan]:
     from dbdyno.study.plan.typed_workloads import compile_workload
-    from dbdyno.study.plan.workloads import for_engine
+    from dbdyno.study.plan.workloads import workload_for_engine
 
     yield plan
     if plan.workload.builtin is not None:
-        yield replace(plan, workload=for_engine(plan.workload, "mariadb"))
+        yield replace(plan, workload=workload_for_engine(plan.workload, "mariadb"))
     if plan.workload.kind is not None:
         with contextlib.suppress(PlanError):  # only a model runs it
             yield compile_workload(plan)
@@ -82,7 +82,7 @@ def _without_empty_keys(value: object) -> object:
     return None if value is False else value
 
 
-def moment(text: str, now: datetime | None = None) -> str:
+def span_start(text: str, now: datetime | None = None) -> str:
     """Return the start of a time span in the form of manifests: of `2026-11-01`, `2026-11-01T12:00` (UTC) or `7d`.
 
     Raises:

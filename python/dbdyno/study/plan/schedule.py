@@ -137,7 +137,7 @@ def grow_timing(how: Timing, needed_ns: float) -> Timing:
     return replace(how, slice_ns=length, turn_ns=max(how.turn_ns, 2 * length))
 
 
-def lasting_s(turns: list[Turn], operation_ns: list[float], sessions: list[int]) -> float:
+def turns_duration_s(turns: list[Turn], operation_ns: list[float], sessions: list[int]) -> float:
     """Return the duration of turns [s] if a transaction of each arm takes `operation_ns`.
 
     No transaction starts after a turn's end, and the turn lasts until the last one ends: of s sessions at random

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.kinds import ON_DEVICE, embedded_of, kind_of
-from dbdyno.study.plan.devices import on_devices
+from dbdyno.study.plan.devices import plan_on_devices
 from dbdyno.study.plan.factors import cross_factors
 from dbdyno.study.plan.plan import Plan
-from dbdyno.study.plan.targets import COMMANDS, HOST, no_plan, on_target
+from dbdyno.study.plan.targets import COMMANDS, HOST, no_plan_error, plan_on_target
 
 FULL = 3
 """Factor by which `--full` multiplies the blocks of a run."""
@@ -24,12 +24,12 @@ The total is about half of the promised 30 s; the other half is for starts, set-
 """
 
 
-def longer(plan: Plan) -> Plan:
+def full_plan(plan: Plan) -> Plan:
     """Return the plan as `--full` runs it."""
     return replace(plan, schedule=replace(plan.schedule, blocks=FULL * plan.schedule.blocks))
 
 
-def shorter(plan: Plan) -> Plan:
+def quick_plan(plan: Plan) -> Plan:
     """Return the plan as `--quick` runs it: all turns take `QUICK_NS` together, if turns are long enough to be cut."""
     schedule = plan.schedule
     if schedule.turn_ns is None or schedule.turn_transactions is not None:
@@ -49,7 +49,7 @@ class Factor:
     full: str = ""
     quick: str = ""
 
-    def given(self, quick: bool, full: bool) -> str:
+    def default_for(self, quick: bool, full: bool) -> str:
         """Return the default of the factor."""
         return (self.quick if quick else self.full if full else "") or self.default
 
@@ -100,8 +100,8 @@ class Study:
         kind, on_device = kind_of(target), embedded_of(target) != target
         variant = (self.variants.get(f"{kind.name}{ON_DEVICE}") if on_device else None) or self.variants.get(kind.name)
         if variant is None and not kind.has_plans:
-            raise no_plan(kind, self.name)
-        known = {f.name: f.given(quick, full) for f in self.factors}
+            raise no_plan_error(kind, self.name)
+        known = {f.name: f.default_for(quick, full) for f in self.factors}
         if variant:
             usual = {f.name: f.default for f in self.factors}
             known = {
@@ -118,7 +118,7 @@ class Study:
                 next_step=f"use its factors: {', '.join(known)}{machine}",
             )
         given = {**known, **own}
-        plan = variant.make(given, quick, target or "") if variant else on_target(self.make(given, quick), target)
+        plan = variant.make(given, quick, target or "") if variant else plan_on_target(self.make(given, quick), target)
         if variant is None and kind.own_sql and plan.workload.kind is None:
             raise PlanError(
                 f"study {self.name} cannot run on {kind.word}: its SQL is written for another engine",
@@ -126,10 +126,10 @@ class Study:
                 next_step=f"leave --target out, or write a plan with a script for {kind.word} ({self.targets})",
             )
         if on_device:
-            plan = on_devices(plan, others)
+            plan = plan_on_devices(plan, others)
         elif others:
             plan = cross_factors(plan, self._parameters(str(target), others, list(known)))
-        return longer(plan) if full else shorter(plan) if quick else plan
+        return full_plan(plan) if full else quick_plan(plan) if quick else plan
 
     @staticmethod
     def _parameters(target: str, others: Mapping[str, str], known: list[str]) -> dict[str, str]:
@@ -138,7 +138,7 @@ class Study:
         machine = machine_of(target)
         return {machine.path(name, known): value for name, value in others.items()}
 
-    def card(self) -> dict[str, object]:
+    def as_dict(self) -> dict[str, object]:
         """Return the study as plain values."""
         factors = [
             {"name": f.name, "meaning": f.meaning, "default": f.default, "full": f.full or f.default}
@@ -154,7 +154,7 @@ class Study:
             "found_there": self.found_there,
         }
 
-    def text(self) -> str:
+    def as_text(self) -> str:
         """Return the study as a page of text."""
         lines = [f"{self.name}: {self.question}", "", "factors (change with --set NAME=VALUE)"]
         for factor in self.factors:

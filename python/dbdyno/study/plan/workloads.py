@@ -122,7 +122,7 @@ NAMES = ("tpcb-like", "simple-update", "select-only", "oltp-point-select", "oltp
 
 
 @dataclass(frozen=True)
-class BuiltIn:
+class BuiltInWorkload:
     """Scripts, set-up and teardown of a built-in workload."""
 
     scripts: list[Script]
@@ -130,7 +130,7 @@ class BuiltIn:
     teardown: list[str]
 
 
-def builtin_workload(name: str, scale: int, engine: str = "postgres") -> BuiltIn:
+def builtin_workload(name: str, scale: int, engine: str = "postgres") -> BuiltInWorkload:
     """Return the built-in workload `name` at `scale` (100,000 accounts or rows each) for one engine.
 
     Raises:
@@ -140,14 +140,14 @@ def builtin_workload(name: str, scale: int, engine: str = "postgres") -> BuiltIn
         raise PlanError(f"there is no built-in workload {name!r}", next_step=f"use one of {', '.join(NAMES)}")
     words = _WORDS[engine]
     oltp = name.startswith("oltp-")
-    return BuiltIn(
+    return BuiltInWorkload(
         scripts=[Script(name, _oltp_script(name, words) if oltp else _script(name, words))],
         setup=_oltp_tables(scale, words) if oltp else _tables(scale, words),
         teardown=[words.drop],
     )
 
 
-def for_engine(work: Workload, engine: str) -> Workload:
+def workload_for_engine(work: Workload, engine: str) -> Workload:
     """Return a workload whose built-in part is in the engine's syntax; what the plan adds to it is unchanged."""
     if work.builtin is None:
         return work

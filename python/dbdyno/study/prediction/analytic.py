@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.model.postgres import Simulated, simulate
-from dbdyno.study.prediction.compare import Calibrated
+from dbdyno.model.postgres import SimulationResult, simulate
+from dbdyno.study.prediction.compare import CalibratedMachine
 
 SCHEMA = 1
 HALVINGS = 40
@@ -123,7 +123,7 @@ def time_of_own_flush(demands: Demands, rate: float) -> float:
     return demands.flush * (1 + busy * (1 + demands.spread) / (2 * (1 - busy)))
 
 
-def demands_of(given: Calibrated, one: Simulated) -> Demands:
+def demands_of(given: CalibratedMachine, one: SimulationResult) -> Demands:
     """Return the demands of a machine's own script; `one` is the result of a single session."""
     values = {row["path"].removeprefix("postgres."): row["value"] for row in given.machine.parameters}
     steps = [step for script in values.get("scripts") or [] for step in script["steps"]]
@@ -153,7 +153,7 @@ def _round_trips(scripts: Sequence[JsonObject]) -> float:
     return sum(script["weight"] * len(script["steps"]) for script in scripts) / weights if weights else 0.0
 
 
-def analyse(given: Calibrated, levels: Sequence[int]) -> JsonObject:
+def analyse(given: CalibratedMachine, levels: Sequence[int]) -> JsonObject:
     """Return the page about analytic answers beside the simulation, for each number of sessions."""
     one = simulate(given.machine.toml, sessions=1)
     demands = demands_of(given, one)
@@ -173,7 +173,7 @@ def analyse(given: Calibrated, levels: Sequence[int]) -> JsonObject:
     }
 
 
-def _row(demands: Demands, sessions: int, outcome: Simulated) -> JsonObject:
+def _row(demands: Demands, sessions: int, outcome: SimulationResult) -> JsonObject:
     answered = not demands.flush or sessions <= CHAIN_MOST
     rate = closed_loop(demands, sessions)[0] * 1e6 if answered else math.nan
     commit_us = time_of_own_flush(demands, outcome.throughput_per_s / 1e6) if demands.flush else math.nan
@@ -190,7 +190,7 @@ def _row(demands: Demands, sessions: int, outcome: Simulated) -> JsonObject:
     }
 
 
-def _reasons(demands: Demands, sessions: int, rate: float, outcome: Simulated) -> str:
+def _reasons(demands: Demands, sessions: int, rate: float, outcome: SimulationResult) -> str:
     """Return the reasons for the difference between the two answers."""
     if not math.isfinite(rate):
         return "no analytic answer for so many sessions"
@@ -205,7 +205,7 @@ def _reasons(demands: Demands, sessions: int, rate: float, outcome: Simulated) -
     return _of_cores(demands, outcome)
 
 
-def _of_cores(demands: Demands, outcome: Simulated) -> str:
+def _of_cores(demands: Demands, outcome: SimulationResult) -> str:
     """Return what busy cores, or times that are not exponential, do to the analytic answer."""
     if outcome.cores <= BUSY:
         return "pauses and flushes are not exponential, as the network takes them"
@@ -214,7 +214,7 @@ def _of_cores(demands: Demands, outcome: Simulated) -> str:
     return "the scheduler's slices and the client's threads; the network takes exponential bursts in order"
 
 
-def _laws(demands: Demands, sessions: int, outcome: Simulated) -> list[JsonObject]:
+def _laws(demands: Demands, sessions: int, outcome: SimulationResult) -> list[JsonObject]:
     """Return the operational laws of a result: both sides, which are equal whatever the distributions."""
     rate = outcome.throughput_per_s
     cpu = (outcome.server_cpu_ns + outcome.client_cpu_ns) / 1e9

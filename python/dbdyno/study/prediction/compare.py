@@ -17,13 +17,13 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.base.postgres_types import PostgresScript, PostgresStep
 from dbdyno.evidence.run import Run
 from dbdyno.model.machine import Machine
-from dbdyno.model.postgres import Simulated, simulate
-from dbdyno.study.prediction.memory import BUFFERS, WORK_MEM, with_memory
-from dbdyno.study.prediction.observed import MARIADB, POSTGRES, engine_of
-from dbdyno.study.prediction.reference import CARRIES
+from dbdyno.model.postgres import SimulationResult, simulate
+from dbdyno.study.prediction.memory import BUFFERS, WORK_MEM, memory_settings
+from dbdyno.study.prediction.observation import MARIADB, POSTGRES, engine_of
+from dbdyno.study.prediction.reference import SCALING_FACTOR
 from dbdyno.study.prediction.scripts import Steps, steps_of
 from dbdyno.study.prediction.server import parameters_of
-from dbdyno.study.prediction.sync_methods import SETTING, with_method
+from dbdyno.study.prediction.sync_methods import SETTING, method_settings
 
 if TYPE_CHECKING:
     from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
@@ -52,7 +52,7 @@ class Metric(TypedDict):
     inside: bool
 
 
-class Predicted(TypedDict):
+class PredictedArm(TypedDict):
     """An arm of a run, live and by the model."""
 
     arm: str
@@ -77,12 +77,12 @@ class PredictionPage(TypedDict):
     title: str
     machine: str
     run: str
-    arms: list[Predicted]
+    arms: list[PredictedArm]
     sentences: list[str]
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class CalibratedMachine:
     """A calibrated machine read from a file.
 
     Attributes:
@@ -100,7 +100,7 @@ class Calibrated:
     engine: str = POSTGRES
 
     @classmethod
-    def of(cls, machine: Machine) -> Calibrated:
+    def from_machine(cls, machine: Machine) -> CalibratedMachine:
         """Return a machine that was calibrated from a run.
 
         Raises:
@@ -124,7 +124,7 @@ class Calibrated:
 def predict(
     run: Run,
     measures: Measures,
-    given: Calibrated,
+    given: CalibratedMachine,
     *,
     only: Sequence[str] = (),
     on_progress: Callable[[str], None] = lambda words: None,
@@ -144,7 +144,7 @@ def predict(
             next_step=f"name a run on {name}",
         )
     plan = plan_from_dict(run.manifest.plan)
-    arms: list[Predicted] = []
+    arms: list[PredictedArm] = []
     waits = _live_waits(run)
     places = _places(run, given)
     for number, arm in enumerate(plan.arms):
@@ -161,8 +161,8 @@ def predict(
         steps = steps_of(plan, arm)
         scripts, notes = scripts_for(given, steps)
         changes = {name: str(value) for name, value in about["changes"].items() if places.get(name) != value}
-        synced, lacks = with_method(given.machine, method) if (method := changes.pop(SETTING, "")) else ({}, [])
-        memory, unknown = with_memory(given.machine, changes) if given.engine == POSTGRES else ({}, [])
+        synced, lacks = method_settings(given.machine, method) if (method := changes.pop(SETTING, "")) else ({}, [])
+        memory, unknown = memory_settings(given.machine, changes) if given.engine == POSTGRES else ({}, [])
         changes = {name: value for name, value in changes.items() if name not in (BUFFERS, WORK_MEM)}
         settings, left = parameters_of(given.engine, changes)
         outcome = simulate(
@@ -186,7 +186,7 @@ def predict(
     }
 
 
-def _places(run: Run, given: Calibrated) -> dict[str, Any]:
+def _places(run: Run, given: CalibratedMachine) -> dict[str, Any]:
     """Return where the calibrated arm ran, if it is one of this run: no change for other arms at the same place."""
     own = (arm for arm in run.manifest.arms if given.machine.title == f"calibrated from {arm['name']} of {run.id}")
     return {name: value for arm in own for name, value in arm["changes"].items() if name in ("server", "device")}
@@ -203,7 +203,7 @@ def as_settings(parameters: Mapping[str, bool | int | float]) -> dict[str, str]:
     return {f"postgres.{name}": str(value).lower() for name, value in parameters.items()}
 
 
-def scripts_for(given: Calibrated, steps: Steps) -> tuple[list[PostgresScript], list[str]]:
+def scripts_for(given: CalibratedMachine, steps: Steps) -> tuple[list[PostgresScript], list[str]]:
     """Return an arm's scripts with the machine's statement numbers, and a sentence for each statement without costs."""
     numbers, notes = [], []
     for text, kind, changes in zip(steps.statements, steps.kinds, steps.changes, strict=True):
@@ -223,7 +223,7 @@ def scripts_for(given: Calibrated, steps: Steps) -> tuple[list[PostgresScript], 
     return scripts, notes
 
 
-def _like(given: Calibrated, kind: str, changes: bool) -> int:
+def _like(given: CalibratedMachine, kind: str, changes: bool) -> int:
     """Return the number of the known statement most similar to one without costs."""
     ends = {"commit": ("commit", "end"), "begin": ("begin", "start")}.get(kind, ())
     for at, text in enumerate(given.statements):
@@ -241,9 +241,9 @@ def _short(text: str) -> str:
 
 
 def _row(
-    live: ArmMeasures, outcome: Simulated, waits: Mapping[str, float], about: Mapping[str, Any], notes: list[str]
-) -> Predicted:
-    done = live.of("transactions")
+    live: ArmMeasures, outcome: SimulationResult, waits: Mapping[str, float], about: Mapping[str, Any], notes: list[str]
+) -> PredictedArm:
+    done = live.total("transactions")
     return {
         "arm": live.name,
         "sessions": live.sessions,
@@ -259,10 +259,10 @@ def _row(
     }
 
 
-def _metrics(live: ArmMeasures, outcome: Simulated) -> Iterator[Metric]:
+def _metrics(live: ArmMeasures, outcome: SimulationResult) -> Iterator[Metric]:
     import numpy as np
 
-    pooled = live.pooled()
+    pooled = live.pooled_latencies()
     for name in METRICS:
         low, middle, high = interval(live.values[name])
         if name in QUANTILES:
@@ -296,7 +296,7 @@ def interval(values: Any) -> tuple[float, float, float]:
     return math.exp(low), math.exp(mean), math.exp(high)
 
 
-def _waits(live: Mapping[str, float], done: int, outcome: Simulated) -> list[JsonObject]:
+def _waits(live: Mapping[str, float], done: int, outcome: SimulationResult) -> list[JsonObject]:
     """Return a transaction's waits in server processes by class [ns]: live and by the model."""
     from dbdyno.evidence.events import wait_class
 
@@ -341,7 +341,7 @@ def _live_waits(run: Run) -> dict[str, dict[str, float]]:
     return found
 
 
-def sentences(arms: Sequence[Predicted], given: Calibrated) -> list[str]:
+def sentences(arms: Sequence[PredictedArm], given: CalibratedMachine) -> list[str]:
     """Return the comparison in sentences: number of good predictions, the worst one, and how far it extrapolates."""
     others = [arm for arm in arms if not arm["calibrated"]]
     said = []
@@ -357,7 +357,7 @@ def sentences(arms: Sequence[Predicted], given: Calibrated) -> list[str]:
             )
     most = max((arm["sessions"] for arm in others), default=0)
     if not given.sessions:
-        said.append(of_a_host())
+        said.append(host_assumptions())
     if given.sessions and most > given.sessions:
         said.append(
             f"Calibrated at {given.sessions} session(s): {most} are {most / given.sessions:.3g} times that,"
@@ -366,13 +366,13 @@ def sentences(arms: Sequence[Predicted], given: Calibrated) -> list[str]:
     return said
 
 
-def of_a_host() -> str:
+def host_assumptions() -> str:
     """Return a sentence about what a machine that was made without a database assumes."""
     return (
         "The machine was made of a host without a database: the CPU of statements and client is a default, scaled"
-        f" to its processor and taken to be right within a factor of {CARRIES:g}."
+        f" to its processor and taken to be right within a factor of {SCALING_FACTOR:g}."
     )
 
 
-def _error(arm: Predicted, metric: str) -> float:
+def _error(arm: PredictedArm, metric: str) -> float:
     return next((row["error"] for row in arm["metrics"] if row["metric"] == metric), math.nan)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dbdyno.study.prediction import mariadb
-from dbdyno.study.prediction.modes import Modes, one_core_us, statement_modes, two_cores
-from dbdyno.study.prediction.observed import MARIADB, SYNC, WRITE, Observed
+from dbdyno.study.prediction.modes import Modes, one_core_us, statement_modes, two_core_share
+from dbdyno.study.prediction.observation import MARIADB, SYNC, WRITE, Observation
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter
 from dbdyno.study.prediction.sizes import mean_kb, per_kb
 
@@ -78,7 +78,7 @@ class Costs:
     memory: float
 
 
-def costs_of(seen: Observed) -> Costs:
+def costs_of(seen: Observation) -> Costs:
     """Return the costs of an arm's statements."""
     flush, write = _flush(seen), _write_per_kb(seen)
     whole_us = flush.value
@@ -93,9 +93,9 @@ def costs_of(seen: Observed) -> Costs:
     modes = statement_modes(seen, sized_us)
     if seen.engine == MARIADB and mariadb.waits_for_syncs(seen):
         wake = _wake(seen)
-        trips = sum(seen.steps.per_transaction) * (two_cores(modes, seen.steps.per_transaction) if modes else 1.0)
+        trips = sum(seen.steps.per_transaction) * (two_core_share(modes, seen.steps.per_transaction) if modes else 1.0)
         cpu = mariadb.cpu_us(seen, client.value, one_core_us(modes) if modes else None)
-        flush = mariadb.flush(seen, math.fsum(_per_transaction(seen, cpu)) + wake.value * trips)
+        flush = mariadb.flush_cpu_us(seen, math.fsum(_per_transaction(seen, cpu)) + wake.value * trips)
         whole_us = flush.value
         cold = Parameter("cold_us", COLD_US, DEFAULT, COLD_FROM, unit="us")
     elif modes is None:
@@ -125,25 +125,25 @@ def costs_of(seen: Observed) -> Costs:
     )
 
 
-def _per_transaction(seen: Observed, cpu_us: list[float]) -> list[float]:
+def _per_transaction(seen: Observation, cpu_us: list[float]) -> list[float]:
     """Return the CPU time of each statement in a transaction [us]."""
     return [us * each for us, each in zip(cpu_us, seen.steps.per_transaction, strict=True)]
 
 
-def _wake_beyond(seen: Observed, modes: list[Modes | None], server: Parameter, cpu_us: float) -> Parameter:
+def _wake_beyond(seen: Observation, modes: list[Modes | None], server: Parameter, cpu_us: float) -> Parameter:
     """Return the CPU time that a round trip over two cores takes beyond the `cpu_us` of a transaction on one core."""
-    trips = sum(seen.steps.per_transaction) * two_cores(modes, seen.steps.per_transaction)
+    trips = sum(seen.steps.per_transaction) * two_core_share(modes, seen.steps.per_transaction)
     value, low, high = (max(us - cpu_us, 0.0) / trips for us in (server.value, server.low, server.high))
     how = "CPU of the server's processes beyond that of round trips on one core, for each of those over two"
     return Parameter("wake_us", value, MEASURED, how, low, high, "us")
 
 
-def _values_per_transaction(seen: Observed, name: str) -> list[float]:
+def _values_per_transaction(seen: Observation, name: str) -> list[float]:
     """Return a value of the load's reports per transaction, by block."""
     return [report[name] / report["transactions"] for report in seen.reports if report["transactions"]]
 
 
-def _outside_us(seen: Observed) -> list[float]:
+def _outside_us(seen: Observation) -> list[float]:
     """Return a transaction's CPU time outside of waits, by block [us]."""
     found = []
     for block, report in zip(seen.measures.blocks, seen.reports, strict=True):
@@ -153,31 +153,31 @@ def _outside_us(seen: Observed) -> list[float]:
     return found
 
 
-def _system(seen: Observed) -> float:
+def _system(seen: Observation) -> float:
     """Return the share of the server's CPU time in the kernel."""
     user, system = (sum(report[name] for report in seen.reports) for name in ("user_ns", "system_ns"))
     return system / (user + system) if user + system else 0.5
 
 
-def _flush(seen: Observed) -> Parameter:
+def _flush(seen: Observation) -> Parameter:
     """Return the CPU time of a flush, which is spent inside the waits for write and sync."""
     if seen.engine == MARIADB:
         return Parameter("flush_us", mariadb.FLUSH_US, DEFAULT, mariadb.FLUSH_FROM, unit="us")
-    syncs = len(seen.of_wait(SYNC)["elapsed_ns"])
-    writes = seen.of_wait(WRITE)["elapsed_ns"]
+    syncs = len(seen.waits_for(SYNC)["elapsed_ns"])
+    writes = seen.waits_for(WRITE)["elapsed_ns"]
     write_us = float(writes.sum()) / 1e3 / max(syncs, 1)
     if not syncs:
         return Parameter("flush_us", 15.0, "default", "this arm flushed nothing", unit="us")
     if not seen.cpu_in_waits_ns:
         how = "the write of the log; CPU inside the sync is not seen by looks, and is counted as the device's"
         return Parameter("flush_us", write_us, MEASURED, how, unit="us")
-    by_block = seen.of_wait(SYNC)["block"]
+    by_block = seen.waits_for(SYNC)["block"]
     spent = _flush_cpu_ns(seen)
     values = [ns / 1e3 / max(int((by_block == block).sum()), 1) for block, ns in spent.items()]
     return measured_parameter("flush_us", values, "CPU inside the waits of a flush, blocks", "us")
 
 
-def _flush_cpu_ns(seen: Observed) -> Mapping[int, float]:
+def _flush_cpu_ns(seen: Observation) -> Mapping[int, float]:
     """Return the CPU time inside the waits of flushes, by block; inside all waits if there are no others."""
     if not len(seen.io.call) or not seen.cpu_in_wait_ns:
         return seen.cpu_in_waits_ns
@@ -185,7 +185,7 @@ def _flush_cpu_ns(seen: Observed) -> Mapping[int, float]:
     return {block: sum(own.get(block, 0.0) for own in events) for block in seen.cpu_in_waits_ns}
 
 
-def _write_per_kb(seen: Observed) -> Parameter:
+def _write_per_kb(seen: Observation) -> Parameter:
     """Return the CPU time of a flush per KB of log: writes go to the page cache, so their time is CPU time."""
     found = per_kb(seen, WRITE)
     if found is None:
@@ -202,7 +202,7 @@ def _reduce(flush: Parameter, us: float) -> Parameter:
     return replace(flush, value=value, low=low, high=high)
 
 
-def _wake(seen: Observed) -> Parameter:
+def _wake(seen: Observation) -> Parameter:
     """Return the CPU time to wake an idle core, as measured before the run's blocks."""
     found = [b.canaries["wake_ns"] / 1e3 for b in seen.measures.blocks if "wake_ns" in b.canaries]
     if not found:
@@ -211,7 +211,7 @@ def _wake(seen: Observed) -> Parameter:
     return measured_parameter("wake_us", found, "CPU time to start an idle core, before blocks", "us")
 
 
-def _per_kb(seen: Observed) -> tuple[Parameter, float, dict[int, Floats]]:
+def _per_kb(seen: Observation) -> tuple[Parameter, float, dict[int, Floats]]:
     """Return the CPU time per KB of log, the mean log of a transaction [KB], and a statement's times without its log's.
 
     The CPU time per KB is the slope of a statement's time over the log that it writes, which is known if the script
@@ -245,7 +245,7 @@ def _per_kb(seen: Observed) -> tuple[Parameter, float, dict[int, Floats]]:
     return parameter, float(kb.mean()), {sized[0]["statement"]: times_us - per_kb * kb}
 
 
-def _shared_out(seen: Observed, server_us: float, flush_us: float) -> list[float]:
+def _shared_out(seen: Observation, server_us: float, flush_us: float) -> list[float]:
     """Return the CPU time of each statement: a transaction's CPU time divided in proportion to its fast executions."""
     import numpy as np
 
@@ -256,7 +256,7 @@ def _shared_out(seen: Observed, server_us: float, flush_us: float) -> list[float
         weights.append(float(np.quantile(times, UNHURRIED)) if len(times) else math.nan)
     plain = [weight for weight, kind in zip(weights, steps.kinds, strict=True) if kind != "commit" and weight > 0]
     least = min(plain, default=1.0)
-    syncs = seen.of_wait(SYNC)["elapsed_ns"]
+    syncs = seen.waits_for(SYNC)["elapsed_ns"]
     sync_us = float(np.quantile(syncs, UNHURRIED)) / 1e3 + flush_us if len(syncs) else 0.0
     for at, kind in enumerate(steps.kinds):
         if kind == "commit":
@@ -268,7 +268,7 @@ def _shared_out(seen: Observed, server_us: float, flush_us: float) -> list[float
     return [server_us * weight / total for weight in weights]
 
 
-def _wal(seen: Observed) -> list[float]:
+def _wal(seen: Observation) -> list[float]:
     """Return the log of each statement: a transaction's log divided equally among the writing statements."""
     if seen.engine == MARIADB:
         return mariadb.log_bytes(seen, WRITES_DEFAULT)
@@ -278,7 +278,7 @@ def _wal(seen: Observed) -> list[float]:
     return [each if changes else 0.0 for changes in steps.changes]
 
 
-def _delays(seen: Observed, cpu_us: list[float], client_us: float, modes: list[Modes | None] | None) -> Floats:
+def _delays(seen: Observation, cpu_us: list[float], client_us: float, modes: list[Modes | None] | None) -> Floats:
     """Return the delays of round trips without lock wait or flush, in order within each session.
 
     If the modes are known, only round trips over two cores have a delay.
@@ -306,7 +306,7 @@ def _delays(seen: Observed, cpu_us: list[float], client_us: float, modes: list[M
     return found
 
 
-def _has_wal_bytes(seen: Observed, statement: int) -> bool:
+def _has_wal_bytes(seen: Observation, statement: int) -> bool:
     steps = (step for script in seen.steps.scripts for step in script["steps"])
     return any("wal_bytes" in step and step["statement"] == statement for step in steps)
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import ModelError
 from dbdyno.model.swap import renamed_device
-from dbdyno.study.prediction.device import LEAST, fitted, section
-from dbdyno.study.prediction.observed import Observed
-from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, table, toml_value
+from dbdyno.study.prediction.device import LEAST, fit_device, section
+from dbdyno.study.prediction.observation import Observation
+from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, quantile_table, toml_value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +46,7 @@ class DataDevice:
     notes: list[str] = field(default_factory=list)
 
 
-def mounted_device(seen: Observed) -> DataDevice | None:
+def mounted_device(seen: Observation) -> DataDevice | None:
     """Return the device that the run had mounted below data files and temporary files; None if it is not known."""
     volume = seen.data_volume
     if volume is None:
@@ -79,7 +79,7 @@ def lateness(device: DataDevice, times_us: Floats, data_mb: float) -> Parameter 
     places = np.linspace(0.0, 1.0, 2_001)
     beyond = np.maximum(np.quantile(times_us, places) - np.quantile(alone_us, places), 0.0)
     how = f"quantiles of {len(times_us)} waits less those of the device's model"
-    return Parameter("data_late", table(beyond), MEASURED, how)
+    return Parameter("data_late", quantile_table(beyond), MEASURED, how)
 
 
 _ALONE = """
@@ -102,7 +102,7 @@ data = "{name}"
 
 
 def measured_device(
-    name: str, seen: Observed, reads_us: Floats, writes_us: Floats, starts_ns: Ints | None = None
+    name: str, seen: Observation, reads_us: Floats, writes_us: Floats, starts_ns: Ints | None = None
 ) -> DataDevice | None:
     """Return a device with measured times; None if there are none.
 
@@ -115,7 +115,9 @@ def measured_device(
     """
     if not len(reads_us) and not len(writes_us):
         return None
-    read, write = (table(own if len(own) else other) for own, other in ((reads_us, writes_us), (writes_us, reads_us)))
+    read, write = (
+        quantile_table(own if len(own) else other) for own, other in ((reads_us, writes_us), (writes_us, reads_us))
+    )
     how = f"{len(reads_us)} reads and {len(writes_us)} writes of blocks, {seen.fidelity}, without their CPU"
     regimes = f"regimes = [{{ read = {toml_value(read)}, write = {toml_value(write)} }}]\n"
     rows = [
@@ -127,7 +129,7 @@ def measured_device(
         )
     ]
     if starts_ns is not None and len(reads_us) >= LEAST:
-        report = fitted(reads_us, starts_ns, Parameter("", 0.0, DEFAULT, ""), how).report
+        report = fit_device(reads_us, starts_ns, Parameter("", 0.0, DEFAULT, ""), how).report
         # A slow state that lasts is one of the reads, and whether writes share it is not known.
         regimes = regimes if len(writes_us) else report["toml"]
         rows[: len(report["quantiles"])] = [
@@ -147,7 +149,7 @@ def _quantiles(key: str, times_us: Floats, how: str) -> list[Parameter]:
     ]
 
 
-def _queue(name: str, seen: Observed) -> str:
+def _queue(name: str, seen: Observation) -> str:
     what = "Data device" if name == NAME else "Temporary files"
     return (
         f"{what}: requests are taken not to wait for each other, as with the {seen.sessions} session(s) of this arm."

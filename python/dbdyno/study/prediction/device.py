@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.study.prediction.observed import SYNC, WRITE, Observed
+from dbdyno.study.prediction.observation import SYNC, WRITE, Observation
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, toml_value
 from dbdyno.study.prediction.sizes import mean_kb, per_kb
 
@@ -46,25 +46,27 @@ class LogDevice:
     sync_us: float = 0.0
 
 
-def device_of(seen: Observed, flush_us: float) -> LogDevice:
+def device_of(seen: Observation, flush_us: float) -> LogDevice:
     """Return the log device fitted to the arm's waits; without waits, to the syncs measured before blocks."""
     import numpy as np
 
-    waits = seen.of_wait(SYNC)
+    waits = seen.waits_for(SYNC)
     if len(waits["elapsed_ns"]) < LEAST:
-        return of_canaries(seen)
-    write_us = float(seen.of_wait(WRITE)["elapsed_ns"].sum()) / 1e3 / len(waits["elapsed_ns"])
+        return device_of_canaries(seen)
+    write_us = float(seen.waits_for(WRITE)["elapsed_ns"].sum()) / 1e3 / len(waits["elapsed_ns"])
     inside_us = max(flush_us - write_us, 0.0)
     times = waits["elapsed_ns"] / 1e3 - inside_us
     added = _per_kb(seen)
     if added.value:
         times = times - added.value * mean_kb(seen)
     how = f"{len(times)} waits for {SYNC.partition(':')[2]}, {seen.fidelity}, by their starts"
-    found = fitted(np.maximum(times, 1.0), waits["started_ns"], added, how)
+    found = fit_device(np.maximum(times, 1.0), waits["started_ns"], added, how)
     return replace(found, notes=_notes(seen, found.report), inside_us=inside_us)
 
 
-def fitted(times_us: Floats, starts_ns: NDArray[np.int64], added: Parameter, how: str, servers: int = 1) -> LogDevice:
+def fit_device(
+    times_us: Floats, starts_ns: NDArray[np.int64], added: Parameter, how: str, servers: int = 1
+) -> LogDevice:
     """Return a device fitted to its sync times [us] less the time that each KB adds (`added`), and to when each began.
 
     `servers` is the number of syncs that the device does at the same time.
@@ -86,7 +88,7 @@ def fitted(times_us: Floats, starts_ns: NDArray[np.int64], added: Parameter, how
     return LogDevice(section(NAME, regimes, how, servers), [*rows, added], report, list(sentences(report)))
 
 
-def _notes(seen: Observed, report: JsonObject) -> list[str]:
+def _notes(seen: Observation, report: JsonObject) -> list[str]:
     from dbdyno.model.calibrate import sentences
 
     notes = [f"Device: {text}" for text in sentences(report)]
@@ -103,7 +105,7 @@ def section(name: str, regimes: str, how: str, servers: int = 1) -> str:
     return f'# {how}\n[devices.{name}]\nkind = "empirical"\ncapacity_gb = 100.0\nservers = {servers}\n{regimes}'
 
 
-def of_canaries(seen: Observed) -> LogDevice:
+def device_of_canaries(seen: Observation) -> LogDevice:
     """Return a device with a constant time: the median sync measured beside the load."""
     import statistics
 
@@ -121,7 +123,7 @@ def of_canaries(seen: Observed) -> LogDevice:
     return LogDevice(section(NAME, regimes, how), [row], {}, [note])
 
 
-def _per_kb(seen: Observed) -> Parameter:
+def _per_kb(seen: Observation) -> Parameter:
     """Return the additional sync time per KB."""
     key = f"devices.{NAME} write_us_per_kb"
     found = per_kb(seen, SYNC)

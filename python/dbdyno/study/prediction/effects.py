@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbdyno.base.postgres_types import PostgresScript
-from dbdyno.model.postgres import Simulated, simulate
-from dbdyno.study.prediction.compare import Calibrated
-from dbdyno.study.prediction.whatif import binding, drawn_settings, intervals
+from dbdyno.model.postgres import SimulationResult, simulate
+from dbdyno.study.prediction.compare import CalibratedMachine
+from dbdyno.study.prediction.whatif import bottleneck, drawn_settings, intervals
 
 DRAWS = 5
 TRANSACTIONS = 5_000
@@ -28,7 +28,7 @@ class Band:
     high: float
 
     @property
-    def words(self) -> str:
+    def as_text(self) -> str:
         """Return the change as text: `+35 % (+28 to +41 %)`."""
         value, low, high = (f"{round(one * 100) + 0:+} %" for one in (self.value, self.low, self.high))
         return f"{value} ({low} to {high})"
@@ -64,7 +64,7 @@ class Effects:
     """Effects of changes to one state, which is simulated only once."""
 
     def __init__(
-        self, given: Calibrated, state: State, scripts: Sequence[PostgresScript] = (), *, seed: int = 1
+        self, given: CalibratedMachine, state: State, scripts: Sequence[PostgresScript] = (), *, seed: int = 1
     ) -> None:
         self.state = state
         self._scripts = scripts
@@ -72,22 +72,22 @@ class Effects:
         self._before = [self._run(state, draw) for draw in self._draws]
 
     @property
-    def now(self) -> Simulated:
+    def state_result(self) -> SimulationResult:
         """Return the simulated result of the state."""
         return self._before[0]
 
-    def of(self, after: State) -> Effect:
+    def effect_of(self, after: State) -> Effect:
         """Return the effect of changing the state to another one."""
         found = [self._run(after, draw) for draw in self._draws]
         pairs = list(zip(self._before, found, strict=True))
         return Effect(
             _band([new.throughput_per_s / old.throughput_per_s for old, new in pairs]),
             _band([new.quantile_ns(0.99) / old.quantile_ns(0.99) for old, new in pairs]),
-            binding(self.now),
-            binding(found[0]),
+            bottleneck(self.state_result),
+            bottleneck(found[0]),
         )
 
-    def _run(self, state: State, draw: Mapping[str, str]) -> Simulated:
+    def _run(self, state: State, draw: Mapping[str, str]) -> SimulationResult:
         return simulate(
             state.machine,
             sessions=state.sessions,
@@ -98,7 +98,7 @@ class Effects:
         )
 
     @staticmethod
-    def _draw_parameters(given: Calibrated, seed: int) -> list[dict[str, str]]:
+    def _draw_parameters(given: CalibratedMachine, seed: int) -> list[dict[str, str]]:
         """Return the parameters of the machine as it is, and of those that are drawn."""
         varied, dice = intervals(given), random.Random(seed)
         return [{}, *(drawn_settings(varied, {}, dice) for _ in range(DRAWS if varied else 0))]

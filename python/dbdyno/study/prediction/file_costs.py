@@ -19,9 +19,9 @@ from dbdyno.study.prediction.data_device import NAME, DataDevice, lateness, meas
 from dbdyno.study.prediction.device import LEAST
 from dbdyno.study.prediction.file_io import DATA_READ, DATA_WRITE, EVENTS, TEMP_READ, TEMP_WRITE, rows_of
 from dbdyno.study.prediction.memory import BUFFERS, WORK_MEM, megabytes
-from dbdyno.study.prediction.observed import SYNC, Observed
+from dbdyno.study.prediction.observation import SYNC, Observation
 from dbdyno.study.prediction.parameter import DEFAULT, FITTED, MEASURED, Parameter, measured_parameter
-from dbdyno.study.prediction.relations import PAGE_BYTES, Keyed, keyed
+from dbdyno.study.prediction.relations import PAGE_BYTES, KeyedRelations, keyed_relations
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,7 +76,7 @@ class FileCosts:
         return f'data = "{data}"\n' + (f'temp = "{self.temp.name}"\n' if self.temp else "")
 
 
-def file_costs(seen: Observed) -> FileCosts:
+def file_costs(seen: Observation) -> FileCosts:
     """Return the costs of an arm's files; nothing for an arm that waits for none."""
     if not len(seen.io.call):
         return FileCosts([{} for _ in seen.steps.statements])
@@ -89,7 +89,7 @@ def file_costs(seen: Observed) -> FileCosts:
     if len(slept[DATA_WRITE]) < len(times[DATA_WRITE]) / 2:
         # They end in the kernel's cache, and their CPU time is small beside what they follow.
         statements = [{key: value for key, value in own.items() if key != "writes"} for own in statements]
-    where = keyed(seen)
+    where = keyed_relations(seen)
     cached, notes, undetermined = _buffers(seen, statements, where)
     if any(parameter.key == "relations" for parameter in cached):
         statements = [
@@ -117,9 +117,9 @@ def file_costs(seen: Observed) -> FileCosts:
     )
 
 
-def _starts(seen: Observed, times_us: Floats, slept: int) -> Ints:
+def _starts(seen: Observation, times_us: Floats, slept: int) -> Ints:
     """Return when the reads began for which a process slept."""
-    starts: Ints = seen.of_wait(DATA_READ)["started_ns"]
+    starts: Ints = seen.waits_for(DATA_READ)["started_ns"]
     return starts if slept == len(starts) else starts[times_us >= CACHED_US]
 
 
@@ -132,20 +132,20 @@ def _cached(times: Mapping[str, Floats], key: str, events: Sequence[str]) -> Par
     return Parameter(key, float((own < CACHED_US).mean()) if len(own) else 0.0, MEASURED, how)
 
 
-def _counts(seen: Observed, statement: str, kind: str) -> JsonObject:
+def _counts(seen: Observation, statement: str, kind: str) -> JsonObject:
     rows = rows_of(seen.calls, statement, kind)
     found = {key: seen.io.counts(event, rows) for key, event in EVENTS.items()}
     return {key: counts for key, counts in found.items() if counts is not None}
 
 
-def _number(seen: Observed, events: Sequence[str]) -> int:
-    return sum(len(seen.of_wait(event)["elapsed_ns"]) for event in events)
+def _number(seen: Observation, events: Sequence[str]) -> int:
+    return sum(len(seen.waits_for(event)["elapsed_ns"]) for event in events)
 
 
-def _cpu(seen: Observed, key: str, events: Sequence[str]) -> Parameter:
+def _cpu(seen: Observation, key: str, events: Sequence[str]) -> Parameter:
     """Return the CPU time inside a wait for one of several events."""
     what = " and ".join(event.partition(":")[2] for event in events)
-    blocks = [seen.of_wait(event)["block"] for event in events]
+    blocks = [seen.waits_for(event)["block"] for event in events]
 
     def number(block: int) -> int:
         return sum(int((own == block).sum()) for own in blocks)
@@ -165,28 +165,28 @@ def _cpu(seen: Observed, key: str, events: Sequence[str]) -> Parameter:
     return measured_parameter(key, values, f"CPU inside the waits for {what}, blocks", "us")
 
 
-def _times_us(seen: Observed, event: str, inside: Mapping[str, Parameter]) -> Floats:
+def _times_us(seen: Observation, event: str, inside: Mapping[str, Parameter]) -> Floats:
     """Return the times of an event at the device, in order of their starts [us]."""
     import numpy as np
 
     cpu_us = next((inside[key].value for key, events in CPU.items() if event in events and key in inside), 0.0)
-    found: Floats = np.maximum(seen.of_wait(event)["elapsed_ns"] / 1e3 - cpu_us, 1.0)
+    found: Floats = np.maximum(seen.waits_for(event)["elapsed_ns"] / 1e3 - cpu_us, 1.0)
     return found
 
 
-def _per_transaction(seen: Observed) -> list[str]:
+def _per_transaction(seen: Observation) -> list[str]:
     """Return a sentence about how many blocks a transaction reads and writes."""
     done = max(int((seen.calls["kind"] == "transaction").sum()), 1)
     said = [
         f"{len(own.call) / done:.4g} {WORDS[event]}"
         for event in EVENTS.values()
-        if len((own := seen.io.of(event)).call)
+        if len((own := seen.io.waits_for(event)).call)
     ]
     return [f"Files: a transaction waits for {', '.join(said)} on average, counted by execution."]
 
 
 def _buffers(
-    seen: Observed, statements: Sequence[JsonObject], where: Keyed
+    seen: Observation, statements: Sequence[JsonObject], where: KeyedRelations
 ) -> tuple[list[Parameter], list[str], list[str]]:
     """Return the parameters of the buffer cache, sentences about it, and what is not determined."""
     known = {name: megabytes(seen.settings[name]) for name in (BUFFERS, WORK_MEM) if name in seen.settings}
@@ -217,7 +217,7 @@ def _buffers(
     return found, [*notes, *_expected(seen, statements, where, size)], []
 
 
-def _expected(seen: Observed, statements: Sequence[JsonObject], where: Keyed, size_mb: float) -> list[str]:
+def _expected(seen: Observation, statements: Sequence[JsonObject], where: KeyedRelations, size_mb: float) -> list[str]:
     """Return sentences that compare the counted misses with those of the approximation."""
     from dbdyno import _core
 
@@ -245,7 +245,7 @@ def _expected(seen: Observed, statements: Sequence[JsonObject], where: Keyed, si
     return said
 
 
-def _data_mb(seen: Observed, where: Keyed) -> list[Parameter]:
+def _data_mb(seen: Observation, where: KeyedRelations) -> list[Parameter]:
     """Return the size of the data files."""
     sizes = [*seen.tables.values(), *seen.indexes.values()]
     total = max(math.fsum(own.size_bytes for own in sizes), where.pages * PAGE_BYTES)

@@ -52,7 +52,7 @@ class FileIo:
     started_ns: Ints
     elapsed_ns: Ints
 
-    def of(self, event: str) -> FileIo:
+    def waits_for(self, event: str) -> FileIo:
         """Return the waits for one event."""
         own = self.event == event
         return FileIo(self.call[own], self.event[own], self.started_ns[own], self.elapsed_ns[own])
@@ -66,7 +66,7 @@ class FileIo:
         """
         import numpy as np
 
-        own = self.of(event)
+        own = self.waits_for(event)
         by_call = np.bincount(own.call, minlength=int(calls.max()) + 1 if len(calls) else 0)[calls]
         if not len(calls) or not by_call.any():
             return None
@@ -74,7 +74,7 @@ class FileIo:
         return {"count": numbers, "share": [round(share / len(calls), 8) for share in shares]}
 
 
-def nothing() -> FileIo:
+def no_file_io() -> FileIo:
     """Return an arm's waits for files if there are none."""
     import numpy as np
 
@@ -136,7 +136,7 @@ def _within(calls: JsonObject, rows: Ints, started: Ints, elapsed: Ints) -> Ints
     return found
 
 
-def without_files(calls: JsonObject, io: FileIo) -> JsonObject:
+def without_file_waits(calls: JsonObject, io: FileIo) -> JsonObject:
     """Return the calls with their waits for files subtracted from their times, also from those of transactions."""
     import numpy as np
 

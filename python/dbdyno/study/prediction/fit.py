@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction.costs import WRITES_DEFAULT, Costs, costs_of
-from dbdyno.study.prediction.device import LogDevice, device_of, of_canaries
+from dbdyno.study.prediction.device import LogDevice, device_of, device_of_canaries
 from dbdyno.study.prediction.file_costs import FileCosts, file_costs, fitted_factor
 from dbdyno.study.prediction.mariadb import device_of_commits
 from dbdyno.study.prediction.match import Devices, match
-from dbdyno.study.prediction.observed import MARIADB, Observed
-from dbdyno.study.prediction.parameter import DEFAULT, FITTED, MEASURED, Parameter, measured_parameter, table
+from dbdyno.study.prediction.observation import MARIADB, Observation
+from dbdyno.study.prediction.parameter import DEFAULT, FITTED, MEASURED, Parameter, measured_parameter, quantile_table
 from dbdyno.study.prediction.server import server_settings
 
-OFF = 0.03
+FIT_ERROR_MOST = 0.03
 """Relative difference of the medians above which the fit is reported as failed."""
 INSENSITIVE = 0.05
 """Minimum relative change of the median, from no delay to full delay, for an arm to determine the factor."""
@@ -62,7 +62,7 @@ class Machine:
         return "\n".join(lines) + f'\n{devices}\n[storage]\nredo = "log"\n{self.files.storage}'
 
 
-def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words: None) -> Machine:
+def calibrate(seen: Observation, on_progress: Callable[[str], None] = lambda words: None) -> Machine:
     """Return the machine calibrated from an arm.
 
     Raises:
@@ -109,11 +109,11 @@ def calibrate(seen: Observed, on_progress: Callable[[str], None] = lambda words:
     return _fit(machine, seen, costs, on_progress)
 
 
-def _device(seen: Observed, costs: Costs) -> LogDevice:
+def _device(seen: Observation, costs: Costs) -> LogDevice:
     """Return the log device: by waits, or on MariaDB, which times none, by commits."""
     if seen.engine != MARIADB:
         return device_of(seen, costs.whole_flush_us)
-    return device_of_commits(seen, costs.whole_flush_us, WRITES_DEFAULT) or of_canaries(seen)
+    return device_of_commits(seen, costs.whole_flush_us, WRITES_DEFAULT) or device_of_canaries(seen)
 
 
 def _cpu_factor(costs: Costs) -> list[Parameter]:
@@ -126,7 +126,7 @@ def _cpu_factor(costs: Costs) -> list[Parameter]:
     return found
 
 
-def _others(seen: Observed) -> list[Parameter]:
+def _others(seen: Observation) -> list[Parameter]:
     """Return the other programs beside the load: as many as the cores that they used, averaged over all arms."""
     if not seen.others:
         return []
@@ -134,7 +134,7 @@ def _others(seen: Observed) -> list[Parameter]:
     return [measured_parameter("others", seen.others, how)]
 
 
-def _think(seen: Observed, client_us: float) -> Parameter:
+def _think(seen: Observation, client_us: float) -> Parameter:
     """Return the pause of a session between transactions, computed from throughput and latency.
 
     A pause shorter than two round trips is the client's own work, which its CPU time includes.
@@ -157,17 +157,17 @@ def _delay(costs: Costs) -> list[Parameter]:
         return [Parameter("delay", {"kind": "constant", "us": 30.0}, DEFAULT, how)]
     how = f"{len(delays)} round trips beyond their CPU"
     return [
-        Parameter("delay", table(delays), MEASURED, how),
+        Parameter("delay", quantile_table(delays), MEASURED, how),
         Parameter("delay_memory", costs.memory, MEASURED, "rank correlation of neighbouring delays"),
     ]
 
 
-def _fit(machine: Machine, seen: Observed, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
+def _fit(machine: Machine, seen: Observation, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
     """Return the machine with the numbers for which it reproduces the arm."""
     devices = Devices(machine.device.inside_us, machine.device.sync_us, machine.files.read_us)
     found = match(machine.toml(), seen, devices, on_progress=on_progress)
     undetermined, notes = list(machine.files.undetermined), list(machine.notes)
-    if abs(found.off) > OFF:
+    if abs(found.off) > FIT_ERROR_MOST:
         notes.append(f"No factor of the delays gives the arm's median: the nearest is {found.off:+.1%} off.")
     if found.share < INSENSITIVE or not len(costs.delays_us):
         undetermined.append("delay")

@@ -15,14 +15,14 @@ from dbdyno.bench.host.speed import HostSpeed
 from dbdyno.study.prediction.costs import AS_MUCH
 from dbdyno.study.prediction.fit import Machine
 from dbdyno.study.prediction.host_device import host_device
-from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter, table
-from dbdyno.study.prediction.reference import CARRIES, REFERENCE
+from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter, quantile_table
+from dbdyno.study.prediction.reference import REFERENCE, SCALING_FACTOR
 from dbdyno.study.prediction.scripts import Steps, steps_of
 from dbdyno.study.prediction.server import scheduler_parameters
 from dbdyno.study.prediction.slopes import slope
 from dbdyno.study.prediction.sync_methods import USUAL
 
-DELAYS_CARRY = 1.5
+DELAY_FACTOR = 1.5
 """Factor by which delays of round trips may be wrong; for machines calibrated from runs, the fit was 0.9 to 2.1."""
 _DEFAULTS = "the CPU of statements and client (PostgreSQL 15 on one processor, scaled to this one)"
 UNDETERMINED = (
@@ -52,7 +52,9 @@ def calibrate_host(speed: HostSpeed, *, scale: int) -> Machine:
         Parameter("insert_us_per_kb", REFERENCE.insert_us_per_kb * user, DEFAULT, _scale_source(user), unit="us/KB"),
         measured_parameter("others", speed.others, "busy cores while the probe slept, rounds"),
         *_delay(speed),
-        Parameter("cpu_factor", 1.0, DEFAULT, f"assumed interval: {_scale_source(user)}", 1 / CARRIES, CARRIES),
+        Parameter(
+            "cpu_factor", 1.0, DEFAULT, f"assumed interval: {_scale_source(user)}", 1 / SCALING_FACTOR, SCALING_FACTOR
+        ),
         Parameter("cpu_sigma", 0.0, DEFAULT, "the spread of statements is in their delays"),
         Parameter("statements", statements, DEFAULT, f"user {_scale_source(user)}; kernel {_scale_source(system)}"),
         Parameter("scripts", list(steps.scripts), DEFAULT, f"tpcb-like, scale {scale}, drawn"),
@@ -80,7 +82,7 @@ def _sentences(speed: HostSpeed, user: float, system: float) -> list[str]:
     return [
         f"Against the processor of the defaults (AMD EPYC, virtual) work in user mode takes {user:.3g} times as long"
         f" here, and messages through the kernel {system:.3g} times.",
-        f"Scaled costs are taken to be right within a factor of {CARRIES:g} either way; a run of a database"
+        f"Scaled costs are taken to be right within a factor of {SCALING_FACTOR:g} either way; a run of a database"
         " (`dbdyno model calibrate RUN --arm ARM`) replaces this assumption by a measurement.",
     ]
 
@@ -98,7 +100,7 @@ def _steps(scale: int) -> Steps:
 
 
 def _statement(text: str, user: float, system: float) -> JsonObject:
-    user_us, system_us = REFERENCE.of(text)
+    user_us, system_us = REFERENCE.statement_times(text)
     changes = text.lower().startswith(("update", "insert", "delete"))
     return {
         "text": text,
@@ -111,7 +113,13 @@ def _statement(text: str, user: float, system: float) -> JsonObject:
 def _client(system: float) -> Parameter:
     us = REFERENCE.client_us * system
     return Parameter(
-        "client_us", us, DEFAULT, f"dbdyno's load: {_scale_source(system)}", us / CARRIES, us * CARRIES, "us"
+        "client_us",
+        us,
+        DEFAULT,
+        f"dbdyno's load: {_scale_source(system)}",
+        us / SCALING_FACTOR,
+        us * SCALING_FACTOR,
+        "us",
     )
 
 
@@ -147,6 +155,6 @@ def _delay(speed: HostSpeed) -> list[Parameter]:
         return [Parameter("delay", {"kind": "constant", "us": 1.0}, DEFAULT, how)]
     how = f"{len(speed.delays_us)} round trips to a process on another core, against one on the same core"
     return [
-        Parameter("delay", table(np.asarray(speed.delays_us, dtype=np.float64)), MEASURED, how),
-        Parameter("delay_factor", 1.0, DEFAULT, "assumed interval", 1 / DELAYS_CARRY, DELAYS_CARRY),
+        Parameter("delay", quantile_table(np.asarray(speed.delays_us, dtype=np.float64)), MEASURED, how),
+        Parameter("delay_factor", 1.0, DEFAULT, "assumed interval", 1 / DELAY_FACTOR, DELAY_FACTOR),
     ]

@@ -20,14 +20,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import ModelError
-from dbdyno.study.prediction.device import LEAST, NAME, LogDevice, fitted
+from dbdyno.study.prediction.device import LEAST, NAME, LogDevice, fit_device
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbdyno.study.prediction.observed import Observed
+    from dbdyno.study.prediction.observation import Observation
 
     Floats = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ _NO_EFFECT = (
 _OFF = ("", "0", "off", "false")
 
 
-def fixed() -> list[Parameter]:
+def fixed_parameters() -> list[Parameter]:
     """Return the parameters in which MariaDB differs from PostgreSQL, whatever its settings are."""
     return [
         Parameter("wakes_all", False, MEASURED, "MariaDB: group_commit_lock wakes those that are served"),
@@ -85,17 +85,17 @@ def as_parameters(settings: Mapping[str, str]) -> tuple[dict[str, bool | int | f
     return found, notes
 
 
-def syncs(settings: Mapping[str, str]) -> bool:
+def syncs_at_commit(settings: Mapping[str, str]) -> bool:
     """Return True if commits of a server with these settings wait for a sync of the log."""
     return settings.get("innodb_flush_log_at_trx_commit", "1").strip() in ("1", "3")
 
 
-def waits_for_syncs(seen: Observed) -> bool:
+def waits_for_syncs(seen: Observation) -> bool:
     """Return True if the commits of an arm wait for syncs of the log."""
-    return syncs(seen.settings) and any(seen.steps.changes) and any(seen.calls["kind"] == "commit")
+    return syncs_at_commit(seen.settings) and any(seen.steps.changes) and any(seen.calls["kind"] == "commit")
 
 
-def cpu_us(seen: Observed, client_us: float, one_core_us: list[float] | None) -> list[float]:
+def cpu_us(seen: Observation, client_us: float, one_core_us: list[float] | None) -> list[float]:
     """Return the CPU time of each statement at the server [us].
 
     A round trip on one core consists of the CPU time of both sides. If such round trips are not known, the fastest ones
@@ -115,7 +115,7 @@ def cpu_us(seen: Observed, client_us: float, one_core_us: list[float] | None) ->
     return [max((us if math.isfinite(us) else least) - client_us, LEAST_US) for us in times]
 
 
-def flush(seen: Observed, known_us: float) -> Parameter:
+def flush_cpu_us(seen: Observation, known_us: float) -> Parameter:
     """Return the CPU time of a flush: that of a transaction less the `known_us` of its statements and wake-ups."""
     values = [max(r["on_cpu_ns"] / r["transactions"] / 1e3 - known_us, 0.0) for r in seen.reports if r["transactions"]]
     return measured_parameter(
@@ -128,7 +128,7 @@ def payload_bytes(statement: str) -> int:
     return sum(int(size) for size in _PAYLOAD.findall(statement))
 
 
-def log_bytes(seen: Observed, default: float) -> list[float]:
+def log_bytes(seen: Observation, default: float) -> list[float]:
     """Return the log of each statement: its own text, and an equal part of what else a transaction writes."""
     steps = seen.steps
     writes = sum(each for each, changes in zip(steps.per_transaction, steps.changes, strict=True) if changes)
@@ -139,11 +139,11 @@ def log_bytes(seen: Observed, default: float) -> list[float]:
     return [size + rest if changes else 0.0 for size, changes in zip(own, steps.changes, strict=True)]
 
 
-def _changing(seen: Observed) -> list[tuple[str, bool]]:
+def _changing(seen: Observation) -> list[tuple[str, bool]]:
     return list(zip(seen.steps.statements, seen.steps.changes, strict=True))
 
 
-def device_of_commits(seen: Observed, flush_us: float, default_bytes: float) -> LogDevice | None:
+def device_of_commits(seen: Observation, flush_us: float, default_bytes: float) -> LogDevice | None:
     """Return the log device, from the time of commits beyond a round trip; None if commits do not wait for a sync.
 
     Raises:
@@ -182,11 +182,11 @@ def device_of_commits(seen: Observed, flush_us: float, default_bytes: float) -> 
     added = _per_kb(kb, times_us)
     times_us = np.maximum(times_us - added.value * kb, 1.0)
     how = f"{len(commits)} commits beyond the round trip of begin ({round_trip_us:.3g} us) and the CPU of a flush"
-    found = fitted(times_us, seen.calls["started_ns"][commits], added, how, LOGS)
+    found = fit_device(times_us, seen.calls["started_ns"][commits], added, how, LOGS)
     return replace(found, sync_us=sync_us, notes=[f"Device: {text}" for text in found.notes])
 
 
-def _log_kb(seen: Observed, commits: NDArray[np.int64], by_statement: list[float]) -> Floats:
+def _log_kb(seen: Observation, commits: NDArray[np.int64], by_statement: list[float]) -> Floats:
     """Return the log that each commit flushes [KB]: that of the statements of its transaction, and half a block."""
     import numpy as np
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dbdyno.model.postgres import Simulated, simulate
-from dbdyno.study.prediction.observed import SYNC, Observed
+from dbdyno.model.postgres import SimulationResult, simulate
+from dbdyno.study.prediction.observation import SYNC, Observation
 
 FACTOR_MOST = 4.0
 DEVICE_LEAST, DEVICE_MOST = 0.05, 3.0
@@ -56,7 +56,7 @@ class Devices:
     read_us: float = 0.0
 
 
-def match(machine: str, seen: Observed, devices: Devices, *, on_progress: Callable[[str], None]) -> Match:
+def match(machine: str, seen: Observation, devices: Devices, *, on_progress: Callable[[str], None]) -> Match:
     """Return the numbers for which a machine (TOML) with factors of 1 reproduces its arm.
 
     Args:
@@ -70,11 +70,11 @@ def match(machine: str, seen: Observed, devices: Devices, *, on_progress: Callab
     """
     import numpy as np
 
-    median_ns = float(np.median(seen.measures.pooled()))
-    syncs = seen.of_wait(SYNC)["elapsed_ns"]
+    median_ns = float(np.median(seen.measures.pooled_latencies()))
+    syncs = seen.waits_for(SYNC)["elapsed_ns"]
     sync_ns = max(float(syncs.mean()) - devices.inside_us * 1e3, 0.0) if len(syncs) else devices.sync_us * 1e3
 
-    def run(delay: float, factors: Factors) -> Simulated:
+    def run(delay: float, factors: Factors) -> SimulationResult:
         device, data = factors
         on_progress(
             f"fitting: factor of delays {delay:.3f}, of the log's device {device:.3f}, of the data's {data:.3f}"
@@ -106,10 +106,12 @@ def _factor(factor: float, live_ns: float, model_ns: float) -> float:
     return min(max(factor * live_ns / model_ns, DEVICE_LEAST), DEVICE_MOST)
 
 
-def _delay(run: Callable[[float, Factors], Simulated], factors: Factors, median_ns: float) -> tuple[float, Simulated]:
+def _delay(
+    run: Callable[[float, Factors], SimulationResult], factors: Factors, median_ns: float
+) -> tuple[float, SimulationResult]:
     """Return the factor of the delays with the nearest median, found by bisection, and its result."""
     low, high, at = 0.0, FACTOR_MOST, 1.0
-    best: tuple[float, float, Simulated] | None = None
+    best: tuple[float, float, SimulationResult] | None = None
     for _ in range(HALVINGS):
         outcome = run(at, factors)
         off = outcome.quantile_ns(0.5) / median_ns - 1

@@ -28,7 +28,7 @@ def megabytes(text: str, unit: str = "mb") -> float:
     return float(match[1]) * _UNITS[(match[2] or unit).lower()]
 
 
-def with_memory(machine: Machine, changes: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def memory_settings(machine: Machine, changes: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return the settings of the model for an arm's memory settings, and a sentence for each that is not predicted."""
     settings, notes = {}, []
     if BUFFERS in changes:

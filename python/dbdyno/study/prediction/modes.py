@@ -14,7 +14,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbdyno.study.prediction.observed import Observed
+from dbdyno.study.prediction.observation import Observation
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,7 @@ BINS = 25
 """Number of bins, in logarithmic steps, in which a gap is searched."""
 BODY = (0.005, 0.8)
 """Quantiles of a statement's times between which a gap is searched."""
-DEEP = 4.0
+GAP_RATIO = 4.0
 """Minimum ratio of the lower peak to the gap."""
 LEAST = 30
 """Minimum number of times in a peak."""
@@ -62,14 +62,14 @@ def modes_of(times_us: Floats) -> Modes | None:
     lower = np.minimum(before, after)
     depths = lower / (counts[1:-1] + 1)
     at = int(np.argmax(depths))
-    if depths[at] < DEEP or lower[at] < LEAST:
+    if depths[at] < GAP_RATIO or lower[at] < LEAST:
         return None
     limit = float(np.sqrt(edges[at + 1] * edges[at + 2]))
     near = times_us[times_us < limit]
     return Modes(float(np.median(near)), limit, 1.0 - len(near) / len(times_us))
 
 
-def statement_modes(seen: Observed, sized_us: dict[int, Floats]) -> list[Modes | None] | None:
+def statement_modes(seen: Observation, sized_us: dict[int, Floats]) -> list[Modes | None] | None:
     """Return the modes of each statement, None for a commit or an untimed one.
 
     Args:
@@ -101,7 +101,7 @@ def one_core_us(modes: list[Modes | None]) -> list[float]:
     return [least if own is None else own.one_core_us for own in modes]
 
 
-def two_cores(modes: list[Modes | None], per_transaction: list[float]) -> float:
+def two_core_share(modes: list[Modes | None], per_transaction: list[float]) -> float:
     """Return the share of round trips over two cores; commits are taken to be like the others."""
     known = [(own.two_cores, each) for own, each in zip(modes, per_transaction, strict=True) if own is not None]
     return math.fsum(share * each for share, each in known) / math.fsum(each for _, each in known)

@@ -8,7 +8,7 @@ from typing import Any
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.host.speed import HostSpeed
 from dbdyno.study.prediction.fit import Machine
-from dbdyno.study.prediction.observed import Observed
+from dbdyno.study.prediction.observation import Observation
 from dbdyno.study.prediction.parameter import Parameter
 
 SCHEMA = 1
@@ -17,7 +17,7 @@ _OTHERS = 0.1
 _STRUCTURES = ("statements", "scripts", "relations")
 
 
-def page_of(machine: Machine, seen: Observed) -> dict[str, object]:
+def page_of(machine: Machine, seen: Observation) -> dict[str, object]:
     """Return the page about a machine that was calibrated from an arm."""
     return {**_page(machine, _sentences(machine, seen)), "run": seen.run.id, "arm": seen.arm.name}
 
@@ -42,10 +42,10 @@ def _page(machine: Machine, sentences: list[str]) -> dict[str, object]:
     }
 
 
-def _sentences(machine: Machine, seen: Observed) -> list[str]:
+def _sentences(machine: Machine, seen: Observation) -> list[str]:
     blocks, waits = len(seen.measures.blocks), len(seen.waits["elapsed_ns"])
     said = [
-        f"From {blocks} blocks of arm {seen.arm.name} ({seen.sessions} sessions, {seen.measures.of('transactions')}"
+        f"From {blocks} blocks of arm {seen.arm.name} ({seen.sessions} sessions, {seen.measures.total('transactions')}"
         f" transactions, {waits} waits, {seen.fidelity}); warm-up and other arms are not in it."
     ]
     others = next((own for own in machine.parameters if own.key == "others"), None)

@@ -76,7 +76,7 @@ def toml_value(value: Any) -> str:
     return str(value)
 
 
-def table(values: Floats) -> JsonObject:
+def quantile_table(values: Floats) -> JsonObject:
     """Return measured quantiles as a machine's distribution, with 31 of 81 points in the last decile."""
     import numpy as np
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-CARRIES = 1.5
+SCALING_FACTOR = 1.5
 """Factor by which costs may be off, up and down, after they were scaled to another processor: an assumption."""
 
 
@@ -34,7 +34,7 @@ class Costs:
     statements: tuple[tuple[str, float, float], ...]
     other: tuple[float, float]
 
-    def of(self, text: str) -> tuple[float, float]:
+    def statement_times(self, text: str) -> tuple[float, float]:
         """Return user and system time of a statement."""
         words = text.lower()
         return next(((user, system) for part, user, system in self.statements if part in words), self.other)

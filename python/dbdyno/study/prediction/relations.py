@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbdyno.study.prediction.observed import Observed
+    from dbdyno.study.prediction.observation import Observation
 
     Ints = NDArray[np.int64]
 
@@ -41,7 +41,7 @@ _TABLE = re.compile(r"\b(?:from|update|into)\s+([\w.\"]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Keyed:
+class KeyedRelations:
     """Relations of an arm, and the numbers of those that each statement references by a key."""
 
     relations: list[JsonObject]
@@ -53,7 +53,7 @@ class Keyed:
         return sum(sum(own["pages"]) for own in self.relations)
 
 
-def keyed(seen: Observed) -> Keyed:
+def keyed_relations(seen: Observation) -> KeyedRelations:
     """Return the relations whose pages an arm's statements reference by a key."""
     relations: list[JsonObject] = []
     places: dict[str, list[int]] = {}
@@ -66,10 +66,10 @@ def keyed(seen: Observed) -> Keyed:
             places[table] = list(range(len(relations), len(relations) + len(sizes)))
             relations += [_relation(of, size, sizes[0][1].rows, keys) for of, size in sizes]
         touches[seen.steps.statements.index(name)] = places[table]
-    return Keyed(relations, touches)
+    return KeyedRelations(relations, touches)
 
 
-def _keys(seen: Observed) -> Iterator[tuple[str, str, Ints]]:
+def _keys(seen: Observation) -> Iterator[tuple[str, str, Ints]]:
     """Yield each statement that names one row: its name, its table, and the keys that were drawn.
 
     A row that an earlier statement of the transaction named is still in the buffers, and is left out.
@@ -102,7 +102,7 @@ def _is_key(before: str, after: str) -> bool:
     return bool(ROW.search(before)) and bool(_ENDS.match(after))
 
 
-def _sizes(seen: Observed, table: str) -> list[tuple[str, Size]]:
+def _sizes(seen: Observation, table: str) -> list[tuple[str, Size]]:
     """Return a table and the index of it that is scanned most, with their sizes; nothing if they are not known."""
     own = [name for name in seen.tables if name == table.replace(".", "/") or name.endswith(f"/{table}")]
     if not own:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.model.postgres import SEED, simulate
-from dbdyno.study.prediction.compare import Calibrated
+from dbdyno.study.prediction.compare import CalibratedMachine
 from dbdyno.study.prediction.sobol import design, indices
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Range:
     assumed: bool
 
 
-def ranges(given: Calibrated) -> list[Range]:
+def ranges(given: CalibratedMachine) -> list[Range]:
     """Return the ranges of the machine's nonzero numbers."""
     found = []
     for row in given.machine.parameters:
@@ -128,7 +128,7 @@ def answers_of(
 
 
 def sensitivity(
-    given: Calibrated,
+    given: CalibratedMachine,
     *,
     sessions: int,
     trajectories: int,

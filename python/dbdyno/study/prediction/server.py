@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction import mariadb
 from dbdyno.study.prediction.memory import BUFFERS, WORK_MEM
-from dbdyno.study.prediction.observed import MARIADB, Observed
+from dbdyno.study.prediction.observation import MARIADB, Observation
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter
 
 MODELLED = ("synchronous_commit", "commit_delay", "commit_siblings", "wal_writer_delay")
@@ -21,7 +21,7 @@ _MS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "": 1.0}
 _MICROSECONDS = {"us": 1.0, "ms": 1_000.0, "s": 1e6, "": 1.0}
 
 
-def server_settings(seen: Observed) -> tuple[list[Parameter], list[Parameter], list[str]]:
+def server_settings(seen: Observation) -> tuple[list[Parameter], list[Parameter], list[str]]:
     """Return the parameters of a server with their scheduler, and sentences on those left at their default."""
     about = seen.run.manifest.arms[seen.number]
     target: JsonObject = seen.run.manifest.targets.get(str(about["target"])) or {}
@@ -32,7 +32,7 @@ def server_settings(seen: Observed) -> tuple[list[Parameter], list[Parameter], l
         else Parameter("cores", 2, DEFAULT, "the run does not say how many the host has")
     ]
     own, notes = parameters_of(seen.engine, seen.settings)
-    found += mariadb.fixed() if seen.engine == MARIADB else []
+    found += mariadb.fixed_parameters() if seen.engine == MARIADB else []
     found += [Parameter(key, value, MEASURED, "the server's setting") for key, value in own.items()]
     return (
         found,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbdyno.study.prediction.observed import Observed
+from dbdyno.study.prediction.observation import Observation
 from dbdyno.study.prediction.slopes import slope
 
 if TYPE_CHECKING:
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 PAGE_BYTES = 8192
 
 
-def mean_kb(seen: Observed) -> float:
+def mean_kb(seen: Observation) -> float:
     """Return the mean size of a single session's flush [KB]: its log, plus half a page on either side."""
     redo = seen.calls["redo_bytes"]
     own = redo[redo > 0]
     return (float(own.mean()) + PAGE_BYTES) / 1024.0 if len(own) else 0.0
 
 
-def per_kb(seen: Observed, event: str) -> tuple[float, float, float] | None:
+def per_kb(seen: Observation, event: str) -> tuple[float, float, float] | None:
     """Return the time that a KB of log adds to a wait of a commit [us], with its interval.
 
     Returns:
@@ -30,7 +30,7 @@ def per_kb(seen: Observed, event: str) -> tuple[float, float, float] | None:
     """
     import numpy as np
 
-    waits = seen.of_wait(event)
+    waits = seen.waits_for(event)
     commits = np.flatnonzero((seen.calls["kind"] == "commit") & (seen.calls["redo_bytes"] > 0))
     if seen.sessions > 1 or not len(commits):
         return None

@@ -28,7 +28,7 @@ def methods_of(machine: Machine) -> list[str]:
     return [USUAL, *others] if others else []
 
 
-def with_method(machine: Machine, method: str) -> tuple[dict[str, str], list[str]]:
+def method_settings(machine: Machine, method: str) -> tuple[dict[str, str], list[str]]:
     """Return the settings of the model with which a machine syncs by a method, and a sentence if it lacks it."""
     known = methods_of(machine)
     if method in known:
@@ -46,7 +46,7 @@ def settings_of(machine: Machine, method: str) -> dict[str, str]:
     Raises:
         ModelError: The machine has no such method.
     """
-    settings, lacks = with_method(machine, method)
+    settings, lacks = method_settings(machine, method)
     if lacks:
         raise ModelError(lacks[0].rstrip("."), where=f"--set {SETTING}={method}")
     return settings

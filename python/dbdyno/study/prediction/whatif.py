@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.model.postgres import Simulated, simulate
+from dbdyno.model.postgres import SimulationResult, simulate
 from dbdyno.study.prediction.axes import CORES, DATA_DEVICE, DEVICE, SESSIONS, Axis, Point, points_of
-from dbdyno.study.prediction.compare import Calibrated, of_a_host
+from dbdyno.study.prediction.compare import CalibratedMachine, host_assumptions
 from dbdyno.study.prediction.memory import BUFFERS
 
 SCHEMA = 1
@@ -24,18 +24,18 @@ DRAWS = 6
 TRANSACTIONS = 6_000
 BUSY = 0.9
 """Minimum busy share of a resource that is the bottleneck."""
-FLAT = 0.95
+KNEE_SHARE = 0.95
 """Share of the largest throughput at which a curve has its knee."""
 _Z = 1.96
 
 
 @dataclass(frozen=True)
-class Found:
+class PointResult:
     """A point with its result, and with the results of the drawn machines."""
 
     point: Point
-    outcome: Simulated
-    drawn: list[Simulated]
+    outcome: SimulationResult
+    drawn: list[SimulationResult]
 
     def row(self, prices: Mapping[str, Any]) -> JsonObject:
         """Return the point as a row of the page's model."""
@@ -55,13 +55,13 @@ class Found:
             "device_busy": own.device,
             "data_busy": own.data,
             "commits_per_flush": own.commits_per_flush,
-            "binds": binding(own),
+            "binds": bottleneck(own),
             "per_money": _per_money(self.point, own, prices),
         }
 
 
 def whatif(
-    given: Calibrated,
+    given: CalibratedMachine,
     axes: Sequence[Axis],
     *,
     prices: Mapping[str, Any] | None = None,
@@ -81,7 +81,7 @@ def whatif(
         outcome = _run(point, {})
         dice = random.Random(seed)
         drawn = [_run(point, drawn_settings(varied, point.settings, dice)) for _ in range(DRAWS)] if varied else []
-        found.append(Found(point, outcome, drawn))
+        found.append(PointResult(point, outcome, drawn))
     return {
         "schema": SCHEMA,
         "kind": "model",
@@ -90,19 +90,19 @@ def whatif(
         "axes": [axis.name for axis in axes],
         "points": [one.row(prices or {}) for one in found],
         "priced": bool(prices),
-        "figures": {"sweep": drawn_curves(found, axes)},
+        "figures": {"sweep": figure_curves(found, axes)},
         "sentences": [*curves(found, axes), *extrapolation(given, axes)],
     }
 
 
-def _run(point: Point, more: Mapping[str, str]) -> Simulated:
+def _run(point: Point, more: Mapping[str, str]) -> SimulationResult:
     settings = {**more, **point.settings}
     return simulate(
         point.machine, sessions=point.sessions, settings=settings, replications=1, transactions=TRANSACTIONS
     )
 
 
-def intervals(given: Calibrated) -> dict[str, tuple[float, float, float]]:
+def intervals(given: CalibratedMachine) -> dict[str, tuple[float, float, float]]:
     """Return the PostgreSQL parameters that have an interval: value, low and high end."""
     found = {}
     for row in given.machine.parameters:
@@ -124,7 +124,7 @@ def drawn_settings(
     return settings
 
 
-def binding(outcome: Simulated) -> str:
+def bottleneck(outcome: SimulationResult) -> str:
     """Describe the bottleneck of a result in words."""
     if outcome.cores >= BUSY:
         return "cores"
@@ -138,7 +138,7 @@ def binding(outcome: Simulated) -> str:
     return "round trips"
 
 
-def _per_money(point: Point, outcome: Simulated, prices: Mapping[str, Any]) -> float | None:
+def _per_money(point: Point, outcome: SimulationResult, prices: Mapping[str, Any]) -> float | None:
     """Return transactions per unit of money, from the hourly prices of a core and of a device."""
     if not prices:
         return None
@@ -148,18 +148,18 @@ def _per_money(point: Point, outcome: Simulated, prices: Mapping[str, Any]) -> f
     return outcome.throughput_per_s * 3_600 / hour if hour > 0 else None
 
 
-def curves(found: Sequence[Found], axes: Sequence[Axis]) -> list[str]:
+def curves(found: Sequence[PointResult], axes: Sequence[Axis]) -> list[str]:
     """Return a sentence for each curve over sessions: its knee, and the bottleneck beyond it."""
     if SESSIONS not in [axis.name for axis in axes]:
         return []
-    groups: dict[tuple[tuple[str, str], ...], list[Found]] = {}
+    groups: dict[tuple[tuple[str, str], ...], list[PointResult]] = {}
     for one in found:
         key = tuple((name, level) for name, level in one.point.levels.items() if name != SESSIONS)
         groups.setdefault(key, []).append(one)
     return [_curve(key, sorted(own, key=lambda one: one.point.sessions)) for key, own in groups.items()]
 
 
-def drawn_curves(found: Sequence[Found], axes: Sequence[Axis]) -> JsonObject | None:
+def figure_curves(found: Sequence[PointResult], axes: Sequence[Axis]) -> JsonObject | None:
     """Return the curves of the figure, over sessions or else over the first numeric axis; None without one."""
     names = [axis.name for axis in axes if len(axis.levels) > 1 and all(_is_number(level) for level in axis.levels)]
     over = SESSIONS if SESSIONS in names else next(iter(names), None)
@@ -189,9 +189,9 @@ def _is_number(level: str) -> bool:
     return level.replace(".", "", 1).isdigit() and float(level) > 0
 
 
-def _curve(key: Sequence[tuple[str, str]], own: Sequence[Found]) -> str:
+def _curve(key: Sequence[tuple[str, str]], own: Sequence[PointResult]) -> str:
     most = max(one.outcome.throughput_per_s for one in own)
-    knee = next(one for one in own if one.outcome.throughput_per_s >= FLAT * most)
+    knee = next(one for one in own if one.outcome.throughput_per_s >= KNEE_SHARE * most)
     name = ", ".join(f"{axis} {level}" for axis, level in key) or "this machine"
     last = own[-1]
     if knee is last and len(own) > 1:
@@ -199,8 +199,8 @@ def _curve(key: Sequence[tuple[str, str]], own: Sequence[Found]) -> str:
     return f"{name}: the knee is at {knee.point.sessions} sessions, {most:,.0f}/s at most; {_binds(knee)}."
 
 
-def _binds(one: Found) -> str:
-    what = binding(one.outcome)
+def _binds(one: PointResult) -> str:
+    what = bottleneck(one.outcome)
     if what == "cores":
         return f"the cores bind there ({one.outcome.cores:.0%} busy)"
     if what == "log device":
@@ -213,9 +213,9 @@ def _binds(one: Found) -> str:
     return f"no resource is full (cores {one.outcome.cores:.0%} busy): the time of round trips binds"
 
 
-def extrapolation(given: Calibrated, axes: Sequence[Axis]) -> list[str]:
+def extrapolation(given: CalibratedMachine, axes: Sequence[Axis]) -> list[str]:
     """Return how far each axis extends beyond the calibrated range."""
-    said = [] if given.sessions else [f"{of_a_host()} The band has that in it."]
+    said = [] if given.sessions else [f"{host_assumptions()} The band has that in it."]
     cores = given.machine.number("postgres.cores")
     for axis in axes:
         numbers = [float(level) for level in axis.levels if _is_number(level)]

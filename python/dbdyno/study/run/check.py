@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.base.signals import Stopping
+from dbdyno.base.signals import StopSignals
 from dbdyno.bench.guardian import Guardian
-from dbdyno.bench.protocol import Circumstances
-from dbdyno.study.plan.hosts import host_orders
+from dbdyno.bench.protocol import BenchContext
+from dbdyno.study.plan.hosts import host_side_effects
 from dbdyno.study.plan.plan import Plan
-from dbdyno.study.run.execute import hold_bench, open_bench, plan_to_resume, refuse_unspread
+from dbdyno.study.run.execute import hold_bench, open_bench, plan_to_resume, refuse_single_host_bench
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 def describe(plan: Plan, *, ways: Mapping[str, Any] | None = None, folder: Path = Path("runs")) -> str:
     """Return the page of what a new run would do; errors before its first block are raised here."""
     with Guardian() as guardian:
-        return _page(plan, Circumstances(Stopping(), guardian, folder, ways=ways or {}, only_looks=True))
+        return _page(plan, BenchContext(StopSignals(), guardian, folder, ways=ways or {}, only_looks=True))
 
 
-def describe_rest(run: Run, target: str | None = None, ways: Mapping[str, Any] | None = None) -> str:
+def describe_resume(run: Run, target: str | None = None, ways: Mapping[str, Any] | None = None) -> str:
     """Return the page of what the rest of an interrupted run would do."""
     plan = plan_to_resume(run)
     with Guardian() as guardian:
-        around = Circumstances(
-            Stopping(), guardian, run.path.parent, ways=ways or {}, target=target, cut=run, only_looks=True
+        around = BenchContext(
+            StopSignals(), guardian, run.path.parent, ways=ways or {}, target=target, cut=run, only_looks=True
         )
         return _page(plan, around)
 
 
-def _page(plan: Plan, around: Circumstances) -> str:
+def _page(plan: Plan, around: BenchContext) -> str:
     if plan.hosts:
-        refuse_unspread(plan)
+        refuse_single_host_bench(plan)
     with hold_bench(open_bench(plan, around)) as bench:
         bench.prepare()
-        page = bench.describe() + "".join(f"{order}\n" for order in host_orders(plan))
+        page = bench.describe() + "".join(f"{order}\n" for order in host_side_effects(plan))
         return f"{page}nothing was changed\n" if bench.traits.asks else page

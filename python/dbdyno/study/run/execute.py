@@ -9,36 +9,36 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.base import visible
+from dbdyno.base import escaping
 from dbdyno.base.errors import Error, EvidenceError, PlanError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.base.signals import Interrupted, Stopping
+from dbdyno.base.signals import Interrupted, StopSignals
 from dbdyno.base.version import VERSION
 from dbdyno.bench.clients.process import ClientLostError
 from dbdyno.bench.engine.volumes import check_volumes
-from dbdyno.bench.kinds import kind_named, kind_of, usages
-from dbdyno.bench.protocol import Circumstances
+from dbdyno.bench.kinds import kind_named, kind_of, target_usages
+from dbdyno.bench.protocol import BenchContext
 from dbdyno.evidence.run import Run, new_run, this_process
-from dbdyno.evidence.seal import is_own
+from dbdyno.evidence.seal import is_own_plan
 from dbdyno.evidence.trust import refuse_foreign
-from dbdyno.study.plan.hosts import host_orders
+from dbdyno.study.plan.hosts import host_side_effects
 from dbdyno.study.plan.plan import Plan, plan_from_dict
-from dbdyno.study.plan.targets import STARTED
-from dbdyno.study.run.progress import Silent
+from dbdyno.study.plan.targets import STARTABLE_ENGINES
+from dbdyno.study.run.progress import SilentProgress
 from dbdyno.study.run.runner import BLOCK_TRIES, Runner
 
 if TYPE_CHECKING:
-    from dbdyno.bench.protocol import Bench, Ready
+    from dbdyno.bench.protocol import Bench, RunLayout
     from dbdyno.study.run.progress import Progress
 
 Agree = Callable[[str], bool]
 """Function that shows a page of what would be done to other systems, and asks the user to agree."""
 
 
-RACES = "a race that was cut cannot go on: who is still in depends on all blocks before"
+RACE_NOT_RESUMED = "a race that was cut cannot go on: who is still in depends on all blocks before"
 
 
-def same_twice(plan: Plan) -> Plan:
+def aa_plan(plan: Plan) -> Plan:
     """Return a plan that runs the base arm against itself, as `--aa` does."""
     base = plan.arms[0]
     twin = replace(base, name=f"{base.name} again"[:60])
@@ -72,7 +72,7 @@ def start(
     Raises:
         Interrupted: After a signal; everything is restored and the run is marked as aborted.
     """
-    progress = progress or Silent()
+    progress = progress or SilentProgress()
     while True:
         try:
             return _start(plan, folder, progress, seed, ways, agree, runner)
@@ -94,7 +94,7 @@ def _start(
     runner: Callable[..., Runner],
 ) -> Run:
     with contextlib.ExitStack() as stack:
-        around = stack.enter_context(on_plan_hosts(plan, _circumstances(stack, folder, progress, ways)))
+        around = stack.enter_context(workers_on_plan_hosts(plan, _circumstances(stack, folder, progress, ways)))
         bench = stack.enter_context(hold_bench(open_bench(plan, around)))
         around.stopping.on_ask = bench.stop
         ready = bench.prepare(seed)
@@ -117,7 +117,7 @@ def without_client(plan: Plan, lost: ClientLostError) -> Plan | None:
     gone = {arm.name for arm in plan.arms if arm.client == client}
     if len(left) < 2 or plan.arms[0].name in gone or any(arm.against in gone for arm in left):
         return None
-    told = f" Left out, since it was lost in {BLOCK_TRIES} tries: {visible.line(lost.message, 200)}."
+    told = f" Left out, since it was lost in {BLOCK_TRIES} tries: {escaping.escape_line(lost.message, 200)}."
     return replace(plan, arms=left, question=plan.question + told)
 
 
@@ -138,14 +138,14 @@ def resume(
         target: Target to use instead of the run's own.
         ways: Options that say how a bench is reached.
         agree: Function that asks the user to agree.
-        agreed: True if the user has agreed to the plan; `orders` says what to show before.
+        agreed: True if the user has agreed to the plan; `side_effects` says what to show before.
 
     Raises:
         PlanError: The plan is not known to be the user's own and was not agreed to, or the run cannot be resumed.
     """
-    progress = progress or Silent()
+    progress = progress or SilentProgress()
     plan = plan_to_resume(run)
-    if not agreed and orders(run, target):
+    if not agreed and side_effects(run, target):
         raise PlanError(
             "was made elsewhere or changed, and its plan was not confirmed",
             where=run.id,
@@ -154,7 +154,7 @@ def resume(
         )
     with contextlib.ExitStack() as stack:
         around = replace(_circumstances(stack, run.path.parent, progress, ways), cut=run, target=target)
-        around = stack.enter_context(on_plan_hosts(plan, around))
+        around = stack.enter_context(workers_on_plan_hosts(plan, around))
         bench = stack.enter_context(hold_bench(open_bench(plan, around)))
         around.stopping.on_ask = bench.stop
         ready = bench.prepare(int(run.manifest.seed))
@@ -175,7 +175,7 @@ def plan_to_resume(run: Run) -> Plan:
         EvidenceError: The run was made on another bench than its plan names, or belongs to somebody else.
     """
     refuse_ended(run)
-    if not run.manifest.says("plan"):
+    if not run.manifest.has("plan"):
         raise PlanError(
             f"is a run of {run.manifest.kind} without a plan; it cannot be resumed",
             where=run.id,
@@ -188,7 +188,7 @@ def plan_to_resume(run: Run) -> Plan:
             where=run.id,
             next_step="start a new run",
         )
-    if reason := RACES if plan.kind == "tune" else kind.bench().traits.refuses_resume:
+    if reason := RACE_NOT_RESUMED if plan.kind == "tune" else kind.load_bench().traits.refuses_resume:
         raise PlanError(
             reason,
             where=run.id,
@@ -203,15 +203,15 @@ def plan_to_resume(run: Run) -> Plan:
     return plan
 
 
-def orders(run: Run, target: str | None = None) -> list[str]:
+def side_effects(run: Run, target: str | None = None) -> list[str]:
     """Return sentences on what resuming a run would do that is known only from its folder, for the user to agree to.
 
     The result is empty if this user made the run with this plan.
     """
-    if is_own(run.manifest.plan, run.manifest.seal):
+    if is_own_plan(run.manifest.plan, run.manifest.seal):
         return []
     plan = plan_from_dict(run.manifest.plan)
-    return kind_of(plan.dsn).bench().orders(plan, target) + host_orders(plan)
+    return kind_of(plan.dsn).load_bench().side_effects(plan, target) + host_side_effects(plan)
 
 
 def refuse_ended(run: Run) -> None:
@@ -232,7 +232,7 @@ def refuse_ended(run: Run) -> None:
         raise PlanError("is still running", where=run.id, next_step="wait until the run has ended, or stop it")
 
 
-def open_bench(plan: Plan, around: Circumstances) -> Bench:
+def open_bench(plan: Plan, around: BenchContext) -> Bench:
     """Return the bench that a plan names.
 
     Raises:
@@ -240,30 +240,30 @@ def open_bench(plan: Plan, around: Circumstances) -> Bench:
     """
     kind = kind_of(plan.dsn)
     if around.ways.get("workers") is not None:
-        refuse_unspread(plan)
-    bench = kind.bench()(plan, around)
-    reason = bench.can(plan)
+        refuse_single_host_bench(plan)
+    bench = kind.load_bench()(plan, around)
+    reason = bench.refusal(plan)
     if reason is None and not bench.traits.lines and any(map(plan.network_of, plan.arms)):
         reason = "it gives a network, and there are no sessions on one"
     if reason is None and any(map(plan.device_of, plan.arms)):
         reason = _without_devices(plan, bench)
     if reason is None and plan.workload.replay and not bench.traits.replays:
         reason = "its workload is a captured run, which is PostgreSQL's"
-    if reason is None and bench.traits.no_errors and plan.workload.expects():
+    if reason is None and bench.traits.no_errors and plan.workload.expects_errors():
         reason = f"it has expected_errors, and {bench.traits.no_errors}"
     if reason:
         raise PlanError(
             f"{kind.word} cannot run this plan: {reason}",
             where=plan.study or plan.title,
-            next_step=f"name another target: --target {', --target '.join(usages(kind))}",
+            next_step=f"name another target: --target {', --target '.join(target_usages(kind))}",
         )
     return bench
 
 
-def refuse_unspread(plan: Plan) -> None:
+def refuse_single_host_bench(plan: Plan) -> None:
     """Raise `PlanError` if the bench of a plan cannot be spread over many hosts."""
     kind = kind_of(plan.dsn)
-    if not kind.bench().traits.spreads:
+    if not kind.load_bench().traits.spreads:
         raise PlanError(
             f"{kind.word} cannot be spread over many hosts",
             where=plan.study or plan.title,
@@ -272,7 +272,7 @@ def refuse_unspread(plan: Plan) -> None:
 
 
 @contextlib.contextmanager
-def on_plan_hosts(plan: Plan, around: Circumstances) -> Iterator[Circumstances]:
+def workers_on_plan_hosts(plan: Plan, around: BenchContext) -> Iterator[BenchContext]:
     """Yield the circumstances with workers on the hosts named in a plan, unless the user named others.
 
     Raises:
@@ -285,7 +285,7 @@ def on_plan_hosts(plan: Plan, around: Circumstances) -> Iterator[Circumstances]:
     from dbdyno.cells.hosts import hosts_of
     from dbdyno.hosts.workers import open_workers
 
-    refuse_unspread(plan)
+    refuse_single_host_bench(plan)
     before, around.stopping.on_ask = around.stopping.on_ask, _interrupt
     with contextlib.ExitStack() as stack:
         try:
@@ -298,7 +298,7 @@ def on_plan_hosts(plan: Plan, around: Circumstances) -> Iterator[Circumstances]:
 def _without_devices(plan: Plan, bench: Bench) -> str | None:
     """Return why the servers of a plan cannot be on modelled devices, or None if they can."""
     others = [arm.dsn or plan.dsn for arm in plan.arms if plan.device_of(arm) and arm.server is None]
-    if not bench.traits.devices or any(dsn not in (None, *STARTED) for dsn in others):
+    if not bench.traits.devices or any(dsn not in (None, *STARTABLE_ENGINES) for dsn in others):
         return "it names a device, and only servers that dbdyno starts can be on one"
     for arm in plan.arms:
         check_volumes(plan.device_of(arm))
@@ -311,11 +311,11 @@ def hold_bench(bench: Bench) -> Iterator[Bench]:
     try:
         yield bench
     finally:
-        bench.put_back()
+        bench.restore()
 
 
 @contextlib.contextmanager
-def ending(run: Run) -> Iterator[None]:
+def record_ending(run: Run) -> Iterator[None]:
     """Record in the run how its blocks ended: complete, or aborted with the reason."""
     try:
         yield
@@ -327,7 +327,7 @@ def ending(run: Run) -> Iterator[None]:
     run.save(status="complete", ended="all blocks run")
 
 
-def manifest(bench: Bench, ready: Ready) -> JsonObject:
+def manifest(bench: Bench, ready: RunLayout) -> JsonObject:
     """Return the initial manifest of a run on any bench."""
     plan, how, facts = ready.plan, ready.timing, bench.facts()
     return {
@@ -360,15 +360,15 @@ def tool_version() -> str:
 
 def _circumstances(
     stack: contextlib.ExitStack, folder: Path, progress: Progress, ways: Mapping[str, Any] | None
-) -> Circumstances:
+) -> BenchContext:
     from dbdyno.bench.guardian import Guardian
 
-    stopping = stack.enter_context(Stopping())
+    stopping = stack.enter_context(StopSignals())
     guardian = stack.enter_context(Guardian())
-    return Circumstances(stopping, guardian, folder, progress.note, ways or {})
+    return BenchContext(stopping, guardian, folder, progress.note, ways or {})
 
 
-def _ask(bench: Bench, agree: Agree | None, stopping: Stopping) -> None:
+def _ask(bench: Bench, agree: Agree | None, stopping: StopSignals) -> None:
     """Ask the user to agree if the bench changes systems of others; a signal ends the question at once.
 
     Raises:
@@ -393,7 +393,12 @@ class Declined(Exception):  # noqa: N818
 
 
 def _carry_out(
-    run: Run, bench: Bench, ready: Ready, stopping: Stopping, progress: Progress, runner: Callable[..., Runner] = Runner
+    run: Run,
+    bench: Bench,
+    ready: RunLayout,
+    stopping: StopSignals,
+    progress: Progress,
+    runner: Callable[..., Runner] = Runner,
 ) -> None:
     """Run the blocks that are missing; everything is restored before the run is marked as complete."""
     whole = {block.index for block in run.blocks()}
@@ -403,8 +408,8 @@ def _carry_out(
     seconds = ready.seconds() * len(todo) / len(ready.blocks) or None if predictable else None
     progress.begin(run.id, len(ready.blocks), len(ready.blocks) - len(todo), seconds)
     try:
-        with ending(run), hold_bench(bench):
+        with record_ending(run), hold_bench(bench):
             bench.begin(run, len(run.manifest.resumed))
-            runner(bench, ready, run, stopping, progress).go(todo)
+            runner(bench, ready, run, stopping, progress).run_blocks(todo)
     finally:
         progress.end()

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno import _core
-from dbdyno.base.signals import Interrupted, Stopping
+from dbdyno.base.signals import Interrupted, StopSignals
 from dbdyno.bench.host.flash import FlashTarget, flash_facts, share_of
-from dbdyno.bench.protocol import Reads
+from dbdyno.bench.protocol import EvidenceReading
 from dbdyno.bench.recorder import Recorder
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
 from dbdyno.stats.steady_state import steadiness
@@ -58,7 +58,7 @@ def measure(target: FlashTarget, pace: Pace, out: Path, progress: Progress, seed
     seed = secrets.randbits(31) if seed is None else seed
     with contextlib.closing(_core.FlashProbe(target.spec(seed))) as probe:
         run = new_run(out, "probe flash", _manifest(target, pace, probe.span_bytes, seed))
-        with Stopping() as stopping:
+        with StopSignals() as stopping:
             stopping.on_ask = probe.stop
             work = _Work(run, probe, pace, progress, stopping)
             progress.begin(run.id, pace.rounds + PLANNED, 0, None)
@@ -83,7 +83,7 @@ def _manifest(target: FlashTarget, pace: Pace, span_bytes: int, seed: int) -> di
         "title": f"probe flash {target.path}",
         "tool_version": tool_version(),
         "seed": seed,
-        "reads": Reads(evidence=KIND).to_json(),
+        "reads": EvidenceReading(evidence=KIND).to_json(),
         "target": {"host": flash_facts(target)},
         "flash": {**target.parameters(), **pace.parameters(), **share_of(target, span_bytes)},
         "blocks_planned": pace.rounds + PLANNED,
@@ -93,7 +93,9 @@ def _manifest(target: FlashTarget, pace: Pace, span_bytes: int, seed: int) -> di
 class _Work:
     """The phases of one probe."""
 
-    def __init__(self, run: Run, probe: _core.FlashProbe, pace: Pace, progress: Progress, stopping: Stopping) -> None:
+    def __init__(
+        self, run: Run, probe: _core.FlashProbe, pace: Pace, progress: Progress, stopping: StopSignals
+    ) -> None:
         self.run, self.probe, self.pace = run, probe, pace
         self.progress, self.stopping = progress, stopping
         self.index = 0

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dbdyno.bench.protocol import Ready
+from dbdyno.bench.protocol import RunLayout
 from dbdyno.study.plan.schedule import grow_timing
 
 TOLERANCE = 0.2
 """Relative error of the predicted time of the blocks after the warm-up, if the machine does not change."""
 
 
-def operation_ns(ready: Ready, report: Mapping[str, Any]) -> list[float]:
+def operation_ns(ready: RunLayout, report: Mapping[str, Any]) -> list[float]:
     """Return the duration of a transaction of each arm in a block [ns]; 0 if the arm has a rate or it is unknown."""
     found = [0.0] * len(ready.plan.arms)
     for arm in report["arms"]:
@@ -27,7 +27,7 @@ def operation_ns(ready: Ready, report: Mapping[str, Any]) -> list[float]:
     return found
 
 
-def needed_ns(ready: Ready, each_ns: list[float]) -> float:
+def needed_ns(ready: RunLayout, each_ns: list[float]) -> float:
     """Return the length [ns] that a slice needs to hold enough transactions."""
     from dbdyno.stats.gates import OPERATIONS_MIN
 
@@ -36,12 +36,12 @@ def needed_ns(ready: Ready, each_ns: list[float]) -> float:
     return OPERATIONS_MIN * max(gaps)
 
 
-def regrown(ready: Ready, report: dict[str, object]) -> Ready:
+def lengthen_turns(ready: RunLayout, report: dict[str, object]) -> RunLayout:
     """Return the prepared plan with slices or turns that are long enough, from the report of a warm-up block."""
-    return ready.retimed(grow_timing(ready.timing, needed_ns(ready, operation_ns(ready, report))))
+    return ready.with_timing(grow_timing(ready.timing, needed_ns(ready, operation_ns(ready, report))))
 
 
-def describe(before: Ready, after: Ready, report: dict[str, object], next_block: int) -> str:
+def describe(before: RunLayout, after: RunLayout, report: dict[str, object], next_block: int) -> str:
     """Return a sentence on what grew, why, and how long the rest takes."""
     from dbdyno.stats.wording import duration
 

@@ -6,8 +6,8 @@ import sys
 import time
 from typing import Protocol, TextIO
 
-from dbdyno.base.visible import text as visible_text
-from dbdyno.base.visible import unwrap
+from dbdyno.base.escaping import escape_text as visible_text
+from dbdyno.base.escaping import unwrap_stream
 
 
 class Progress(Protocol):
@@ -29,7 +29,7 @@ class Progress(Protocol):
         """Show that the run is over, successful or not."""
 
 
-class Silent:
+class SilentProgress:
     """Progress that shows nothing."""
 
     def begin(self, run: str, blocks: int, done: int, seconds: float | None) -> None: ...
@@ -43,7 +43,7 @@ class Silent:
     def end(self) -> None: ...
 
 
-class Lines:
+class LineProgress:
     """Progress as one line per block: for logs, pipes and CI."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -68,7 +68,7 @@ class Lines:
         rate = ", ".join(f"{arm} {_rate(value)}" for arm, value in rates.items())
         word = {"warmup": " (warm-up)", "overhead": " (cost of watching)"}.get(kind, "")
         marked = f" [{', '.join(marks)}]" if marks else ""
-        said = ", ".join(part for part in (f"{rate}{marked}", f"{self.left()} left") if part)
+        said = ", ".join(part for part in (f"{rate}{marked}", f"{self.time_left()} left") if part)
         self.write(f"block {self.done}/{self.blocks}{word}: {said}")
 
     def note(self, text: str) -> None:
@@ -76,7 +76,7 @@ class Lines:
 
     def end(self) -> None: ...
 
-    def left(self) -> str:
+    def time_left(self) -> str:
         """Return the time left, estimated from the blocks so far; "?" before the first."""
         fresh = self.done - self.first
         if not fresh:
@@ -87,7 +87,7 @@ class Lines:
         print(text, file=self.stream, flush=True)
 
 
-class Terminal(Lines):
+class TerminalProgress(LineProgress):
     """Progress as a bar that is rewritten in place: block of blocks, arm, throughput, time left."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -100,7 +100,7 @@ class Terminal(Lines):
             TextColumn("block {task.completed}/{task.total}"),
             BarColumn(),
             TextColumn("{task.description}"),
-            console=Console(file=unwrap(stream)),
+            console=Console(file=unwrap_stream(stream)),
             transient=True,
         )
         self.task = self.bar.add_task("starting", total=None)
@@ -121,7 +121,7 @@ class Terminal(Lines):
             self.rate = max(0.0, (transactions - self.seen[1]) / (now - self.seen[0]))
             self.seen = (now, transactions)
         word = {"warmup": "warming up, ", "overhead": "cost of watching, "}.get(kind, "")
-        left = f"{self.left()} left" if self.done > self.first else ""
+        left = f"{self.time_left()} left" if self.done > self.first else ""
         rate = f"{_rate(self.rate)}  " if transactions else ""
         self.bar.update(self.task, description=escape(visible_text(f"{word}{arm}  {rate}{left}")))
 
@@ -138,13 +138,13 @@ class Terminal(Lines):
         self.bar.stop()
 
 
-def for_stream(stream: TextIO | None = None) -> Progress:
+def progress_for(stream: TextIO | None = None) -> Progress:
     """Return a bar for a terminal, lines for any other stream; stderr if `stream` is None."""
     import os
 
     stream = stream or sys.stderr
     dumb = os.environ.get("TERM") in (None, "dumb")
-    return Terminal(stream) if stream.isatty() and not dumb else Lines(stream)
+    return TerminalProgress(stream) if stream.isatty() and not dumb else LineProgress(stream)
 
 
 def _rate(value: float) -> str:

@@ -35,12 +35,12 @@ class RaceRunner(Runner):
         super().__init__(*around)
         self.seconds = seconds
 
-    def go(self, todo: Sequence[PlannedBlock]) -> None:
-        """Run these blocks as `Runner.go` does; `race` in the manifest says which arm left when, and why it ended."""
+    def run_blocks(self, todo: Sequence[PlannedBlock]) -> None:
+        """Run these blocks like `Runner.run_blocks`; `race` in the manifest says when and why arms left."""
         judge = self.ready.plan.judge
         self.failed: dict[str, float] = {}
         self.race = Race(len(self.ready.plan.arms), judge.level, judge.threshold)
-        super().go(todo)
+        super().run_blocks(todo)
 
     def _one_by_one(self, todo: Sequence[PlannedBlock]) -> None:
         began, end = time.monotonic(), "blocks"
@@ -65,21 +65,21 @@ class RaceRunner(Runner):
                 self.race.drop_arm(arm)
                 self.failed[self.names[arm]] = share
                 self.progress.note(f"{self.names[arm]} leaves: {100 * share:.3g} % of its transactions failed")
-        for one in self.race.see(numbers(rows, self.headline())):
+        for one in self.race.add_block(numbers(rows, self.headline())):
             self.progress.note(
                 f"{self.names[one.arm]} leaves: {self.names[one.by]} is {one.apart.ratio:.3g} times as good "
                 f"({one.apart.low:.3g} to {one.apart.high:.3g})"
             )
         if len(self.race.alive) == 1:
             return "one"
-        return "equal" if self.race.rest_is_equal else ""
+        return "equal" if self.race.remaining_are_equal else ""
 
     def headline(self) -> str:
         """Return the metric that decides the race."""
         from dbdyno.stats.metrics import default_headline
 
         plan = self.ready.plan
-        return plan.judge.headline or default_headline("open" if plan.open_loop else "closed")
+        return plan.judge.headline or default_headline("open" if plan.is_open_loop else "closed")
 
 
 def rows_of_block(run: Run, index: int) -> Iterator[tuple[int, Summary]]:
@@ -130,6 +130,6 @@ def to_json(race: Race, end: str, names: Sequence[str]) -> dict[str, object]:
         "leader": leader,
         "alive": list(race.alive),
         "dropped": [{**asdict(one), "apart": _json(one.apart)} for one in race.dropped],
-        "against": [None if arm == leader else _json(race.apart(arm, leader)) for arm in range(len(names))],
+        "against": [None if arm == leader else _json(race.compare(arm, leader)) for arm in range(len(names))],
         "ran": sum(len([v for v in logs if not math.isnan(v)]) for logs in race.logs),
     }

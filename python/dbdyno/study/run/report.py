@@ -66,7 +66,7 @@ def started_arms(report: JsonObject) -> set[int]:
     return {arm["arm"] for arm in report.get("arms", []) if arm["transactions"]}
 
 
-def hopeless(report: JsonObject) -> Iterator[tuple[int, int, str]]:
+def always_failing_arms(report: JsonObject) -> Iterator[tuple[int, int, str]]:
     """Yield the arms of which every transaction failed: arm, number of transactions, first error message."""
     for arm in report.get("arms", []):
         tried = arm["transactions"]

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
 from dbdyno.base.signals import Interrupted
-from dbdyno.bench.recorder import TICK_S, AgainError, Recorder
+from dbdyno.bench.recorder import TICK_S, Recorder, RepeatBlockError
 from dbdyno.evidence.run import Block, Run, SliceRecord
 from dbdyno.study.analysis.measured.timeline import STEP, RunClock
-from dbdyno.study.run.growth import describe, regrown
-from dbdyno.study.run.report import hopeless, join_reports, rates, started_arms
+from dbdyno.study.run.growth import describe, lengthen_turns
+from dbdyno.study.run.report import always_failing_arms, join_reports, rates, started_arms
 
 if TYPE_CHECKING:
-    from dbdyno.base.signals import Stopping
-    from dbdyno.bench.protocol import Bench, Ready
+    from dbdyno.base.signals import StopSignals
+    from dbdyno.bench.protocol import Bench, RunLayout
     from dbdyno.study.plan.schedule import PlannedBlock, Turn
     from dbdyno.study.run.progress import Progress
 
@@ -38,28 +38,28 @@ class Runner:
     side_by_side = True
     """True if blocks may run in parallel on a bench that can do so."""
 
-    def __init__(self, bench: Bench, ready: Ready, run: Run, stopping: Stopping, progress: Progress) -> None:
+    def __init__(self, bench: Bench, ready: RunLayout, run: Run, stopping: StopSignals, progress: Progress) -> None:
         self.bench, self.ready, self.run = bench, ready, run
         self.stopping, self.progress = stopping, progress
         self.clock = RunClock()
         self.names = [arm.name for arm in ready.plan.arms]
         self.begun = {arm for block in run.blocks() for arm in started_arms(block.report)}
 
-    def go(self, todo: Sequence[PlannedBlock]) -> None:
+    def run_blocks(self, todo: Sequence[PlannedBlock]) -> None:
         """Run these blocks.
 
         Raises:
             Interrupted: The user asked to stop. Other errors are passed on.
         """
         began = time.monotonic()
-        before = float(self.run.manifest.wall_s) if self.run.manifest.says("wall_s") else 0.0
+        before = float(self.run.manifest.wall_s) if self.run.manifest.has("wall_s") else 0.0
         try:
             if self.bench.traits.parallel_blocks and self.side_by_side:
                 self._side_by_side(todo)
             else:
                 self._one_by_one(todo)
         finally:
-            self.run.note(wall_s=before + time.monotonic() - began)
+            self.run.update_manifest(wall_s=before + time.monotonic() - began)
 
     def _one_by_one(self, todo: Sequence[PlannedBlock]) -> None:
         for block in todo:
@@ -72,7 +72,7 @@ class Runner:
         for again in range(BLOCK_TRIES):
             try:
                 self._try_block(planned, why)
-            except AgainError as error:
+            except RepeatBlockError as error:
                 if again == BLOCK_TRIES - 1:
                     raise
                 why = error.message
@@ -140,7 +140,7 @@ class Runner:
 
     def _grow(self, report: dict[str, object], next_block: int) -> None:
         """Lengthen slices or turns to what the warm-up shows to be necessary."""
-        before, self.ready = self.ready, regrown(self.ready, report)
+        before, self.ready = self.ready, lengthen_turns(self.ready, report)
         if before.timing != self.ready.timing:
             how = self.ready.timing
             self.bench.retime(self.ready)
@@ -155,13 +155,13 @@ class Runner:
         """
         new = started_arms(report) - self.begun
         self.begun |= new
-        for arm, tried, said in hopeless(report):
+        for arm, tried, said in always_failing_arms(report):
             if planned.kind != "warmup" and arm not in new:
                 continue
             raise TargetError(
                 f"all {tried:,} transactions failed in the first block, the first with: {said}",
                 where=f"arm {self.names[arm]!r}",
-                next_step=f"run the {self.ready.plan.what_runs} manually to see the error, then correct the plan",
+                next_step=f"run the {self.ready.plan.runnable_kind} manually to see the error, then correct the plan",
             )
 
     def _side_by_side(self, todo: Sequence[PlannedBlock]) -> None:

@@ -18,12 +18,12 @@ from typing import NamedTuple
 from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import JsonObject, TableRow
 from dbdyno.evidence.captures import FORMAT as WIRE
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import memory_connection
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trace_tables import create_views
 from dbdyno.trace.record.recording import FORMAT as RECORDED
 
-ENOUGH = 0.8
+MATCHED_LEAST = 0.8
 """Minimum share of the clients' time that must be matched for an answer."""
 SCHEMA = 1
 _PARTS = """
@@ -92,7 +92,7 @@ def join_page(client: Path, server: Path) -> JsonObject:
         TraceError: they are not a proxy run and a recording made at the same time.
     """
     runs = _Runs(_open_run(client, WIRE, "trace proxy"), _open_run(server, RECORDED, "trace record"))
-    with contextlib.closing(in_memory()) as connection:
+    with contextlib.closing(memory_connection()) as connection:
         for name, run in zip(runs._fields, runs, strict=True):
             connection.execute(f"create schema {name}")
             create_views(connection, run, name)
@@ -118,7 +118,7 @@ def join_page(client: Path, server: Path) -> JsonObject:
         "page": "join",
         "facts": {"title": f"{client.name} and {server.name}", "sessions": facts["sessions"]},
         "warnings": [{"code": "join", "text": text, "next": ""} for text in _doubts(facts)],
-        "join": {**facts, "is_enough": _share(facts) >= ENOUGH},
+        "join": {**facts, "is_enough": _share(facts) >= MATCHED_LEAST},
         "answer": list(_answer(facts, events, statements)),
         "statements": statements,
         "events": events,
@@ -149,10 +149,10 @@ def _share(facts: JsonObject) -> float:
 
 def _answer(facts: JsonObject, events: list[TableRow], statements: list[TableRow]) -> Iterator[str]:
     client_ns, server_ns = facts["client_ns"], facts["server_ns"]
-    if _share(facts) < ENOUGH:
+    if _share(facts) < MATCHED_LEAST:
         yield (
             f"No answer: only {_share(facts):.0%} of the time that clients waited could be matched with the server's"
-            f" (needed: {ENOUGH:.0%}). The tables hold what was matched."
+            f" (needed: {MATCHED_LEAST:.0%}). The tables hold what was matched."
         )
         return
     between_ns = client_ns - server_ns

@@ -26,10 +26,10 @@ from dbdyno.evidence.encryption import encrypt_parts, read_key
 from dbdyno.evidence.log_sources import LogSources
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
-from dbdyno.trace.job import Progress, cleaned_up
-from dbdyno.trace.proxy.log_notes import count_entries, import_notes
+from dbdyno.trace.job import Progress, unwind_on_signals
+from dbdyno.trace.proxy.log_notes import describe_reason, import_notes
 from dbdyno.trace.proxy.log_report import Report
-from dbdyno.trace.staging import in_place
+from dbdyno.trace.staging import staged_folder
 
 SOURCE = "server log"
 """Value of `source` in the manifest of a capture from logs."""
@@ -38,7 +38,7 @@ _MOSTLY = 0.5
 
 
 @dataclass(frozen=True)
-class Imported:
+class LogImport:
     """An import: the core's report, and sentences about what it lacks."""
 
     report: Report
@@ -60,7 +60,7 @@ def import_logs(
     replace: bool = False,
     progress: Progress | None = None,
     key_file: Path | None = None,
-) -> Imported:
+) -> LogImport:
     """Import logs as a capture into the new folder `out`; `database` keeps the sessions of one database.
 
     With `key_file`, messages are kept encrypted with its key.
@@ -71,7 +71,7 @@ def import_logs(
     """
     started = datetime.now(UTC).isoformat()
     key = read_key(key_file) if key_file is not None else None
-    with cleaned_up(), in_place(out, replace=replace) as aside:
+    with unwind_on_signals(), staged_folder(out, replace=replace) as aside:
         with encrypt_parts(aside, key):
             report = _run(_request(sources, aside, database), progress)
         refused = list(_refused_files(report))
@@ -80,7 +80,7 @@ def import_logs(
         limits = (_DURATIONS, _VALUES if key is None else _ENCRYPTED)
         run = Run(aside, _manifest(report, sources, refused, (*notes, *limits), title, started))
         run.save(status="complete")
-    return Imported(report, refused, notes)
+    return LogImport(report, refused, notes)
 
 
 def _request(sources: LogSources, out: Path, database: str | None) -> JsonObject:
@@ -149,7 +149,7 @@ def _require_statements(report: Report, sources: LogSources, refused: Sequence[s
         )
     if not report["executions"]:
         of = f" of database {database!r}" if database else ""
-        reasons = "; ".join(count_entries(one) for one in report["unused"][:3])
+        reasons = "; ".join(describe_reason(one) for one in report["unused"][:3])
         raise TraceError(
             f"the log has no statement{of} that can be used" + (f": {reasons}" if reasons else ""),
             where=where,

@@ -12,7 +12,7 @@ _ENOUGH = 20
 """Number of executions from which the shortest duration shows what is not logged."""
 
 
-def count_entries(one: Reason) -> str:
+def describe_reason(one: Reason) -> str:
     """Return a reason with the number of entries and the places of the first ones."""
     places = ", ".join(one["places"]) + (", …" if one["count"] > len(one["places"]) else "")
     return f"{one['count']:,} x {one['reason']} ({places})"
@@ -22,7 +22,7 @@ def import_notes(report: Report, sources: LogSources, database: str | None) -> I
     """Yield sentences about what a capture lacks, and what was assumed."""
     for one in report["unused"]:
         left_out = "kept, but left out of a replay" if one["left_out"] else "not read" if one["unread"] else "not used"
-        yield f"{left_out}: {count_entries(one)}"
+        yield f"{left_out}: {describe_reason(one)}"
     named = [name for name in report["databases"] if name]
     if database is None and len(named) > 1:
         listed = ", ".join(f"{name} ({report['databases'][name]:,})" for name in named[:5])

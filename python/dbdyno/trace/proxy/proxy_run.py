@@ -25,8 +25,8 @@ from dbdyno.evidence.captures import FORMAT
 from dbdyno.evidence.encryption import encrypt_parts, read_key
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
-from dbdyno.trace.job import cleaned_up
-from dbdyno.trace.staging import in_place
+from dbdyno.trace.job import unwind_on_signals
+from dbdyno.trace.staging import staged_folder
 from dbdyno.trace.units import length_ns
 
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
@@ -52,7 +52,7 @@ class ProxyOptions:
 
 
 @dataclass
-class Proxying:
+class RunningProxy:
     """A running proxy; `report` is the core's report about it, while it runs and at the end."""
 
     proxy: Any
@@ -63,7 +63,7 @@ class Proxying:
         """Return the address that clients connect to."""
         return str(self.proxy.address())
 
-    def look(self) -> JsonObject:
+    def read_report(self) -> JsonObject:
         """Return the current report."""
         found = json.loads(self.proxy.progress())
         if found:
@@ -110,7 +110,7 @@ def spin_ns(text: str) -> int | None:
 
 
 @contextlib.contextmanager
-def run_proxy(wanted: ProxyOptions, out: Path) -> Iterator[Proxying]:
+def run_proxy(wanted: ProxyOptions, out: Path) -> Iterator[RunningProxy]:
     """Forward clients until the block ends; then the run is in `out`.
 
     Raises:
@@ -122,13 +122,13 @@ def run_proxy(wanted: ProxyOptions, out: Path) -> Iterator[Proxying]:
             next_step="give the file of root certificates with --server-ca FILE",
         )
     key = read_key(wanted.key_file) if wanted.key_file is not None else None
-    with cleaned_up(), in_place(out) as aside:
+    with unwind_on_signals(), staged_folder(out) as aside:
         started = datetime.now(UTC).isoformat()
         asked = {name: str(one) if isinstance(one, Path) else one for name, one in asdict(wanted).items()}
         del asked["server"], asked["key_file"]
         asked["host"], asked["port"] = wanted.server
         with encrypt_parts(aside, key):
-            made = Proxying(_core.Proxy(json.dumps(asked | {"out": str(aside)})))
+            made = RunningProxy(_core.Proxy(json.dumps(asked | {"out": str(aside)})))
             try:
                 yield made
             finally:

@@ -29,7 +29,7 @@ _SPEED_MOST = 1e6
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReplayOptions:
     """Options of a replay: its speed, whether commits keep their order, whether it may write, and the part to run.
 
     `from_ns` and `to_ns` are relative to the capture's first message. `session_sql` is executed at the begin of each
@@ -46,14 +46,14 @@ class Wanted:
 
 
 @dataclass
-class Replaying:
+class RunningReplay:
     """A running replay; `report` is its result when it is over, and `elapsed_ns` the times of timed transactions."""
 
     player: Any
     report: JsonObject = field(default_factory=dict)
     elapsed_ns: list[int] = field(default_factory=list)
 
-    def look(self) -> JsonObject:
+    def read_progress(self) -> JsonObject:
         """Return its progress."""
         found: JsonObject = json.loads(self.player.progress())
         return found
@@ -90,10 +90,10 @@ def speed_of(text: str) -> float:
 def run_replay(
     folder: Path,
     connection: Mapping[str, Any],
-    wanted: Wanted,
+    wanted: ReplayOptions,
     keys: KeyPlan,
     messages: Path | None = None,
-) -> Iterator[Replaying]:
+) -> Iterator[RunningReplay]:
     """Run a capture again until it is over; stop it if the block ends earlier.
 
     `messages` is the folder with the decrypted messages if those of the capture are encrypted.
@@ -115,7 +115,7 @@ def run_replay(
         "timed": wanted.timed,
         "keys": keys.request(),
     }
-    made = Replaying(_core.Replay(json.dumps(request)))
+    made = RunningReplay(_core.Replay(json.dumps(request)))
     try:
         yield made
     finally:
@@ -126,7 +126,7 @@ def run_replay(
             made.elapsed_ns = json.loads(made.player.timed())["elapsed_ns"]
 
 
-def differences(report: Mapping[str, Any]) -> int:
+def count_differences(report: Mapping[str, Any]) -> int:
     """Return the number of answers that differ from the capture, plus round trips left out and sessions cut off."""
     return sum(int(report[key]) for key in (*_DIFFERING, "left_out", "broken"))
 
@@ -140,7 +140,7 @@ _DIFFERING = {
 }
 
 
-def sentences(report: Mapping[str, Any], wanted: Wanted) -> list[str]:
+def sentences(report: Mapping[str, Any], wanted: ReplayOptions) -> list[str]:
     """Return sentences about the result, the answer first."""
     then_s, now_s = report["then_ns"] / 1e9, report["elapsed_ns"] / 1e9
     found = [_headline(report)]
@@ -171,7 +171,7 @@ def sentences(report: Mapping[str, Any], wanted: Wanted) -> list[str]:
     return found
 
 
-def _cut(report: Mapping[str, Any], wanted: Wanted) -> str:
+def _cut(report: Mapping[str, Any], wanted: ReplayOptions) -> str:
     """Return a sentence about the state that an incomplete replay leaves, and the next step."""
     if not wanted.writes:
         return "Sessions were read-only: the database is as it was, and the replay can begin again."

@@ -10,7 +10,7 @@ _SHORT = 1.02
 """Ratio of the estimated to the seen number of waits from which an event is mentioned."""
 
 
-def of_looks(report: JsonObject) -> list[str]:
+def look_warnings(report: JsonObject) -> list[str]:
     """Return the warnings about a recording by looks."""
     found = [_resolution(report)]
     if missed := _missed_events(report):

@@ -17,20 +17,20 @@ _ASK = """
 select pg_backend_pid(),
        case when pg_has_role('pg_read_all_settings', 'usage') then current_setting('data_directory') end
 """
-CAREFUL = "-c statement_timeout=5s -c lock_timeout=1s -c default_transaction_read_only=on"
+QUERY_OPTIONS = "-c statement_timeout=5s -c lock_timeout=1s -c default_transaction_read_only=on"
 """Connection options of sessions that query the server during a recording."""
 _TITLE = "postgres: "
 
 
 @dataclass(frozen=True)
-class Place:
+class ServerProcess:
     """A process of a server; with `only`, this process alone is meant, with its parallel workers."""
 
     pid: int
     only: bool = False
 
 
-def place_of(dsn: str | None, pid: int | None, datadir: Path | None) -> Place:
+def find_process(dsn: str | None, pid: int | None, datadir: Path | None) -> ServerProcess:
     """Return the process that the user named in one of three ways.
 
     Raises:
@@ -45,10 +45,10 @@ def place_of(dsn: str | None, pid: int | None, datadir: Path | None) -> Place:
             next_step="give one of --target, --pid, --datadir",
         )
     if datadir is not None:
-        return Place(_of_folder(datadir))
+        return ServerProcess(_of_folder(datadir))
     if pid is not None:
         return _of_process(pid)
-    return Place(_of_connection(str(dsn)))
+    return ServerProcess(_of_connection(str(dsn)))
 
 
 def _of_folder(folder: Path) -> int:
@@ -64,7 +64,7 @@ def _of_folder(folder: Path) -> int:
         ) from error
 
 
-def _of_process(pid: int) -> Place:
+def _of_process(pid: int) -> ServerProcess:
     """Return a backend alone, or the whole server if the process is the postmaster."""
     try:
         title = _title(pid)
@@ -72,7 +72,7 @@ def _of_process(pid: int) -> Place:
         raise TraceError(
             f"process {pid} cannot be read: {error}", next_step="give the id of a running process of PostgreSQL"
         ) from error
-    return Place(pid, only=title.startswith(_TITLE))
+    return ServerProcess(pid, only=title.startswith(_TITLE))
 
 
 def _of_connection(dsn: str) -> int:
@@ -80,7 +80,7 @@ def _of_connection(dsn: str) -> int:
 
     try:
         with contextlib.closing(
-            psycopg.connect(dsn, connect_timeout=10, options=CAREFUL, application_name="dbdyno")
+            psycopg.connect(dsn, connect_timeout=10, options=QUERY_OPTIONS, application_name="dbdyno")
         ) as connection:
             pid, folder = connection.execute(_ASK).fetchone() or (0, None)
             _require_local(int(pid), folder, dsn)

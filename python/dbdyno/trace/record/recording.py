@@ -24,12 +24,12 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.base.version import VERSION
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
-from dbdyno.trace.job import cleaned_up
-from dbdyno.trace.record.process import Place
-from dbdyno.trace.staging import in_place
+from dbdyno.trace.job import unwind_on_signals
+from dbdyno.trace.record.process import ServerProcess
+from dbdyno.trace.staging import staged_folder
 
 FORMAT = "postgresql waits"
-LOST = "the kernel lost notes"
+LOST_NOTES = "the kernel lost notes"
 UNDECODED = "changes of a wait that the code does not tell"
 _MEANS = {
     "read": "looks (--mode read)",
@@ -65,7 +65,7 @@ class Recording:
     recorder: Any
     report: JsonObject = field(default_factory=dict)
 
-    def look(self) -> JsonObject:
+    def read_report(self) -> JsonObject:
         """Return the current report."""
         found = json.loads(self.recorder.progress())
         if found:
@@ -77,7 +77,7 @@ class Recording:
         return bool(self.recorder.is_over())
 
     @property
-    def instead(self) -> str | None:
+    def fallback_reason(self) -> str | None:
         """Return the reason why the first technique of the requested order is not used, or None."""
         mode, why = self.recorder.mode()
         return f"recording by {_MEANS[mode]}: {why}" if why else None
@@ -94,7 +94,7 @@ Texts = Callable[[Sequence[str]], Mapping[str, str]]
 
 @contextlib.contextmanager
 def recording(
-    place: Place, out: Path, wanted: RecordingOptions | None = None, texts: Texts | None = None
+    place: ServerProcess, out: Path, wanted: RecordingOptions | None = None, texts: Texts | None = None
 ) -> Iterator[Recording]:
     """Record until the block ends; then the run is in `out`.
 
@@ -104,7 +104,7 @@ def recording(
         TraceError: the recording cannot be made, or there was no session to record.
     """
     wanted = wanted or RecordingOptions()
-    with cleaned_up(), in_place(out) as aside:
+    with unwind_on_signals(), staged_folder(out) as aside:
         started = datetime.now(UTC).isoformat()
         request = {
             "pid": place.pid,
@@ -138,9 +138,9 @@ def _complete_texts(folder: Path, report: JsonObject, texts: Texts | None) -> No
     without: list[tuple[str, int, int]] = report.pop("textless", None) or []
     found = texts([key for key, _, _ in without]) if texts and without else {}
     if found:
-        from dbdyno.trace.record.texts import put
+        from dbdyno.trace.record.texts import write_texts
 
-        put(folder, found)
+        write_texts(folder, found)
     left = [(calls, ns) for key, calls, ns in without if key not in found]
     report["textless"] = {
         "statements": len(left),
@@ -187,7 +187,7 @@ def manifest_of(report: JsonObject, wanted: RecordingOptions, started: str) -> J
 
 
 def _unread(report: JsonObject) -> JsonObject:
-    return {what: report[key] for what, key in ((LOST, "gaps"), (UNDECODED, "undecoded")) if report.get(key)}
+    return {what: report[key] for what, key in ((LOST_NOTES, "gaps"), (UNDECODED, "undecoded")) if report.get(key)}
 
 
 def warnings_of(report: JsonObject) -> list[str]:
@@ -208,9 +208,9 @@ def warnings_of(report: JsonObject) -> list[str]:
         hint = " --cost-limit sets the limit, 0 lifts it." if "the limit" in report["stopped"] else ""
         found.append(f"The recording {report['stopped']}.{hint}")
     if report.get("mode") == "read":
-        from dbdyno.trace.record.looks import of_looks
+        from dbdyno.trace.record.looks import look_warnings
 
-        return found + of_looks(report)
+        return found + look_warnings(report)
     if report.get("mode") == "watch":
         return found + _of_watchpoints(report)
     if report.get("without_fields"):

@@ -28,12 +28,12 @@ def texts_of(dsn: str, ids: Sequence[str]) -> dict[str, str]:
     from psycopg import sql
 
     from dbdyno import _core
-    from dbdyno.trace.record.process import CAREFUL
+    from dbdyno.trace.record.process import QUERY_OPTIONS
 
     with (
         contextlib.suppress(psycopg.Error),
         contextlib.closing(
-            psycopg.connect(dsn, connect_timeout=10, options=CAREFUL, application_name="dbdyno", autocommit=True)
+            psycopg.connect(dsn, connect_timeout=10, options=QUERY_OPTIONS, application_name="dbdyno", autocommit=True)
         ) as connection,
     ):
         schema = connection.execute(_WHERE).fetchone()
@@ -45,13 +45,13 @@ def texts_of(dsn: str, ids: Sequence[str]) -> dict[str, str]:
     return {}
 
 
-def put(folder: Path, texts: Mapping[str, str]) -> None:
+def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
     """Write the texts into the statements of a recorded run."""
-    from dbdyno.evidence.memory import for_files
+    from dbdyno.evidence.memory import file_connection
 
     path = folder / "statements.parquet"
     aside = folder / "statements.parquet.part"
-    with contextlib.closing(for_files()) as connection:
+    with contextlib.closing(file_connection()) as connection:
         connection.execute(
             "create temp table told as select unnest(?::varchar[]) as key, unnest(?::varchar[]) as text",
             [list(texts), list(texts.values())],

@@ -14,13 +14,13 @@ from dbdyno.advise.snapshot_advice import about_statement, advice_on
 from dbdyno.base.json_types import JsonObject
 from dbdyno.page import Page, Section
 from dbdyno.pages import page_of
-from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Server
+from dbdyno.ui.result_cache import ResultCache
 from dbdyno.ui.routes.common import HOME, parameter, server_address, server_name, server_of
 from dbdyno.ui.stretch import Stretch, stretch_of
 from dbdyno.ui.view import Link, View, shell_words
 
-_MODELS: Kept[JsonObject] = Kept(32)
+_MODELS: ResultCache[JsonObject] = ResultCache(32)
 
 
 def view(request: Request) -> View:

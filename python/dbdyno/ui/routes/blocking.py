@@ -12,7 +12,7 @@ from dbdyno.pages.snapshot import section as section_of
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.sessions.blocking import section
 from dbdyno.ui.routes.common import HOME, parameter, server_address, server_name, server_of
-from dbdyno.ui.routes.server import drawn_of, sessions_of
+from dbdyno.ui.routes.server import chart_data, sessions_of
 from dbdyno.ui.stretch import stretch_of
 from dbdyno.ui.timeline import Timeline, timeline
 from dbdyno.ui.view import View, shell_words
@@ -32,7 +32,7 @@ def view(request: Request) -> View:
     with Interval(server.store, *stretch.ends) as interval:
         part = section(interval, TOP)
     head = Head("Blocking", server_name(server), name="blocking", headline=_headline(part), section="Blocking")
-    drawn = drawn_of(sessions_of(server, window, "statement", LOCKS))
+    drawn = chart_data(sessions_of(server, window, "statement", LOCKS))
     named = {"store": server.name, "target": server.target}
     return View(
         Page(head, (section_of(dict(part)),)),

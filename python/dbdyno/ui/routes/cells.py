@@ -13,7 +13,7 @@ from dbdyno.cells.record import KIND
 from dbdyno.page import Figure, Head, Page, Section
 from dbdyno.pages import format as fmt
 from dbdyno.ui.routes.common import HOME, parameter, places_of
-from dbdyno.ui.routes.run import kept_model
+from dbdyno.ui.routes.run import cached_model
 from dbdyno.ui.view import View, address
 
 
@@ -29,7 +29,7 @@ def view(request: Request) -> View:
         raise CellsError(
             "is not a recording of cells", where=run.id, next_step="record cells with `dbdyno cells watch --record`"
         )
-    panels = {f"{family}: {one['name']}": one for family, one in _panels(kept_model(run))}
+    panels = {f"{family}: {one['name']}": one for family, one in _panels(cached_model(run))}
     if not panels:
         raise CellsError(
             "contains no metric that changed", where=run.id, next_step="see in its report what was collected"

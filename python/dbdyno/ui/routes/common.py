@@ -68,16 +68,16 @@ def kind_of(run: Run) -> str:
 
 def target_of(run: Run) -> str:
     """Return the target of a run, such as `postgres` or `model:exadata-x2`; "" if it had no plan."""
-    if not run.manifest.says("plan"):
+    if not run.manifest.has("plan"):
         return ""
-    named = run.manifest.plan.get("dsn") or (run.manifest.bench if run.manifest.says("bench") else "")
+    named = run.manifest.plan.get("dsn") or (run.manifest.bench if run.manifest.has("bench") else "")
     return fmt.line(without_secrets(str(named)), 60)
 
 
 def run_row(run: Run) -> Row:
     """Return a run's row for a list: linked title, time and verdict."""
     verdict: Entry | JsonObject = run.manifest.verdict or {}
-    answer = decisions.answer(verdict.get("decision"))
+    answer = decisions.decision_named(verdict.get("decision"))
     word = fmt.line(answer.word or verdict.get("word") or "", 30) if verdict else ""
     title = fmt.line(run.manifest.title or run.id, 80)
     cells = {
@@ -98,7 +98,7 @@ def headline_of(run: Run) -> str:
 
 def status_of(run: Run) -> str:
     """Return the status of a run; `running, 3 of 20 blocks` while it runs."""
-    if run.status != "running" or not run.manifest.says("blocks_planned"):
+    if run.status != "running" or not run.manifest.has("blocks_planned"):
         return run.status
     try:
         return f"running, {run.measured_blocks()} of {run.manifest.blocks_planned} blocks"

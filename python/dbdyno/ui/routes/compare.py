@@ -12,18 +12,18 @@ from dbdyno.page import Head, Page
 from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of
 from dbdyno.study.analysis.pair import analyse_pair
-from dbdyno.ui.kept import Kept
+from dbdyno.ui.result_cache import ResultCache
 from dbdyno.ui.routes.common import HOME, parameter, places_of
 from dbdyno.ui.view import View, shell_words
 
-_MODELS: Kept[Mapping[str, Any]] = Kept(16)
+_MODELS: ResultCache[Mapping[str, Any]] = ResultCache(16)
 
 
 def view(request: Request) -> View:
     """Return the comparison of the runs `a` and `b` in the address, below the lists to choose them from."""
     places = places_of(request)
     names = (parameter(request, "a"), parameter(request, "b"))
-    known = [run for run in places.runs()[::-1] if run.manifest.says("plan")]
+    known = [run for run in places.runs()[::-1] if run.manifest.has("plan")]
     extra = {"names": names, "runs": [(run.id, fmt.line(run.manifest.title, 60)) for run in known]}
     trail = (HOME, ("Runs", "/runs"))
     if not all(names):

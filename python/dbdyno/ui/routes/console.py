@@ -33,7 +33,7 @@ MOST = 100_000
 """Maximum number of rows on the page; the command prints all."""
 SECONDS = 20.0
 """Time limit of a query [s], so that one user does not delay others."""
-OWN = ("same-origin", "none", "")
+SAME_SITE = ("same-origin", "none", "")
 """Values of the Sec-Fetch-Site header for requests that did not come from another site."""
 
 
@@ -52,7 +52,7 @@ def view(request: Request) -> View:
     places = places_of(request)
     known = _subjects(places)
     text = parameter(request, "query")
-    trusted = request.headers.get("sec-fetch-site", "") in OWN
+    trusted = request.headers.get("sec-fetch-site", "") in SAME_SITE
     subject, tables, problem = _choose_subject(request, places, known)
     model: JsonObject | None = None
     rows: list[JsonObject] = []

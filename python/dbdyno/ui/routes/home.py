@@ -13,24 +13,24 @@ from dbdyno.page import Cell, Finding, Head, Page, Row, Section
 from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of
 from dbdyno.pages.common import columns, table, with_noun
-from dbdyno.snapshot.reading.lately import Lately, lately
-from dbdyno.ui.kept import Kept
+from dbdyno.snapshot.reading.recent_activity import RecentActivity, recent_activity
 from dbdyno.ui.places import Places, Server
+from dbdyno.ui.result_cache import ResultCache
 from dbdyno.ui.routes.common import NO_RUN, RUN_COLUMNS, list_section, places_of, run_row, server_address, server_name
-from dbdyno.ui.routes.run import kept_model
+from dbdyno.ui.routes.run import cached_model
 from dbdyno.ui.stretch import DEFAULT, stretch_of
 from dbdyno.ui.view import View, address
 
 NEWEST = 8
 RUNNING = "At work"
-LATE = 2.5
+LATE_INTERVALS = 2.5
 """A watch counts as running until this many intervals after its last snapshot."""
 SHORTEST_NS = 10 * 10**9
 NO_SERVER = "There are no snapshots here. Take them with `dbdyno snap watch --target DSN --every 60s`."
 _SERVERS = columns("server:text engine:text lately:spark:the_last_day now:number3 last:text:last_snapshot")
 _MOVES = columns("move:text result:verdict says:text:what_it_says")
 _SAVED = columns("page:text:page kind:text result:verdict says:text:what_it_says")
-_LATELY: Kept[Lately | None] = Kept(256)
+_LATELY: ResultCache[RecentActivity | None] = ResultCache(256)
 
 
 def view(request: Request) -> View:
@@ -70,7 +70,7 @@ def _refused_section(places: Places) -> Iterator[Section]:
     """Yield the section about folders that are not shown, if there are any."""
     findings = tuple(
         Finding(f"{fmt.line(one.where, 160)} {one.message}", "doubt", next=one.next_step or "")
-        for one in places.refused()
+        for one in places.refusals()
     )
     if findings:
         yield Section("refused", "Not shown", findings=findings)
@@ -88,7 +88,9 @@ def _server(server: Server) -> Row:
     state = (last.number, len(snapshots))
     try:
         server.prepare(stretch_of(snapshots, DEFAULT).chain if len(snapshots) > 1 else [])
-        found = _LATELY.get(f"{server.store.folder} {server.target}", state, lambda: lately(server.store, snapshots))
+        found = _LATELY.get(
+            f"{server.store.folder} {server.target}", state, lambda: recent_activity(server.store, snapshots)
+        )
         problem = ""
     except Error as error:
         found, problem = None, fmt.line(error.message, 120)
@@ -99,7 +101,7 @@ def _server(server: Server) -> Row:
         "engine": fmt.line(f"{last.engine} {version}", 40),
         "lately": [value or 0.0 for value in found.values] if found else None,
         "now": Cell(known[-1] if known else None, notes=(found.label,) if found else ()),
-        "last": Cell(f"{last.at:%Y-%m-%d %H:%M} UTC", notes=(problem,) if problem else ()),
+        "last": Cell(f"{last.at_utc:%Y-%m-%d %H:%M} UTC", notes=(problem,) if problem else ()),
     }
     return Row(cells)
 
@@ -107,7 +109,7 @@ def _server(server: Server) -> Row:
 def _move(folder: Path) -> Row:
     """Return a move's row: linked folder name and result."""
     try:
-        head = page_of(kept_model(folder)).head
+        head = page_of(cached_model(folder)).head
         cell = Cell(head.word, tone=head.tone)
         said = head.headline or head.title
     except Error as error:
@@ -135,7 +137,7 @@ def _watch(server: Server) -> Row | None:
         return None
     last = snapshots[-1]
     every_ns, ago_ns = last.at_ns - snapshots[-2].at_ns, time.time_ns() - last.at_ns
-    if not 0 <= ago_ns < LATE * max(every_ns, SHORTEST_NS):
+    if not 0 <= ago_ns < LATE_INTERVALS * max(every_ns, SHORTEST_NS):
         return None
     name = Cell(server_name(server), href=server_address("/server", server, window="1h"))
     says = f"a snapshot every {fmt.duration(every_ns)}; number {last.number}, {fmt.duration(ago_ns, 2)} ago"

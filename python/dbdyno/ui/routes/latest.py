@@ -13,9 +13,9 @@ from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, table
 from dbdyno.snapshot.model import Row as Event
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.reading.long_timeline import happenings
-from dbdyno.ui.kept import Kept
+from dbdyno.snapshot.reading.long_timeline import long_events
 from dbdyno.ui.places import Server
+from dbdyno.ui.result_cache import ResultCache
 from dbdyno.ui.routes.advice import advice_of
 from dbdyno.ui.routes.common import HOME, parameter, places_of, server_address, server_name
 from dbdyno.ui.stretch import DEFAULT, Stretch, iso, stretch_of
@@ -29,7 +29,7 @@ NOTABLE = ("restart", "reset", "setting", "object")
 _ADVICE = columns("level:verdict finding:text:finding server:text stake:share:at_stake")
 _EVENTS = columns("at:time:seen_at kind:text what:text:what_happened server:text")
 _TONES: dict[str, Tone] = {"critical": "bad", "warning": "doubt", "hint": "even"}
-_KNOWN: Kept[list[Event]] = Kept(64)
+_KNOWN: ResultCache[list[Event]] = ResultCache(64)
 
 
 def view(request: Request) -> View:
@@ -75,7 +75,7 @@ def _events(server: Server, stretch: Stretch) -> list[Event]:
 
     def make() -> list[Event]:
         with Interval(server.store, *stretch.ends) as interval:
-            return [one for one in happenings(interval) if one["kind"] in NOTABLE]
+            return [one for one in long_events(interval) if one["kind"] in NOTABLE]
 
     return _KNOWN.get(f"{server.store.folder} {server.target} {stretch.numbers}", len(stretch.chain), make)
 

@@ -17,11 +17,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from dbdyno.snapshot.reading.sums.index import FOLDER
-from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Places
+from dbdyno.ui.result_cache import ResultCache
 from dbdyno.ui.routes.common import places_of
 
-_NEWEST: Kept[list[Path]] = Kept(256)
+_NEWEST: ResultCache[list[Path]] = ResultCache(256)
 EVERY_S = 1.0
 QUIET_S = 15.0
 """Time without a change after which a comment is sent [s], so that a proxy keeps the connection open."""

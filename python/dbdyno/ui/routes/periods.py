@@ -8,12 +8,12 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.judge.snapshots import compare
 from dbdyno.pages import page_of
 from dbdyno.snapshot.reading.periods import Period
-from dbdyno.ui.kept import Kept
+from dbdyno.ui.result_cache import ResultCache
 from dbdyno.ui.routes.common import HOME, parameter, server_address, server_name, server_of
-from dbdyno.ui.stretch import BACK, comparison_stretch, stretch_of
+from dbdyno.ui.stretch import COMPARISON_DISTANCES, comparison_stretch, stretch_of
 from dbdyno.ui.view import View, shell_words
 
-_MODELS: Kept[JsonObject] = Kept(16)
+_MODELS: ResultCache[JsonObject] = ResultCache(16)
 
 
 def view(request: Request) -> View:
@@ -21,7 +21,7 @@ def view(request: Request) -> View:
     server = server_of(request)
     snapshots = server.snapshots()
     stretch = stretch_of(snapshots, parameter(request, "stretch"))
-    against = parameter(request, "against") or next(iter(BACK))
+    against = parameter(request, "against") or next(iter(COMPARISON_DISTANCES))
     other = comparison_stretch(snapshots, stretch, against)
     for one in (other, stretch):
         server.prepare(one.chain)
@@ -31,7 +31,7 @@ def view(request: Request) -> View:
         (len(other.chain), len(stretch.chain)),
         lambda: compare(server.store, Period(names[0], other.chain), Period(names[1], stretch.chain)),
     )
-    links = [(f"Compare with {name}", name) for name in BACK]
+    links = [(f"Compare with {name}", name) for name in COMPARISON_DISTANCES]
     return View(
         page_of(model),
         model=model,

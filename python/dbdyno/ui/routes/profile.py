@@ -6,9 +6,9 @@ from starlette.requests import Request as Asked
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of
-from dbdyno.trace.expression import split
+from dbdyno.trace.expression import split_expressions
 from dbdyno.trace.profile import DIMENSIONS, Request, profile_page
-from dbdyno.ui.routes.traces import kept_model, links_of, trace_of, trail_of, words_of
+from dbdyno.ui.routes.traces import cached_model, limited_parameter, links_of, trace_of, trail_of
 from dbdyno.ui.view import View, address, shell_words
 
 TOP = 40
@@ -23,10 +23,10 @@ def view(request: Asked) -> View:
         TraceError: The run is no trace, or an expression is not valid.
     """
     run = trace_of(request)
-    by, where = words_of(request, "by"), words_of(request, "where")
-    expressions = tuple(split(by)) if by else ("event",)
+    by, where = limited_parameter(request, "by"), limited_parameter(request, "where")
+    expressions = tuple(split_expressions(by)) if by else ("event",)
     wanted = Request(expressions, where or None, top=TOP)
-    model = kept_model(run, f"profile {expressions} {where}", lambda: profile_page([str(run.path)], wanted))
+    model = cached_model(run, f"profile {expressions} {where}", lambda: profile_page([str(run.path)], wanted))
     command = ["dbdyno", "trace", "profile", run.path, "--by", by or "event", "--top", TOP]
     return View(
         page_of(model),

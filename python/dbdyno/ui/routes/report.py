@@ -10,8 +10,8 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.judge.interval_report import judged_report
 from dbdyno.pages import page_of
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Server
+from dbdyno.ui.result_cache import ResultCache
 from dbdyno.ui.routes.common import HOME, parameter, server_address, server_name, server_of
 from dbdyno.ui.stretch import Stretch, stretch_of
 from dbdyno.ui.view import View, shell_words
@@ -19,7 +19,7 @@ from dbdyno.ui.view import View, shell_words
 TOP = 10
 BRIEF = ("s-happened", "s-profile", "s-waits")
 """Sections shown beside the chart: what happened, the load profile, and where the time went."""
-_MODELS: Kept[JsonObject] = Kept(16)
+_MODELS: ResultCache[JsonObject] = ResultCache(16)
 
 
 def view(request: Request) -> View:

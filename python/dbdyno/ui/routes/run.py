@@ -12,15 +12,15 @@ from dbdyno.cells.record import KIND as CELLS
 from dbdyno.evidence.query import is_trace
 from dbdyno.evidence.run import Run
 from dbdyno.pages import page_of
-from dbdyno.ui.kept import Kept
 from dbdyno.ui.models import model_of
+from dbdyno.ui.result_cache import ResultCache
 from dbdyno.ui.routes.common import HOME, parameter, places_of, target_of
 from dbdyno.ui.routes.traces import links_of
 from dbdyno.ui.view import Link, View, address, shell_words
 
-UNENDED = ("At work", "Not finished")
+UNFINISHED = ("At work", "Not finished")
 """Words in the verdict on a move that has not ended."""
-_MODELS: Kept[Mapping[str, Any]] = Kept(16)
+_MODELS: ResultCache[Mapping[str, Any]] = ResultCache(16)
 
 
 def view(request: Request) -> View:
@@ -28,7 +28,7 @@ def view(request: Request) -> View:
     places = places_of(request)
     job = parameter(request, "job")
     given = places.job(job) if job else places.run(parameter(request, "id"))
-    found = kept_model(given)
+    found = cached_model(given)
     command = ("dbdyno", "report", given) if isinstance(given, Path) else _command(given, places.runs_folder)
     return View(
         page_of(found),
@@ -44,7 +44,7 @@ def _is_under_way(given: Run | Path, model: Mapping[str, Any]) -> bool:
     """Return True if a run is running, or a move has not ended."""
     if isinstance(given, Run):
         return given.status == "running"
-    return str((model.get("verdict") or {}).get("word")) in UNENDED
+    return str((model.get("verdict") or {}).get("word")) in UNFINISHED
 
 
 def _links(run: Run) -> tuple[Link, ...]:
@@ -55,7 +55,7 @@ def _links(run: Run) -> tuple[Link, ...]:
         found = [("Heat maps over time", address("/cells", id=run.id)), *found]
     if (target := target_of(run)).startswith("model:"):
         found = [(f"All runs on {target}", address("/runs", target=target)), *found]
-    if run.manifest.says("plan"):
+    if run.manifest.has("plan"):
         found = [("Compare with…", address("/compare", a=run.id)), ("Trend", address("/trend", id=run.id)), *found]
     return tuple(found)
 
@@ -64,7 +64,7 @@ def _command(run: Run, folder: Path) -> tuple[object, ...]:
     return ("dbdyno", "report", run.id, "--runs", folder)
 
 
-def kept_model(given: Run | Path) -> Mapping[str, Any]:
+def cached_model(given: Run | Path) -> Mapping[str, Any]:
     """Return the model of a run or a move, cached until its files change."""
     folder = given if isinstance(given, Path) else given.path
     return _MODELS.get(str(folder), _state(folder), lambda: model_of(given))

@@ -21,10 +21,10 @@ from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.sessions.history import DIMENSIONS, TABLE
 from dbdyno.snapshot.sessions.objects import INDEX
 from dbdyno.snapshot.sessions.report import HEADINGS, sessions
-from dbdyno.ui.kept import Kept
 from dbdyno.ui.places import Server
+from dbdyno.ui.result_cache import ResultCache
 from dbdyno.ui.routes.common import HOME, parameter, places_of, server_address, server_name, server_of, target_of
-from dbdyno.ui.stretch import BACK, LASTING, Stretch, moment_us, stretch_of
+from dbdyno.ui.stretch import COMPARISON_DISTANCES, CURRENT_INTERVALS, Stretch, moment_us, stretch_of
 from dbdyno.ui.timeline import Timeline, timeline
 from dbdyno.ui.view import Link, View, address, shell_words, without_figures
 
@@ -43,7 +43,7 @@ TABS = {
 }
 """The tabs below an interval, by dimension."""
 Filters = tuple[tuple[str, str], ...]
-_MODELS: Kept[JsonObject] = Kept(32)
+_MODELS: ResultCache[JsonObject] = ResultCache(32)
 
 
 def view(request: Request) -> View:
@@ -59,7 +59,7 @@ def view(request: Request) -> View:
         server, window, stretch if parameter(request, "stretch") else None, by, where, parameter(request, "window")
     )
     page = _with_links(without_figures(page_of(model)), place)
-    drawn = drawn_of(model) if stretch is window else drawn_of(sessions_of(server, window, by, where))
+    drawn = chart_data(model) if stretch is window else chart_data(sessions_of(server, window, by, where))
     drawn = _with_runs(drawn, request, server, window)
     extra = {
         "timeline": timeline(Timeline(server, window, place.stretch, drawn), _parameters(request)),
@@ -75,7 +75,7 @@ def view(request: Request) -> View:
         widget="server.html",
         bare=True,
         extra=extra,
-        follows="stores" if parameter(request, "window") in ("", *LASTING) else "",
+        follows="stores" if parameter(request, "window") in ("", *CURRENT_INTERVALS) else "",
         links=_links(server, stretch),
         later=server_address("/report", server, stretch=stretch.text, brief="1", part="1"),
     )
@@ -122,7 +122,7 @@ def sessions_of(server: Server, stretch: Stretch, by: str, where: Filters) -> Js
     return _MODELS.get(name, len(stretch.chain), make)
 
 
-def drawn_of(model: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def chart_data(model: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the data for the chart of active sessions, or None if there are too few samples."""
     return next((one["drawn"] for one in model["sections"] if "drawn" in one), None)
 
@@ -193,6 +193,6 @@ def _links(server: Server, stretch: Stretch) -> tuple[Link, ...]:
     found += [("Plans", server_address("/plans", server, stretch=stretch.text))]
     found += [
         (f"Compare with {name}", server_address("/periods", server, stretch=stretch.text, against=name))
-        for name in BACK
+        for name in COMPARISON_DISTANCES
     ]
     return tuple(found)

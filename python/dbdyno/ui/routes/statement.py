@@ -16,7 +16,7 @@ from dbdyno.snapshot.reading.search import search
 from dbdyno.snapshot.statement import statement
 from dbdyno.ui.places import Server
 from dbdyno.ui.routes.common import HOME, parameter, places_of, server_address, server_name, server_of
-from dbdyno.ui.stretch import LASTING, stretch_of
+from dbdyno.ui.stretch import CURRENT_INTERVALS, stretch_of
 from dbdyno.ui.view import View, shell_words
 
 TOP = 10
@@ -31,7 +31,9 @@ def view(request: Request) -> View:
         model = statement(interval, name, TOP)
     page = _with_trees_beside(page_of(model))
     text = Section("text", "Text", text=fmt.text(model["text"] or ""))
-    links = [(f"Last {words}", server_address("/statement", server, id=name, stretch=words)) for words in LASTING]
+    links = [
+        (f"Last {words}", server_address("/statement", server, id=name, stretch=words)) for words in CURRENT_INTERVALS
+    ]
     links.append(("Make an experiment of it", server_address("/experiment", server, id=name, stretch=stretch.text)))
     links += [
         (f"On {server_name(one)}", server_address("/statement", one, id=name)) for one in _others(request, server, name)

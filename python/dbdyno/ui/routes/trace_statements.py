@@ -6,7 +6,7 @@ from starlette.requests import Request as Asked
 
 from dbdyno.pages import format as fmt
 from dbdyno.trace.statements import SORTS, Request, statements_page
-from dbdyno.ui.routes.traces import trace_of, trace_view, words_of
+from dbdyno.ui.routes.traces import limited_parameter, trace_of, trace_view
 from dbdyno.ui.view import View
 
 TOP = 10
@@ -19,8 +19,8 @@ def view(request: Asked) -> View:
         TraceError: The run is no trace, or the statement, the order or the condition is not known.
     """
     run = trace_of(request)
-    sort = words_of(request, "sort") or "elapsed"
-    statement, where = words_of(request, "statement"), words_of(request, "where")
+    sort = limited_parameter(request, "sort") or "elapsed"
+    statement, where = limited_parameter(request, "statement"), limited_parameter(request, "where")
     return trace_view(
         run,
         "sql",

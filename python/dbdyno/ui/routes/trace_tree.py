@@ -8,7 +8,7 @@ from dbdyno.base.errors import TraceError
 from dbdyno.pages import format as fmt
 from dbdyno.trace.tree import Request, tree_page
 from dbdyno.ui.routes.common import parameter
-from dbdyno.ui.routes.traces import trace_of, trace_view, words_of
+from dbdyno.ui.routes.traces import limited_parameter, trace_of, trace_view
 from dbdyno.ui.view import View
 
 
@@ -21,7 +21,7 @@ def view(request: Asked) -> View:
         TraceError: The run is no trace, no call matches, or more than one of these is given.
     """
     run = trace_of(request)
-    options = {name: words_of(request, name) for name in ("call", "statement", "line")}
+    options = {name: limited_parameter(request, name) for name in ("call", "statement", "line")}
     if sum(map(bool, options.values())) > 1:
         raise TraceError("more than one call is named", next_step="give one of call, statement and line")
     call = options["call"]

@@ -6,7 +6,7 @@ from starlette.requests import Request as Asked
 
 from dbdyno.pages import format as fmt
 from dbdyno.trace.waits import Request, waits_page
-from dbdyno.ui.routes.traces import trace_of, trace_view, words_of
+from dbdyno.ui.routes.traces import limited_parameter, trace_of, trace_view
 from dbdyno.ui.view import View
 
 MOST = 1000
@@ -20,7 +20,7 @@ def view(request: Asked) -> View:
         TraceError: The run is no trace, no wait matches, or the condition is not valid.
     """
     run = trace_of(request)
-    event, where = words_of(request, "event") or "*", words_of(request, "where")
+    event, where = limited_parameter(request, "event") or "*", limited_parameter(request, "where")
     return trace_view(
         run,
         "waits",

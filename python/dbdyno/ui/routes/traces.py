@@ -14,7 +14,7 @@ from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of
 from dbdyno.trace.conditions import restrict
 from dbdyno.trace.source import Traces, open_traces
-from dbdyno.ui.kept import Kept
+from dbdyno.ui.result_cache import ResultCache
 from dbdyno.ui.routes.common import HOME, parameter, places_of
 from dbdyno.ui.view import Link, View, address, shell_words
 
@@ -27,7 +27,7 @@ VIEWS = (
     ("Longest waits", "/waits"),
 )
 """Text and path of each view of a trace."""
-_MODELS: Kept[Mapping[str, Any]] = Kept(16)
+_MODELS: ResultCache[Mapping[str, Any]] = ResultCache(16)
 
 
 def trace_of(request: Request) -> Run:
@@ -44,7 +44,7 @@ def trace_of(request: Request) -> Run:
     return run
 
 
-def words_of(request: Request, name: str) -> str:
+def limited_parameter(request: Request, name: str) -> str:
     """Return a parameter of the address, limited to `LONGEST` characters."""
     return parameter(request, name)[:LONGEST].strip()
 
@@ -59,7 +59,7 @@ def links_of(run: Run) -> tuple[Link, ...]:
     return tuple((text, address(path, id=run.id)) for text, path in VIEWS)
 
 
-def kept_model(run: Run, name: str, make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
+def cached_model(run: Run, name: str, make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the model of a trace's page, cached until the trace changes."""
     state = (run.path / "manifest.json").stat().st_mtime_ns
     return _MODELS.get(f"{run.path} {name}", state, make)
@@ -89,7 +89,7 @@ def trace_view(
             restrict(traces, where=str(given["where"]) if "where" in given else None)
             return make(traces)
 
-    model = kept_model(run, f"{page} {given}", read)
+    model = cached_model(run, f"{page} {given}", read)
     words = [
         word for name, value in given.items() for word in ((f"--{name}",) if value is True else (f"--{name}", value))
     ]

@@ -10,7 +10,7 @@ from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of
 from dbdyno.pages.common import columns, table
 from dbdyno.study.analysis.trend import trend_of
-from dbdyno.study.plan.runs_of_plan import runs_alike
+from dbdyno.study.plan.runs_of_plan import are_runs_alike
 from dbdyno.ui.routes.common import HOME, NO_RUN, list_section, parameter, places_of
 from dbdyno.ui.view import View, address
 
@@ -20,14 +20,14 @@ _COLUMNS = columns("plan:text:title runs last:text:last_run")
 def view(request: Request) -> View:
     """Return the trend of all runs with the plan of run `id`; without `id`, the plans to choose from."""
     places = places_of(request)
-    runs = [run for run in places.runs() if run.status == "complete" and run.manifest.says("plan")]
+    runs = [run for run in places.runs() if run.status == "complete" and run.manifest.has("plan")]
     trail = (HOME, ("Runs", "/runs"))
     if not parameter(request, "id"):
         rows = [_row(group) for group in _groups(runs)]
         head = Head("Runs", "", name="trend", headline="Trend of a plan", section="Trend")
         return View(Page(head, (list_section("plans", "Plans", table("", _COLUMNS, rows), NO_RUN),)), trail=trail)
     chosen = places.run(parameter(request, "id"))
-    alike = [run for run in runs if runs_alike(run, chosen)]
+    alike = [run for run in runs if are_runs_alike(run, chosen)]
     model = trend_of(alike, chosen.manifest.title, levels=bool(parameter(request, "level")))
     own = address("/trend", id=chosen.id, level=None if parameter(request, "level") else "1")
     link = ("Ratio to the base" if parameter(request, "level") else "Level of each arm", own)
@@ -38,7 +38,7 @@ def _groups(runs: list[Run]) -> list[list[Run]]:
     """Return the runs by plan, starting with the plan of the newest run."""
     groups: list[list[Run]] = []
     for run in runs[::-1]:
-        mine = next((group for group in groups if runs_alike(group[0], run)), None)
+        mine = next((group for group in groups if are_runs_alike(group[0], run)), None)
         if mine is None:
             groups.append([run])
         else:

@@ -24,14 +24,14 @@ from dbdyno.advise.engines.mariadb.queries import (
     Query,
 )
 from dbdyno.advise.engines.postgres.read import APPLICATION_NAME, LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, evidence_row
-from dbdyno.advise.facts import Facts, Lack
+from dbdyno.advise.facts import Facts, MissingEvidence
 from dbdyno.advise.kinds import PLACES, Column, Database, Index, Key, Server, Session, Setting, Table
 from dbdyno.advise.placement import Segment
 from dbdyno.base.dsn import sql_without_secrets
 from dbdyno.base.json_types import TableRow
 
-_ELSEWHERE = Lack("MariaDB has no such evidence")
-_OFF = Lack(
+_ELSEWHERE = MissingEvidence("MariaDB has no such evidence")
+_OFF = MissingEvidence(
     "performance_schema is off", "set performance_schema = ON in the server's configuration, and restart the server"
 )
 _ROW = TableRow
@@ -60,7 +60,7 @@ def read(dsn: str) -> Facts:
         timed = _instruments(connection)
         for query in QUERIES:
             found = _rows(connection, query, timed)
-            if isinstance(found, Lack):
+            if isinstance(found, MissingEvidence):
                 lacking[query.kind] = found
             else:
                 rows[query.kind] = found
@@ -127,7 +127,7 @@ def _status(values: Mapping[str, str]) -> Status:
     return Status(numbers, float(numbers.get("uptime_since_flush_status") or numbers.get("uptime") or 0))
 
 
-def _instruments(connection: Any) -> frozenset[str] | Lack:
+def _instruments(connection: Any) -> frozenset[str] | MissingEvidence:
     """Return the instruments that count and time, or why there are none."""
     from dbdyno.bench.mariadb.address import driver, error_text
 
@@ -139,18 +139,20 @@ def _instruments(connection: Any) -> frozenset[str] | Lack:
             "select name from performance_schema.setup_instruments where enabled = 'YES' and timed = 'YES'",
         )
     except driver().Error as error:
-        return Lack(f"performance_schema: {error_text(error)}", "grant select on performance_schema.* to the user")
+        return MissingEvidence(
+            f"performance_schema: {error_text(error)}", "grant select on performance_schema.* to the user"
+        )
     return frozenset(str(one["name"]) for one in known)
 
 
-def _rows(connection: Any, query: Query, timed: frozenset[str] | Lack) -> list[Any] | Lack:
+def _rows(connection: Any, query: Query, timed: frozenset[str] | MissingEvidence) -> list[Any] | MissingEvidence:
     """Return the rows of a kind, or why there are none."""
     from dbdyno.bench.mariadb.address import driver, error_text
 
-    if query.accounted and isinstance(timed, Lack):
+    if query.accounted and isinstance(timed, MissingEvidence):
         return timed
     if query.instrument and query.instrument not in timed:  # type: ignore[operator]
-        return Lack(
+        return MissingEvidence(
             f"the instrument {query.instrument} is off",
             "switch the instrument on in performance_schema.setup_instruments",
         )
@@ -158,7 +160,7 @@ def _rows(connection: Any, query: Query, timed: frozenset[str] | Lack) -> list[A
         found = [_plain(row) for row in _query(connection, query.sql)]
         if query.kind is Index:
             _add(found, _INDEX, _optional(connection, INDEX_SIZES), ("bytes",))
-            counted = not isinstance(timed, Lack) and TABLES_TIMED in timed
+            counted = not isinstance(timed, MissingEvidence) and TABLES_TIMED in timed
             _add(found, _INDEX, _optional(connection, INDEX_USE) if counted else [], ("scans",))
             keys = {(*(row[name] for name in _TABLE), row["column_name"]) for row in _query(connection, BEHIND_KEYS)}
             for row in found:
@@ -167,7 +169,9 @@ def _rows(connection: Any, query: Query, timed: frozenset[str] | Lack) -> list[A
         if query.kind is Table:
             _add(found, _TABLE, _optional(connection, TABLE_SIZES), ("n_rows", "pages"))
     except driver().Error as error:
-        return Lack(f"{PLACES[query.kind]}: {error_text(error)}", "grant PROCESS, and SELECT on this view, to the user")
+        return MissingEvidence(
+            f"{PLACES[query.kind]}: {error_text(error)}", "grant PROCESS, and SELECT on this view, to the user"
+        )
     shape = _SHAPES.get(query.kind)
     return [evidence_row(query.kind, shape(row) if shape else row) for row in found]
 

@@ -12,16 +12,16 @@ from typing import Any
 from dbdyno.advise.engines.mariadb.parts import Digest, FileIo, Status
 from dbdyno.advise.engines.mariadb.queries import DATA_FILES
 from dbdyno.advise.engines.mariadb.read import version_number
-from dbdyno.advise.facts import Facts, Lack
+from dbdyno.advise.facts import Facts, MissingEvidence
 from dbdyno.advise.kinds import PLACES, Column, Database, Index, Key, Load, Server, Session, Setting, Table
 from dbdyno.advise.placement import Segment
 from dbdyno.base.json_types import TableRow
-from dbdyno.snapshot.engines.mariadb.texts import OWN
-from dbdyno.snapshot.engines.mariadb.views import OTHER, STATEMENTS
+from dbdyno.snapshot.engines.mariadb.texts import OWN_STATEMENT
+from dbdyno.snapshot.engines.mariadb.views import OTHER_DIGEST, STATEMENTS
 from dbdyno.snapshot.reading.interval import Interval
 
 _FILES = "file_summary_by_event_name"
-_ASK = Lack("snapshots do not contain this", "run `dbdyno advise mariadb://...` on the server itself")
+_ASK = MissingEvidence("snapshots do not contain this", "run `dbdyno advise mariadb://...` on the server itself")
 _FROM_SERVER = frozenset((Table, Index, Column, Key, Load, Session, Segment))
 
 
@@ -32,7 +32,7 @@ def facts_of(interval: Interval) -> Facts:
         Status: [_status(interval)],
         Setting: _settings(interval),
     }
-    lacking: dict[type, Lack] = {}
+    lacking: dict[type, MissingEvidence] = {}
     readers: tuple[tuple[type, str, Callable[[Interval], Sequence[Any]]], ...] = (
         (Digest, STATEMENTS.name, _digests),
         (FileIo, _FILES, _files),
@@ -41,12 +41,14 @@ def facts_of(interval: Interval) -> Facts:
         if interval.has(view):
             rows[kind] = reader(interval)
         else:
-            why, step = interval.missing(view) or ("not in the snapshots", None)
-            lacking[kind] = Lack(f"{view}: {why}", step or "")
+            why, step = interval.missing_reason(view) or ("not in the snapshots", None)
+            lacking[kind] = MissingEvidence(f"{view}: {why}", step or "")
     rows[Database] = [_database(interval, rows.get(FileIo, ()))]
     for other in PLACES.keys() - rows.keys() - lacking.keys():
         known = other in _FROM_SERVER
-        lacking[other] = Lack(f"{PLACES[other]}: {_ASK.why}", _ASK.next) if known else Lack("MariaDB has none")
+        lacking[other] = (
+            MissingEvidence(f"{PLACES[other]}: {_ASK.why}", _ASK.next) if known else MissingEvidence("MariaDB has none")
+        )
     numbers = f"snapshots {interval.before.number} to {interval.after.number}"
     title = f"{interval.after.target}, {numbers}"
     return Facts(title, "snapshots", rows, lacking, f"{interval.seconds:,.0f} s between {numbers}")
@@ -94,7 +96,7 @@ def _digests(interval: Interval) -> list[Digest]:
         for one in interval.query(f"select DIGEST as digest, query from {interval.ends('statement_texts')[1]}"):
             texts[str(one["digest"])] = one["query"] or ""
     found = [Digest(**{**row, "text": texts.get(str(row["identifier"]), "")}) for row in map(_whole, rows)]
-    return [one for one in found if one.identifier == OTHER or not OWN.search(one.text)]
+    return [one for one in found if one.identifier == OTHER_DIGEST or not OWN_STATEMENT.search(one.text)]
 
 
 def _files(interval: Interval) -> list[FileIo]:

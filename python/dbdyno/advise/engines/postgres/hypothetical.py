@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.advise.kinds import Hypothetical
+from dbdyno.advise.kinds import HypotheticalIndex
 from dbdyno.base.json_types import JsonObject
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-MOST = 10
+LOOKUPS_MOST = 10
 _QUALIFIED = re.compile(r'^("(?:[^"]|"")+"|[^".]+)\.')
 _HOME = """
 select /* dbdyno */ quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace
@@ -26,7 +26,7 @@ where e.extname = 'hypopg'
 """
 
 
-def hypothetical(connection: Connection, wanted: Iterable[tuple[str, str]]) -> list[Hypothetical]:
+def lookup_costs(connection: Connection, wanted: Iterable[tuple[str, str]]) -> list[HypotheticalIndex]:
     """Return the costs of a look-up for each table (quoted as in the rules) and column, without and with an index.
 
     The list is empty without the extension; look-ups that cannot be planned (a lock, a missing right) are left out.
@@ -34,10 +34,10 @@ def hypothetical(connection: Connection, wanted: Iterable[tuple[str, str]]) -> l
     import psycopg
 
     found = connection.execute(_HOME).fetchone()
-    rows: list[Hypothetical] = []
+    rows: list[HypotheticalIndex] = []
     if found is None:
         return rows
-    for table, column in list(wanted)[:MOST]:
+    for table, column in list(wanted)[:LOOKUPS_MOST]:
         try:
             with connection.transaction():
                 rows.append(_estimate_of(connection, str(found[0]), table, column))
@@ -47,7 +47,7 @@ def hypothetical(connection: Connection, wanted: Iterable[tuple[str, str]]) -> l
     return rows
 
 
-def _estimate_of(connection: Connection, home: str, table: str, column: str) -> Hypothetical:
+def _estimate_of(connection: Connection, home: str, table: str, column: str) -> HypotheticalIndex:
     where = table if _QUALIFIED.match(table) else f"public.{table}"
     named = '"' + column.replace('"', '""') + '"'
     connection.execute("select set_config('plan_cache_mode', 'force_generic_plan', true)")
@@ -60,7 +60,7 @@ def _estimate_of(connection: Connection, home: str, table: str, column: str) -> 
         )
         after = _generic_plan(connection, lookup)
         used = any(str(node.get("Index Name", "")).startswith("<") for node in _nodes(after))
-        return Hypothetical(table, column, before["Total Cost"], after["Total Cost"], used)
+        return HypotheticalIndex(table, column, before["Total Cost"], after["Total Cost"], used)
     finally:
         if not connection.broken and connection.info.transaction_status.name != "INERROR":
             connection.execute(f"select {home}.hypopg_reset()")

@@ -19,7 +19,7 @@ from dbdyno.advise.kinds import (
     Io,
     Key,
     Load,
-    Prepared,
+    PreparedTransaction,
     Session,
     Setting,
     Slot,
@@ -261,5 +261,5 @@ QUERIES: tuple[Query, ...] = (
     Query(Slot, _SLOTS),
     Query(Session, _SESSIONS, whole=True),
     Query(Load, _LOAD, whole=True),
-    Query(Prepared, _PREPARED),
+    Query(PreparedTransaction, _PREPARED),
 )

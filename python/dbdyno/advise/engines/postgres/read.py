@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from dbdyno.advise.engines.postgres.hypothetical import hypothetical
+from dbdyno.advise.engines.postgres.hypothetical import lookup_costs
 from dbdyno.advise.engines.postgres.queries import QUERIES, SERVER, STATEMENTS, Query
-from dbdyno.advise.facts import Facts, Lack
-from dbdyno.advise.kinds import PLACES, Estimate, Hypothetical, Server, Setting, Statement, Table
+from dbdyno.advise.facts import Facts, MissingEvidence
+from dbdyno.advise.kinds import PLACES, Estimate, HypotheticalIndex, Server, Setting, Statement, Table
 from dbdyno.advise.rules.missing_index import candidates
 from dbdyno.base.dsn import sql_without_secrets
 from dbdyno.base.errors import TargetError
@@ -35,7 +35,7 @@ _STEPS = {
     "55P03": "a lock was held on a catalog; ask again",
     "55000": "put pg_stat_statements into shared_preload_libraries and restart the server",
 }
-_SEES_ALL = Lack("the role sees only its own sessions and statements", "grant pg_read_all_stats to the role")
+_SEES_ALL = MissingEvidence("the role sees only its own sessions and statements", "grant pg_read_all_stats to the role")
 
 
 def read(dsn: str) -> Facts:
@@ -66,7 +66,7 @@ def read_target(target: Postgres) -> Facts:
 
 def _facts(connection: Connection, title: str, identity: str) -> Facts:
     rows: dict[type, Sequence[Any]] = {}
-    lacking: dict[type, Lack] = {}
+    lacking: dict[type, MissingEvidence] = {}
     with connection.transaction():
         connection.execute("set transaction read only")
         connection.execute(
@@ -93,25 +93,25 @@ def _facts(connection: Connection, title: str, identity: str) -> Facts:
         connection.execute("select /* dbdyno */ set_config('search_path', 'pg_catalog', true)")
         # Only the columns that the rule would name are planned, no other column of any table.
         wanted = candidates(Facts(title, "server", rows)) if {Table, Statement} <= rows.keys() else ()
-        rows[Hypothetical] = hypothetical(connection, wanted)
-    lacking[Estimate] = Lack(
+        rows[HypotheticalIndex] = lookup_costs(connection, wanted)
+    lacking[Estimate] = MissingEvidence(
         "plans of the server's log can be read only with snapshots",
         "set auto_explain.log_analyze = on, run `dbdyno snap plans --log FILE`, then `dbdyno advise snap:A..B`",
     )
     return Facts(title, "server", rows, {k: v for k, v in lacking.items() if k not in rows}, "since statistics began")
 
 
-def _of_version(query: Query) -> Lack:
+def _of_version(query: Query) -> MissingEvidence:
     words = f"PostgreSQL {query.least // 10000} and later have it" if query.least else "this version has none"
-    return Lack(f"{PLACES[query.kind]}: {words}")
+    return MissingEvidence(f"{PLACES[query.kind]}: {words}")
 
 
 def _statements(
-    connection: Connection, server: Server, rows: dict[type, Sequence[Any]], lacking: dict[type, Lack]
+    connection: Connection, server: Server, rows: dict[type, Sequence[Any]], lacking: dict[type, MissingEvidence]
 ) -> None:
     """Read the statements if the extension is in this database and the role may see all of them."""
     if server.version_num < 130000:
-        lacking[Statement] = Lack("statements can be read only from PostgreSQL 13 or newer")
+        lacking[Statement] = MissingEvidence("statements can be read only from PostgreSQL 13 or newer")
         return
     if not server.sees_all:
         lacking[Statement] = _SEES_ALL
@@ -121,7 +121,7 @@ def _statements(
         " where e.extname = 'pg_stat_statements'"
     ).fetchone()
     if known is None:
-        lacking[Statement] = Lack(
+        lacking[Statement] = MissingEvidence(
             "pg_stat_statements is not in this database",
             "add it to shared_preload_libraries, restart the server, and run `create extension "
             "pg_stat_statements` in this database",
@@ -134,7 +134,10 @@ def _statements(
 
 
 def _put(
-    kind: type, read: tuple[list[Any], Lack | None], rows: dict[type, Sequence[Any]], lacking: dict[type, Lack]
+    kind: type,
+    read: tuple[list[Any], MissingEvidence | None],
+    rows: dict[type, Sequence[Any]],
+    lacking: dict[type, MissingEvidence],
 ) -> None:
     found, lack = read
     if lack is None:
@@ -143,7 +146,7 @@ def _put(
         lacking[kind] = lack
 
 
-def _rows(connection: Connection, kind: type, sql: LiteralString) -> tuple[list[Any], Lack | None]:
+def _rows(connection: Connection, kind: type, sql: LiteralString) -> tuple[list[Any], MissingEvidence | None]:
     """Return the rows of a query, or why there are none."""
     import psycopg
 
@@ -156,7 +159,7 @@ def _rows(connection: Connection, kind: type, sql: LiteralString) -> tuple[list[
         if connection.broken:
             raise
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        return [], Lack(f"{PLACES[kind]}: {said}", _STEPS.get(error.sqlstate or "", ""))
+        return [], MissingEvidence(f"{PLACES[kind]}: {said}", _STEPS.get(error.sqlstate or "", ""))
 
 
 def evidence_row(kind: type, row: Mapping[str, Any]) -> Any:

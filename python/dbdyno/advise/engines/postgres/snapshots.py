@@ -12,7 +12,7 @@ from typing import Any
 
 from dbdyno.advise.engines.mariadb import snapshots as mariadb
 from dbdyno.advise.engines.postgres.read import evidence_row
-from dbdyno.advise.facts import Facts, Lack
+from dbdyno.advise.facts import Facts, MissingEvidence
 from dbdyno.advise.kinds import (
     PLACES,
     Checkpoints,
@@ -24,7 +24,7 @@ from dbdyno.advise.kinds import (
     Io,
     Key,
     Load,
-    Prepared,
+    PreparedTransaction,
     Server,
     Session,
     Setting,
@@ -39,15 +39,20 @@ from dbdyno.advise.placement import Segment
 from dbdyno.base.errors import AdviceError, EvidenceError
 from dbdyno.base.json_types import TableRow
 from dbdyno.snapshot.engines.postgres.facts import is_ours
-from dbdyno.snapshot.engines.postgres.parts import present, relation_name, setting, several_databases
-from dbdyno.snapshot.plans.estimates import Estimated, estimated
+from dbdyno.snapshot.engines.postgres.section_helpers import (
+    column_or_null,
+    has_several_databases,
+    relation_name,
+    setting,
+)
+from dbdyno.snapshot.plans.estimates import PlanEstimates, interval_estimates
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.store.folder import Store
 
 PLANS = "plans of the server's log"
-_LIVE_ONLY = (Index, ForeignKey, Key, Width, Session, Prepared, Load)
-_ASK = Lack("snapshots do not contain this", "run `dbdyno advise postgresql://...` on the server itself")
+_LIVE_ONLY = (Index, ForeignKey, Key, Width, Session, PreparedTransaction, Load)
+_ASK = MissingEvidence("snapshots do not contain this", "run `dbdyno advise postgresql://...` on the server itself")
 
 
 def read(store: Store, text: str, target: str | None = None) -> Facts:
@@ -72,25 +77,27 @@ def read(store: Store, text: str, target: str | None = None) -> Facts:
 def facts_of(interval: Interval) -> Facts:
     """Return the evidence of an interval."""
     rows: dict[type, Sequence[Any]] = {Server: [_server(interval)]}
-    lacking: dict[type, Lack] = {kind: Lack(f"{PLACES[kind]}: {_ASK.why}", _ASK.next) for kind in _LIVE_ONLY}
+    lacking: dict[type, MissingEvidence] = {
+        kind: MissingEvidence(f"{PLACES[kind]}: {_ASK.why}", _ASK.next) for kind in _LIVE_ONLY
+    }
     for kind, views, reader in _READERS:
-        missing = [interval.missing(view) for view in views if not interval.has(view)]
+        missing = [interval.missing_reason(view) for view in views if not interval.has(view)]
         if missing:
             why, step = missing[0] or ("not in the snapshots", None)
-            lacking[kind] = Lack(f"{views[0]}: {why}", step or "")
+            lacking[kind] = MissingEvidence(f"{views[0]}: {why}", step or "")
             continue
         try:
             rows[kind] = [evidence_row(kind, row) for row in reader(interval)]
         except EvidenceError as error:  # of an earlier version, without a column
-            lacking[kind] = Lack(f"{PLACES[kind]}: {error.message}", error.next_step or "")
+            lacking[kind] = MissingEvidence(f"{PLACES[kind]}: {error.message}", error.next_step or "")
     if not rows.get(Checkpoints, [1]):
-        lacking[Checkpoints] = Lack(f"{PLACES[Checkpoints]}: the difference is not known")
+        lacking[Checkpoints] = MissingEvidence(f"{PLACES[Checkpoints]}: the difference is not known")
         del rows[Checkpoints]
     if not rows.get(Wal, [1]):
-        lacking[Wal] = Lack(f"{PLACES[Wal]}: the difference is not known")
+        lacking[Wal] = MissingEvidence(f"{PLACES[Wal]}: the difference is not known")
         del rows[Wal]
     estimates = _estimates(interval)
-    if isinstance(estimates, Lack):
+    if isinstance(estimates, MissingEvidence):
         lacking[Estimate] = estimates
     else:
         rows[Estimate] = estimates
@@ -132,7 +139,8 @@ def _databases(interval: Interval) -> list[TableRow]:
     return interval.query(
         f"""select datname as name, blks_read as reads, blks_hit as hits,
           {"blk_read_time" if timed else "null::double"} as read_ms, temp_files, temp_bytes, xact_commit as commits,
-          {present("sessions", has)} as sessions, {present("active_time", has)} as active_ms, null as frozen_age,
+          {column_or_null("sessions", has)} as sessions,
+          {column_or_null("active_time", has)} as active_ms, null as frozen_age,
           null as multixact_age, {interval.seconds!r} as span_s,
           datname = '{str(interval.after.facts.get("database") or "").replace("'", "''")}' as is_current
         from pg_stat_database where verdict = 'ok' and datname is not null order by 1""",
@@ -146,7 +154,7 @@ def _tables(interval: Interval) -> list[dict[str, object]]:
     now = interval.ends("pg_stat_user_tables")[1]
     size, age, told = ("c.relpages", "c.frozen_age", "c.reltuples") if pages else ("null", "null", "null")
     return interval.query(
-        f"""select {relation_name("t", several_databases(interval))} as name, t.n_live_tup as rows,
+        f"""select {relation_name("t", has_several_databases(interval))} as name, t.n_live_tup as rows,
           t.n_dead_tup as dead, {size} as pages, t.n_tup_ins as inserted, t.n_tup_upd as updated,
           t.n_tup_del as deleted, t.seq_scan as seq_scans, t.seq_tup_read as seq_rows, t.idx_scan as idx_scans,
           t.n_mod_since_analyze as modified, {age} as frozen_age, i.heap_blks_read as heap_reads,
@@ -185,7 +193,7 @@ def _columns(interval: Interval) -> list[dict[str, object]]:
     if "first_column" not in interval.columns("pg_index"):
         return []
     return interval.query(
-        f"""select {relation_name("t", several_databases(interval))} as "table", s.attname as name,
+        f"""select {relation_name("t", has_several_databases(interval))} as "table", s.attname as name,
           s.distinct_values as "values", s.commonest
         from {interval.ends("pg_stats")[1]} s
           join {interval.ends("pg_stat_user_tables")[1]} t on t.datid = s.datid and t.relid = s.relid
@@ -235,7 +243,7 @@ def _wal(interval: Interval) -> list[dict[str, object]]:
     has = interval.columns("pg_stat_wal")
     return interval.query(
         f"select wal_bytes as bytes, wal_records as records, wal_fpi as full_pages,"
-        f" {present('wal_buffers_full', has)} as buffers_full, {interval.seconds!r} as span_s"
+        f" {column_or_null('wal_buffers_full', has)} as buffers_full, {interval.seconds!r} as span_s"
         " from pg_stat_wal where verdict = 'ok'",
         "pg_stat_wal",
     )
@@ -269,19 +277,21 @@ def _slru(interval: Interval) -> list[dict[str, object]]:
     return interval.query("select name, blks_read as reads from pg_stat_slru where verdict = 'ok'", "pg_stat_slru")
 
 
-def _estimates(interval: Interval) -> list[Estimate] | Lack:
-    found = estimated(interval)
+def _estimates(interval: Interval) -> list[Estimate] | MissingEvidence:
+    found = interval_estimates(interval)
     if found is None:
-        return Lack(
+        return MissingEvidence(
             f"{PLANS}: the store has no log of this time",
             "run `dbdyno snap plans --log FILE`, then ask for advice again",
         )
     if not found:
-        return Lack(f"{PLANS}: no logged plan has the actual numbers of rows", "set auto_explain.log_analyze = on")
+        return MissingEvidence(
+            f"{PLANS}: no logged plan has the actual numbers of rows", "set auto_explain.log_analyze = on"
+        )
     return [_estimate(one, place) for one, place in found]
 
 
-def _estimate(one: Estimated, place: str) -> Estimate:
+def _estimate(one: PlanEstimates, place: str) -> Estimate:
     known = Estimate(one.statement, one.text, one.plan, one.measured, one.spent_us / 1000)
     if one.node is None:
         return known
@@ -290,7 +300,7 @@ def _estimate(one: Estimated, place: str) -> Estimate:
         executions=one.executions,
         node=one.node.title,
         kind=one.node.kind,
-        table=one.node.named,
+        table=one.node.relation_name,
         conditions=tuple(words for _, words in one.node.conditions),
         planned=one.planned,
         found=one.found,

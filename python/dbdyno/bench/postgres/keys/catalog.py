@@ -59,7 +59,7 @@ _LARGE_OBJECTS = ("lo_create", "lo_creat", "lo_from_bytea", "lo_import", "lo_put
 _WRITERS = frozenset(("setval", *_LARGE_OBJECTS))
 """Functions of the server itself that change data."""
 
-Named = tuple[int, str]
+ColumnKey = tuple[int, str]
 """A column: its relation, and its name."""
 
 
@@ -80,10 +80,10 @@ class Catalog:
     """
 
     relations: dict[tuple[str, str], Relation]
-    spaces: dict[Named, int]
+    spaces: dict[ColumnKey, int]
     names: list[str]
     kinds: list[str]
-    keys: frozenset[Named] = frozenset()
+    keys: frozenset[ColumnKey] = frozenset()
     """Columns that are keys themselves, not foreign keys."""
     path: tuple[str, ...] = ()
     is_certain: bool = True
@@ -120,9 +120,9 @@ def read_catalog(conn: psycopg.Connection[Any]) -> Catalog:
     """Read the relations and keys of the database that is connected to."""
     views = dict(conn.execute(_VIEWS).fetchall())
     found: dict[tuple[str, str], tuple[int, list[str]]] = {}
-    names: dict[Named, str] = {}
-    kinds: dict[Named, str] = {}
-    keys: list[Named] = []
+    names: dict[ColumnKey, str] = {}
+    kinds: dict[ColumnKey, str] = {}
+    keys: list[ColumnKey] = []
     for oid, schema, table, column, type_name, is_key in conn.execute(_COLUMNS).fetchall():
         found.setdefault((schema, table), (oid, []))[1].append(column)
         names[oid, column] = f"{schema}.{table}.{column}"
@@ -145,11 +145,13 @@ def read_catalog(conn: psycopg.Connection[Any]) -> Catalog:
     )
 
 
-def key_spaces(keys: Sequence[Named], same: Iterable[tuple[Named, Named]]) -> tuple[dict[Named, int], list[Named]]:
+def key_spaces(
+    keys: Sequence[ColumnKey], same: Iterable[tuple[ColumnKey, ColumnKey]]
+) -> tuple[dict[ColumnKey, int], list[ColumnKey]]:
     """Return the key space of each column that is a key or refers to one, and the first key of each space."""
-    over: dict[Named, Named] = {}
+    over: dict[ColumnKey, ColumnKey] = {}
 
-    def top(one: Named) -> Named:
+    def top(one: ColumnKey) -> ColumnKey:
         while (above := over.get(one, one)) != one:
             one = above
         return one
@@ -157,8 +159,8 @@ def key_spaces(keys: Sequence[Named], same: Iterable[tuple[Named, Named]]) -> tu
     for one, other in same:
         if (low := top(one)) != (high := top(other)):
             over[low] = high
-    numbers: dict[Named, int] = {}
-    firsts: list[Named] = []
+    numbers: dict[ColumnKey, int] = {}
+    firsts: list[ColumnKey] = []
     for key in keys:
         if (root := top(key)) not in numbers:
             numbers[root] = len(firsts)

@@ -40,7 +40,7 @@ _READERS = {
 """Methods that find the origin of a value, by the kind of its expression."""
 
 
-class Expressions(ABC):
+class ExpressionReader(ABC):
     """Reader of expressions; `uses` has the uses of each literal and parameter, empty if none says what it is."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Expressions(ABC):
     def query(self, node: Any, outer: Scope | None) -> Outputs:
         """Read a query."""
 
-    def use(self, slots: frozenset[Slot], *spaces: int | None) -> None:
+    def record_use(self, slots: frozenset[Slot], *spaces: int | None) -> None:
         """Record that these values are keys of one space, or no keys if the space is None or ambiguous."""
         for slot in slots:
             space = spaces[0] if len(spaces) == 1 else None
@@ -58,8 +58,8 @@ class Expressions(ABC):
 
     def relate(self, one: Origin, other: Origin) -> None:
         """Record that two values are compared, or that one is written where the other is."""
-        self.use(one.slots, *other.spaces)
-        self.use(other.slots, *one.spaces)
+        self.record_use(one.slots, *other.spaces)
+        self.record_use(other.slots, *one.spaces)
 
     def visit(self, node: Any, scope: Scope) -> None:
         """Read an expression whose value is not a key."""
@@ -77,7 +77,7 @@ class Expressions(ABC):
         elif kind in QUERIES:
             self.query(node, scope)
         elif kind in ("Column", "Literal"):
-            self.use(self.origin(node, scope).slots, None)
+            self.record_use(self.origin(node, scope).slots, None)
         else:
             for child in node.iter_expressions():
                 self.visit(child, scope)
@@ -90,7 +90,7 @@ class Expressions(ABC):
                 self.relate(one, other)
             return
         for origin in (*lefts, *rights):
-            self.use(origin.slots, None)
+            self.record_use(origin.slots, None)
 
     def _row(self, node: Any, scope: Scope) -> list[Origin]:
         """Return the origins of a row's values; a value that is not a row is a row of one."""

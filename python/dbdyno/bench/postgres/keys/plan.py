@@ -13,8 +13,8 @@ from dbdyno.bench.postgres.keys.catalog import Catalog, read_catalog
 from dbdyno.bench.postgres.keys.expressions import Use
 from dbdyno.bench.postgres.keys.origins import MENTION, Output, Slot
 from dbdyno.bench.postgres.keys.parsing import OPAQUE, READ, may_write, parse_statement, statements
-from dbdyno.bench.postgres.keys.reading import Reading
-from dbdyno.evidence.capture_keys import KeyPlan, Place, Places
+from dbdyno.bench.postgres.keys.statement_reader import StatementReader
+from dbdyno.evidence.capture_keys import KeyPlan, KeyPosition, KeyPositions
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
@@ -44,9 +44,9 @@ def plan_of(catalog: Catalog, shapes: Iterable[tuple[str, int]]) -> KeyPlan:
     catalog.is_certain = not any("search_path" in shape.lower() for shape, _ in shapes)
     plan = KeyPlan(catalog.names, catalog.kinds, count=len(shapes))
     for shape, times in shapes:
-        found = Found(shape)
+        found = KeySearch(shape)
         found.read(catalog)
-        if found.places.worth():
+        if found.places.is_needed():
             plan.statements.append(found.places)
         if not found.is_read:
             plan.unread.append((shape, times))
@@ -55,7 +55,7 @@ def plan_of(catalog: Catalog, shapes: Iterable[tuple[str, int]]) -> KeyPlan:
     return plan
 
 
-class Found:
+class KeySearch:
     """Positions of keys in one text.
 
     `is_read` is False if a statement of it could not be parsed, `is_mixed` True if a parameter is a key in one place
@@ -63,7 +63,7 @@ class Found:
     """
 
     def __init__(self, shape: str) -> None:
-        self.places = Places(shape)
+        self.places = KeyPositions(shape)
         self.is_read = True
         self.is_mixed = False
 
@@ -84,7 +84,7 @@ class Found:
                 self.places.returns.append([])
                 continue
             self.places.writes |= may_write(tree, catalog.writers)
-            reading = Reading(catalog)
+            reading = StatementReader(catalog)
             outputs = reading.query(tree, None) or []
             for output in outputs:
                 for slot in output.origin.slots:
@@ -97,7 +97,7 @@ class Found:
     def _literals(self, uses: dict[Slot, set[Use]]) -> None:
         for slot, found in uses.items():
             if not slot.is_parameter and len(found) == 1 and (use := next(iter(found))) is not None:
-                self.places.literals.append(Place(slot.number, *use))
+                self.places.literals.append(KeyPosition(slot.number, *use))
         self.places.literals.sort()
 
     def _parameters(self, uses: dict[Slot, set[Use]]) -> None:
@@ -109,7 +109,7 @@ class Found:
         for number, found in sorted(mentions.items()):
             keys = [use for use in found if use is not None]
             if len(keys) == 1 and len(found) == 1:
-                self.places.parameters.append(Place(number, *keys[0]))
+                self.places.parameters.append(KeyPosition(number, *keys[0]))
             self.is_mixed |= bool(keys) and len(found) > 1
 
 

@@ -18,7 +18,7 @@ where table_schema = %s and table_name = %s and non_unique = 0 order by index_na
 """
 
 
-def refuse_other(
+def refuse_differing_rows(
     conn: Any, goal: TargetTable, stages: Sequence[str], into: LoadRequest, *, of_new: int, adds: bool
 ) -> None:
     """Refuse the load if a staged row is not in the target table with exactly the same values.
@@ -37,7 +37,7 @@ def refuse_other(
     Raises:
         MoveError: A row differs or is missing, the table has extra rows, or there is no unique key to match by.
     """
-    given = goal.given()
+    given = goal.written_fields()
     keys = into.key or _unique(conn, goal, given)
     if not keys:
         if into.mode != "replace":
@@ -50,7 +50,7 @@ def refuse_other(
         return
     on = " and ".join(f"t.{quote_name(one.name)} = {one.key()}" for one in given if one.name in keys)
     named = " and ".join(f"s.{quote_name(name)} is not null" for name in keys)
-    same = " and ".join(f"{one.plain(f't.{quote_name(one.name)}')} <=> {one.plain(one.value())}" for one in given)
+    same = " and ".join(f"{one.bytewise(f't.{quote_name(one.name)}')} <=> {one.bytewise(one.value())}" for one in given)
     first = quote_name(keys[0])
     joins = "left join" if adds or not into.key else "join"
     other = 0
@@ -79,8 +79,8 @@ def _unique(conn: Any, goal: TargetTable, given: Sequence[Field]) -> Sequence[st
 
 def _as_sets(conn: Any, goal: TargetTable, stages: Sequence[str], given: Sequence[Field]) -> None:
     """Compare staged rows with the table's rows as multisets (a row may occur more than once)."""
-    came = ", ".join(one.plain(one.value()) for one in given)
-    stands = ", ".join(one.plain(f"t.{quote_name(one.name)}") for one in given)
+    came = ", ".join(one.bytewise(one.value()) for one in given)
+    stands = ", ".join(one.bytewise(f"t.{quote_name(one.name)}") for one in given)
     staged = " union all ".join(f"select {came} from {stage} s" for stage in stages)
     there = f"select {stands} from {goal.table} t"
     for one, other in ((f"({staged})", f"({there})"), (f"({there})", f"({staged})")):

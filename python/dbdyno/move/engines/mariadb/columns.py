@@ -162,7 +162,7 @@ def column_row(field: Any) -> JsonObject:
     }
 
 
-def read_as(column: Column, alias: str) -> str:
+def select_expression(column: Column, alias: str) -> str:
     """Return the SQL expression that selects the column in the form in which it is moved."""
     name = quote_name(alias, column.name)
     kind = (column.mariadb_type or "").split("(")[0].split(" ")[0].lower()

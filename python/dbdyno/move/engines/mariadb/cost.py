@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dbdyno.base.core_types import MoveDone
-from dbdyno.move.proof.cost import Row, by_session
+from dbdyno.base.core_types import MoveFinishedChunk
+from dbdyno.move.proof.cost import Row, session_costs
 
 
-def sessions_of(done: Iterable[MoveDone]) -> list[Row]:
+def sessions_of(done: Iterable[MoveFinishedChunk]) -> list[Row]:
     """Return one row per session with the counters of its finished chunks; waits are not sampled on MariaDB."""
-    found = by_session(done)
+    found = session_costs(done)
     return [{"looks": 0, "waits": {}, **found[process]} for process in sorted(found)]

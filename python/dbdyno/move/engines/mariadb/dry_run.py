@@ -9,17 +9,17 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.move.engines.mariadb.load import open_session, refuse_csv
 from dbdyno.move.engines.mariadb.sql import split_name
-from dbdyno.move.engines.mariadb.staged_rows import heads_of, intos_of
-from dbdyno.move.engines.mariadb.target import Heads, database_of, is_there, match_target, type_of
-from dbdyno.move.loading.dry_run import sum_of
+from dbdyno.move.engines.mariadb.staged_rows import heads_of, requests_of_plan
+from dbdyno.move.engines.mariadb.target import Heads, database_of, match_target, table_exists, type_of
+from dbdyno.move.loading.dry_run import file_totals
 from dbdyno.move.loading.files import describe_files, files_of, rejects_of
 from dbdyno.move.loading.request import LoadRequest
 from dbdyno.move.reading.run import Plan
 
-WAY = "staged, then added in one transaction"
+METHOD = "staged, then added in one transaction"
 
 
-def rehearse(target: MariaDB, folder: Path, into: LoadRequest) -> list[str]:
+def describe_load(target: MariaDB, folder: Path, into: LoadRequest) -> list[str]:
     """Return lines that describe the files of a folder and what each column would become.
 
     Raises:
@@ -30,7 +30,7 @@ def rehearse(target: MariaDB, folder: Path, into: LoadRequest) -> list[str]:
     heads = describe_files(files)
     rejects_of(into, files)
     name, columns = _columns(target, into, heads[0][0])
-    return [f"{name}: {into.mode} of {sum_of(files, heads)}; {WAY}", *columns]
+    return [f"{name}: {into.mode} of {file_totals(files, heads)}; {METHOD}", *columns]
 
 
 def tables_of(target: MariaDB, plan: Plan, into: LoadRequest) -> list[list[str]]:
@@ -40,7 +40,7 @@ def tables_of(target: MariaDB, plan: Plan, into: LoadRequest) -> list[list[str]]
         MoveError: The load would be refused at its start.
     """
     found = []
-    for place, one in enumerate(intos_of(plan, into)):
+    for place, one in enumerate(requests_of_plan(plan, into)):
         name, columns = _columns(target, one, heads_of(plan, place))
         found.append([f"into {name} of {target.safe_dsn}: {into.mode}", *columns])
     return found
@@ -50,7 +50,7 @@ def _columns(target: MariaDB, into: LoadRequest, heads: Heads) -> tuple[str, lis
     """Return the target table's name, and one line per column with its incoming and its target type."""
     with open_session(target, "rehearses") as conn:
         if into.create:
-            if is_there(conn, database_of(target), into):
+            if table_exists(conn, database_of(target), into):
                 raise MoveError(
                     "already exists", where=into.table, next_step="leave --create out, or name another table"
                 )

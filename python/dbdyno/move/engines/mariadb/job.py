@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from dbdyno import _core
-from dbdyno.base.core_types import MoveDone, MoveFailed
+from dbdyno.base.core_types import MoveFailure, MoveFinishedChunk
 from dbdyno.base.errors import MoveError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.mariadb.address import driver
@@ -25,28 +25,36 @@ from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import row, rows
 from dbdyno.move.engines.mariadb import columns as typing
 from dbdyno.move.engines.mariadb.cost import sessions_of
-from dbdyno.move.engines.mariadb.source import COST_SQL, columns_of, connect, failure, look, select_sql, session_sql
+from dbdyno.move.engines.mariadb.source import (
+    COST_SQL,
+    columns_of,
+    connect,
+    failure,
+    requested_tables,
+    select_sql,
+    session_sql,
+)
 from dbdyno.move.engines.mariadb.splits import chunks_of
-from dbdyno.move.engines.postgres.source import Request, application
+from dbdyno.move.engines.postgres.source import Request, application_name
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import with_full_command
 from dbdyno.move.reading.progress import ChunkProgress
-from dbdyno.move.reading.run import LOOK_S, NEXT, JobOptions, Plan, Say, across, new_id
+from dbdyno.move.reading.run import LOOK_S, NEXT_STEPS, JobOptions, Plan, Say, new_id, plan_for_transfer
 from dbdyno.move.reading.splits import Chunk
 
 BEGIN_S = 60.0
 """Time limit for all workers to begin, in seconds."""
-AGAIN = 1_000_000
+REREAD_OFFSET = 1_000_000
 """Offset that is added to a chunk's number when it is read a second time."""
 DENIED = (1227, 1044, 1045)
-NOT_YET = {"id": "", "at": "before its first snapshot"}
+NO_SNAPSHOT = {"id": "", "at": "before its first snapshot"}
 
-Pieces = Callable[[Plan, Sequence[Chunk]], JsonObject]
+ChunkSpecBuilder = Callable[[Plan, Sequence[Chunk]], JsonObject]
 """Builds the part of a `MoveJob` specification besides the source: the chunks, and where their rows go."""
 
 
 @dataclass
-class Running:
+class WorkerSessions:
     """Worker sessions that share one snapshot."""
 
     job: _core.MoveJob
@@ -60,7 +68,7 @@ def plan_of(target: MariaDB, conn: Any, request: Request, job: str, how: JobOpti
     Raises:
         MoveError: A table cannot be read or the server reports an error.
     """
-    tables = look(target, conn, request)
+    tables = requested_tables(target, conn, request)
     several = len(tables) > 1
     prefixes = [f"{quote(f'{one.schema}.{one.name}', safe=' ')}/" if several else "" for one in tables]
     try:
@@ -90,9 +98,9 @@ def begin(
     job = new_id()
     with contextlib.closing(connect(target, job)) as conn:
         plan = plan_of(target, conn, request, job, how)
-    plan = plan if into is None else across(plan, into)
-    ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [NOT_YET]})
-    ledger.attempt("begun", how.workers, how.memory_bytes)
+    plan = plan if into is None else plan_for_transfer(plan, into)
+    ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [NO_SNAPSHOT]})
+    ledger.begin_attempt("begun", how.workers, how.memory_bytes)
     ledger.save()
     for line in notes_before(plan):
         say(line)
@@ -116,7 +124,7 @@ def notes_before(plan: Plan) -> list[str]:
 @contextlib.contextmanager
 def start_workers(
     target: MariaDB, plan: Plan, given: Mapping[str, Any], how: JobOptions, say: Say
-) -> Iterator[Running]:
+) -> Iterator[WorkerSessions]:
     """Start workers whose snapshots all show the same instant, and stop them on exit.
 
     Args:
@@ -137,7 +145,7 @@ def start_workers(
             at, place = row(conn, "select utc_timestamp(6), coalesce(nullif(@@gtid_binlog_pos, ''), 'no GTID')")
             job = _core.MoveJob(
                 {
-                    "connection": target.load_connection(application(plan.id)),
+                    "connection": target.load_connection(application_name(plan.id)),
                     "session_sql": session_sql(plan.tables),
                     "workers": workers,
                     "memory_bytes": how.memory_bytes,
@@ -153,7 +161,7 @@ def start_workers(
             raise failure(error, target.safe_dsn) from None
         try:
             _refuse_altered(conn, plan)
-            yield Running(job, str(place), f"{at}+00")
+            yield WorkerSessions(job, str(place), f"{at}+00")
         finally:
             job.stop()
 
@@ -194,7 +202,7 @@ def _refuse_altered(conn: Any, plan: Plan) -> None:
             )
 
 
-def read_into(folder: Path, *, again: bool = False) -> Pieces:
+def file_chunk_builder(folder: Path, *, again: bool = False) -> ChunkSpecBuilder:
     """Return a builder of chunks that are written to files of a folder.
 
     Args:
@@ -213,13 +221,13 @@ def read_into(folder: Path, *, again: bool = False) -> Pieces:
             }
             for chunk in chunks
         ]
-        second = [{**one, "number": one["number"] + AGAIN, "path": None, "partition": None} for one in each]
-        return {"tables": specs(plan), "chunks": each + second if again else each}
+        second = [{**one, "number": one["number"] + REREAD_OFFSET, "path": None, "partition": None} for one in each]
+        return {"tables": table_specs(plan), "chunks": each + second if again else each}
 
     return pieces
 
 
-def specs(plan: Plan) -> list[JsonObject]:
+def table_specs(plan: Plan) -> list[JsonObject]:
     """Return the plan's tables in the form the Rust core takes them."""
     return [
         {
@@ -230,9 +238,9 @@ def specs(plan: Plan) -> list[JsonObject]:
     ]
 
 
-def work(
-    target: MariaDB, ledger: Ledger, how: JobOptions, say: Say, pieces: Pieces, *, completes: bool = True
-) -> dict[int, MoveDone]:
+def run_job(
+    target: MariaDB, ledger: Ledger, how: JobOptions, say: Say, pieces: ChunkSpecBuilder, *, completes: bool = True
+) -> dict[int, MoveFinishedChunk]:
     """Read all unfinished chunks; a job that fails can be resumed.
 
     Args:
@@ -250,7 +258,7 @@ def work(
         MoveError: A chunk failed.
     """
     ledger.refuse_foreign()
-    with ledger.held(), ledger.phase("reading"), with_full_command(ledger):
+    with ledger.locked(), ledger.phase("reading"), with_full_command(ledger):
         ledger.sweep()
         ledger.make_folders()
         while True:
@@ -261,21 +269,27 @@ def work(
             if failed is None:
                 break
             if failed["kind"] != "unrepresentable" or plan.into is not None or not _widen(ledger, plan, failed, say):
-                raise failed_job(failed)
+                raise job_error(failed)
         if completes:
             ledger.manifest["status"] = "complete"
         return second
 
 
 def _run(
-    target: MariaDB, ledger: Ledger, plan: Plan, left: Sequence[Chunk], how: JobOptions, say: Say, pieces: Pieces
-) -> tuple[MoveFailed | None, dict[int, MoveDone]]:
+    target: MariaDB,
+    ledger: Ledger,
+    plan: Plan,
+    left: Sequence[Chunk],
+    how: JobOptions,
+    say: Say,
+    pieces: ChunkSpecBuilder,
+) -> tuple[MoveFailure | None, dict[int, MoveFinishedChunk]]:
     files = {chunk.number: chunk.file for chunk in left}
     size = {chunk.number: chunk.bytes for chunk in plan.chunks}
     progress = ChunkProgress(how.progress, size, size.keys() - {chunk.number for chunk in left})
-    failed: MoveFailed | None = None
-    done: list[MoveDone] = []
-    second: dict[int, MoveDone] = {}
+    failed: MoveFailure | None = None
+    done: list[MoveFinishedChunk] = []
+    second: dict[int, MoveFinishedChunk] = {}
     with start_workers(target, plan, pieces(plan, left), how, say) as running:
         ledger.manifest["snapshots"][-1] = {"id": running.id, "at": running.at}
         ledger.save()
@@ -283,8 +297,8 @@ def _run(
             while (event := running.job.next(LOOK_S)) is not None:
                 if (one := event.get("done")) is not None:
                     done.append(one)
-                    if one["number"] >= AGAIN:
-                        second[one["number"] - AGAIN] = one
+                    if one["number"] >= REREAD_OFFSET:
+                        second[one["number"] - REREAD_OFFSET] = one
                         continue
                     ledger.record(
                         {**one, "file": files[one["number"]], "snapshot": len(ledger.manifest["snapshots"]) - 1}
@@ -294,12 +308,12 @@ def _run(
                     failed = event["failed"]
                 progress.show(running.job.progress()[0])
         finally:
-            ledger.cost(sessions_of(done))
+            ledger.note_cost(sessions_of(done))
             ledger.save()
     return failed, second
 
 
-def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
+def _widen(ledger: Ledger, plan: Plan, failed: MoveFailure, say: Say) -> bool:
     """Switch the failed column to text and discard all finished chunks; return False if it already is text or bytes.
 
     All tables are read again, because the old snapshots no longer exist.
@@ -313,14 +327,14 @@ def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
     say(f"{failed['message']}: the column travels as text; all is read again, as of a new instant")
     ledger.forget()
     ledger.manifest["plan"] = replace(plan, tables=tables, as_text=(*plan.as_text, column.name)).to_json()
-    ledger.manifest["snapshots"] = [NOT_YET]
+    ledger.manifest["snapshots"] = [NO_SNAPSHOT]
     ledger.save()
     return True
 
 
-def failed_job(failed: MoveFailed) -> MoveError:
+def job_error(failed: MoveFailure) -> MoveError:
     """Return an error for a failure that the core reported, with the user's next step."""
-    step = NEXT.get(failed["kind"], "")
+    step = NEXT_STEPS.get(failed["kind"], "")
     if failed["kind"] == "unrepresentable":
         step = f"add --text {failed['column']} to move the column as the server prints it"
     where = f"chunk {failed['chunk']}" if failed.get("chunk") is not None else None
@@ -332,13 +346,13 @@ def resume(
     ledger: Ledger,
     how: JobOptions,
     say: Say,
-    pieces: Pieces,
+    pieces: ChunkSpecBuilder,
     *,
     restart: bool,
     as_of_now: bool,
     restarted: Callable[[Plan], None] | None = None,
     completes: bool = True,
-) -> dict[int, MoveDone]:
+) -> dict[int, MoveFinishedChunk]:
     """Resume a job; because its snapshots ended with its workers, the user must choose how.
 
     Args:
@@ -377,21 +391,21 @@ def resume(
             )
         if restart or not done:
             fresh = plan_of(target, conn, _original_request(plan), plan.id, how)
-            fresh = fresh if plan.into is None else across(fresh, plan.into)
-            with ledger.held():
+            fresh = fresh if plan.into is None else plan_for_transfer(fresh, plan.into)
+            with ledger.locked():
                 ledger.sweep()
                 ledger.forget()
                 if restarted is not None:
                     restarted(fresh)
-                ledger.manifest.update(plan=fresh.to_json(), snapshots=[NOT_YET])
-                ledger.attempt("restarted", how.workers, how.memory_bytes)
+                ledger.manifest.update(plan=fresh.to_json(), snapshots=[NO_SNAPSHOT])
+                ledger.begin_attempt("restarted", how.workers, how.memory_bytes)
                 ledger.save()
         else:
             _refuse_altered(conn, plan)
-            ledger.manifest["snapshots"].append(NOT_YET)
-            ledger.attempt("resumed as of now", how.workers, how.memory_bytes)
+            ledger.manifest["snapshots"].append(NO_SNAPSHOT)
+            ledger.begin_attempt("resumed as of now", how.workers, how.memory_bytes)
             ledger.save()
-    return work(target, ledger, how, say, pieces, completes=completes)
+    return run_job(target, ledger, how, say, pieces, completes=completes)
 
 
 def _original_request(plan: Plan) -> Request:

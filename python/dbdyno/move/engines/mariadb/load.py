@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import _core
-from dbdyno.base.core_types import MoveDone, MoveFailed
+from dbdyno.base.core_types import MoveFailure, MoveFinishedChunk
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
-from dbdyno.move.engines.mariadb.publish import Part, publish
+from dbdyno.move.engines.mariadb.publish import StagedTable, publish
 from dbdyno.move.engines.mariadb.source import SESSION, failure
 from dbdyno.move.engines.mariadb.target import (
     WRITING,
@@ -31,20 +31,20 @@ from dbdyno.move.engines.mariadb.target import (
     match_target,
 )
 from dbdyno.move.engines.postgres.columns import Column
-from dbdyno.move.engines.postgres.source import application
+from dbdyno.move.engines.postgres.source import application_name
 from dbdyno.move.ledger.folder import MODULUS
 from dbdyno.move.loading.files import (
     add_rejects,
+    check_against_records,
     describe_files,
     files_of,
-    refuse_other_than_records,
     refuse_unstaged,
     rejects_of,
 )
-from dbdyno.move.loading.pieces import CSV, Piece, as_they_are
-from dbdyno.move.loading.request import Loaded, LoadRequest
+from dbdyno.move.loading.pieces import CSV, Piece, whole_files
+from dbdyno.move.loading.request import LoadRequest, LoadResult
 from dbdyno.move.reading.progress import FileProgress
-from dbdyno.move.reading.run import LOOK_S, NEXT, JobOptions, Say, new_id
+from dbdyno.move.reading.run import LOOK_S, NEXT_STEPS, JobOptions, Say, new_id
 
 KINDS = {
     "tinyint(1)": "bool",
@@ -72,7 +72,7 @@ def load_files(
     *,
     read_again: bool = False,
     compare: bool = False,
-) -> Loaded:
+) -> LoadResult:
     """Load one file or the files of a folder into a table; if the load fails, the table is unchanged.
 
     Args:
@@ -93,14 +93,14 @@ def load_files(
     rejects = rejects_of(into, files)
     job = new_id()
     with open_session(target, job) as conn, make_target(conn, target, into, heads) as goal:
-        say(f"job {job}: staging into {goal.stage(job, 0)}")
+        say(f"job {job}: staging into {goal.stage_name(job, 0)}")
         placed = rejects is not None
         with make_staging(conn, goal, job, [0], placed=placed):
-            done: list[MoveDone] = []
+            done: list[MoveFinishedChunk] = []
             stages = dict.fromkeys(range(len(files)), 0)
-            put(target, goal, dict(enumerate(as_they_are(files))), stages, how, job, done.append, placed=placed)
+            load_pieces(target, goal, dict(enumerate(whole_files(files))), stages, how, job, done.append, placed=placed)
             done.sort(key=lambda one: int(one["number"]))
-            refuse_other_than_records(files, done, records)
+            check_against_records(files, done, records)
             if rejects is not None:
                 for one in done:
                     add_rejects(rejects, one["number"], one["refused"])
@@ -110,8 +110,8 @@ def load_files(
                 read_staged(target, goal, job, [0], how, total)
             count = sum(one["rows"] for one in done)
             here = count - sum(len(one["refused"]) for one in done)
-            (published,) = publish(conn, job, [Part(goal, [0], into, here)], rejects=rejects, compare=compare)
-    return Loaded(
+            (published,) = publish(conn, job, [StagedTable(goal, [0], into, here)], rejects=rejects, compare=compare)
+    return LoadResult(
         len(files),
         count,
         into.mode,
@@ -149,7 +149,7 @@ def open_session(target: MariaDB, job: str) -> Iterator[Any]:
         TargetError: The user's configuration names the server as live, or it does not answer.
     """
     target.refuse_live()
-    conn = target.connect(answer_s=None, name=application(job))
+    conn = target.connect(answer_s=None, name=application_name(job))
     try:
         for text in WRITING:
             rows(conn, text)
@@ -184,14 +184,14 @@ def make_staging(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int],
             drop_stages(conn, goal, job, numbers)
 
 
-def put(
+def load_pieces(
     target: MariaDB,
     goal: TargetTable,
     pieces: Mapping[int, Piece],
     stages: Mapping[int, int],
     how: JobOptions,
     job: str,
-    record: Callable[[MoveDone], None],
+    record: Callable[[MoveFinishedChunk], None],
     *,
     placed: bool,
 ) -> None:
@@ -213,7 +213,7 @@ def put(
     shown = FileProgress(how.progress, list(pieces.values()))
     mover = _core.MoveJob(
         {
-            "connection": target.load_connection(application(job)),
+            "connection": target.load_connection(application_name(job)),
             "session_sql": list(WRITING),
             "tables": [{"columns": []}],
             "chunks": [
@@ -246,8 +246,8 @@ def wait_for_chunks(
     mover: _core.MoveJob,
     names: Mapping[int, str],
     progress: Callable[[Sequence[Mapping[str, Any]]], None] | None = None,
-    record: Callable[[MoveDone], None] | None = None,
-) -> list[MoveDone]:
+    record: Callable[[MoveFinishedChunk], None] | None = None,
+) -> list[MoveFinishedChunk]:
     """Wait for all chunks of a job and return their records, sorted by chunk number.
 
     Args:
@@ -259,8 +259,8 @@ def wait_for_chunks(
     Raises:
         MoveError: A chunk failed; it describes the first failure.
     """
-    done: list[MoveDone] = []
-    failed: MoveFailed | None = None
+    done: list[MoveFinishedChunk] = []
+    failed: MoveFailure | None = None
     try:
         while (event := mover.next(LOOK_S)) is not None:
             if "done" in event:
@@ -274,7 +274,7 @@ def wait_for_chunks(
     finally:
         mover.stop()
     if failed is not None:
-        steps = {**NEXT, "refused": "repair the value, or move its column as text"}
+        steps = {**NEXT_STEPS, "refused": "repair the value, or move its column as text"}
         step = steps.get(failed["kind"], "").replace("run `dbdyno move resume`", "run the same command again")
         chunk = failed.get("chunk")
         where = names[chunk] if chunk is not None else None
@@ -293,11 +293,16 @@ def read_staged(
     names = ", ".join(f"`{one.name.replace('`', '``')}`" for one in goal.fields)
     mover = _core.MoveJob(
         {
-            "connection": target.load_connection(application(job)),
+            "connection": target.load_connection(application_name(job)),
             "session_sql": list(SESSION),
             "tables": [{"columns": [_staged_column(one).spec() for one in goal.fields]}],
             "chunks": [
-                {"number": number, "table": 0, "sql": f"select {names} from {goal.stage(job, number)}", "path": None}
+                {
+                    "number": number,
+                    "table": 0,
+                    "sql": f"select {names} from {goal.stage_name(job, number)}",
+                    "path": None,
+                }
                 for number in numbers
             ],
             "workers": how.workers,

@@ -12,29 +12,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dbdyno.base.core_types import MoveDone
+from dbdyno.base.core_types import MoveFinishedChunk
 from dbdyno.bench.mariadb.server import MariaDB
-from dbdyno.move.engines.mariadb.load import make_target, open_session, put
+from dbdyno.move.engines.mariadb.load import load_pieces, make_target, open_session
 from dbdyno.move.engines.mariadb.staged_rows import drop_all, heads_of, publish_staged
 from dbdyno.move.engines.mariadb.target import TargetTable, make_stages
-from dbdyno.move.engines.mariadb.transfer import taken_up
+from dbdyno.move.engines.mariadb.transfer import resumed_session
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.ledger.next_steps import with_full_command
-from dbdyno.move.loading.files import files_of, refuse_other_than_records, rejects_of
-from dbdyno.move.loading.load_job import files_in, new_ledger, piece_of, plan_again, plan_of, refuse_changed
-from dbdyno.move.loading.pieces import by_file
-from dbdyno.move.loading.request import Loaded, LoadRequest
-from dbdyno.move.loading.staged_rows import asked_of
+from dbdyno.move.loading.files import check_against_records, files_of, rejects_of
+from dbdyno.move.loading.load_job import files_in, new_ledger, piece_of, plan_of, refuse_changed, resumed_plan
+from dbdyno.move.loading.pieces import records_by_file
+from dbdyno.move.loading.request import LoadRequest, LoadResult
+from dbdyno.move.loading.staged_rows import request_of
 from dbdyno.move.nouns import with_noun
 from dbdyno.move.reading.resume import refuse_ended
 from dbdyno.move.reading.run import JobOptions, Plan, Say, new_id
 
-BEGUN = "job {}: staging {}, each in a table beside the target; KILL of one of its sessions ends it"
+START_MESSAGE = "job {}: staging {}, each in a table beside the target; KILL of one of its sessions ends it"
 
 
 def load(
     target: MariaDB, source: Path, into: LoadRequest, folder: Path, how: JobOptions, say: Say, level: str
-) -> Loaded:
+) -> LoadResult:
     """Start a new job and run it from the files to the commit; if it fails, the target table is unchanged.
 
     Raises:
@@ -51,11 +51,13 @@ def load(
         except BaseException:
             ledger.discard()
             raise
-        say(BEGUN.format(plan.id, with_noun(len(plan.chunks), "piece")))
+        say(START_MESSAGE.format(plan.id, with_noun(len(plan.chunks), "piece")))
         return _work(target, conn, ledger, plan, [goal], how, level, say)
 
 
-def go_on(target: MariaDB, ledger: Ledger, how: JobOptions, say: Say, level: str, *, restart: bool) -> Loaded | None:
+def resume_load(
+    target: MariaDB, ledger: Ledger, how: JobOptions, say: Say, level: str, *, restart: bool
+) -> LoadResult | None:
     """Resume a job; return None if it turns out to have been published already.
 
     Raises:
@@ -64,17 +66,17 @@ def go_on(target: MariaDB, ledger: Ledger, how: JobOptions, say: Say, level: str
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
-    with taken_up(target, ledger, plan) as (conn, goals):
+    with resumed_session(target, ledger, plan) as (conn, goals):
         if goals is None:
             return None
-        before, plan = plan, plan_again(plan, asked_of(plan), how, restart=restart)
-        with ledger.held():
+        before, plan = plan, resumed_plan(plan, request_of(plan), how, restart=restart)
+        with ledger.locked():
             if restart:
                 ledger.forget()
                 # There may be fewer pieces now.
                 drop_all(conn, before, goals)
                 ledger.manifest["plan"] = plan.to_json()
-            ledger.attempt("restarted" if restart else "resumed", how.workers, how.memory_bytes)
+            ledger.begin_attempt("restarted" if restart else "resumed", how.workers, how.memory_bytes)
             ledger.save()
         return _work(target, conn, ledger, plan, goals, how, level, say)
 
@@ -88,29 +90,29 @@ def _work(
     how: JobOptions,
     level: str,
     say: Say,
-) -> Loaded:
+) -> LoadResult:
     """Load the pieces that are not staged yet, then publish all; after a `MoveError` the job can be resumed."""
-    into, paths = asked_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
+    into, paths = request_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
     placed = into.rejects is not None
-    with ledger.held():
+    with ledger.locked():
         with ledger.phase("loading"), with_full_command(ledger):
             finished = ledger.records()
             left = {one.number: piece_of(one, paths) for one in plan.chunks if one.number not in finished}
 
-            def record(one: MoveDone) -> None:
+            def record(one: MoveFinishedChunk) -> None:
                 ledger.record({**one, "file": "", "snapshot": 0})
 
             if left:
                 make_stages(conn, goals[0], plan.id, list(left), placed=placed)
                 stages = {number: number for number in left}
-                put(target, goals[0], left, stages, how, plan.id, record, placed=placed)
+                load_pieces(target, goals[0], left, stages, how, plan.id, record, placed=placed)
             refuse_changed(plan)
         known = files_of(Path(files_in(plan)["folder"]))[1] if files_in(plan)["of_a_job"] else None
         files = {chunk.number: chunk.relation for chunk in plan.chunks}
-        done = by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
-        refuse_other_than_records(paths, done, known)
+        done = records_by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
+        check_against_records(paths, done, known)
         loaded = publish_staged(target, conn, ledger, goals, into, how, level, say)
-        assert isinstance(loaded, Loaded)
+        assert isinstance(loaded, LoadResult)
         loaded = replace(loaded, files=len(paths), source="files", records=known is not None)
         ledger.manifest["proved"] = loaded.sentences()
         ledger.save()

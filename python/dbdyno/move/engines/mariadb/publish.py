@@ -9,14 +9,14 @@ from typing import Any
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.session import rows
-from dbdyno.move.engines.mariadb.checks import refuse_other
-from dbdyno.move.engines.mariadb.rejects import Halves, Run, whole
+from dbdyno.move.engines.mariadb.checks import refuse_differing_rows
+from dbdyno.move.engines.mariadb.rejects import BisectingRunner, StatementRunner, plain_runner
 from dbdyno.move.engines.mariadb.sql import quote_name
 from dbdyno.move.engines.mariadb.target import Field, TargetTable
-from dbdyno.move.engines.postgres.merging import Merged
+from dbdyno.move.engines.postgres.merging import MergeCounts
 from dbdyno.move.loading.publish_order import sort_by_references
 from dbdyno.move.loading.rejects import Rejects
-from dbdyno.move.loading.request import LoadRequest, Rounded
+from dbdyno.move.loading.request import LoadRequest, RoundedColumn
 from dbdyno.move.nouns import with_noun
 
 NOT_NULL = 1048
@@ -33,7 +33,7 @@ where referenced_table_name is not null and (table_schema, table_name) in %s
 
 
 @dataclass(frozen=True)
-class Part:
+class StagedTable:
     """One target table, and the staging tables that hold its rows."""
 
     goal: TargetTable
@@ -44,17 +44,17 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedTable:
     """Result of publishing one table."""
 
-    merged: Merged
-    differs: Sequence[Rounded]
+    merged: MergeCounts
+    differs: Sequence[RoundedColumn]
     rejected: int
 
 
 def publish(
-    conn: Any, job: str, parts: Sequence[Part], *, rejects: Rejects | None = None, compare: bool = False
-) -> list[Published]:
+    conn: Any, job: str, parts: Sequence[StagedTable], *, rejects: Rejects | None = None, compare: bool = False
+) -> list[PublishedTable]:
     """Publish all tables in one transaction, in foreign key order (referenced tables first).
 
     Args:
@@ -70,7 +70,7 @@ def publish(
     Raises:
         MoveError: A check failed; nothing has changed. Errors of the driver are passed on after the rollback.
     """
-    found: dict[int, Published] = {}
+    found: dict[int, PublishedTable] = {}
     part = parts[0]
     conn.begin()
     try:
@@ -89,13 +89,13 @@ def publish(
     except BaseException as error:
         conn.rollback()
         if isinstance(error, driver().err.IntegrityError) and error.args[0] == NOT_NULL:
-            stages = [part.goal.stage(job, number) for number in part.numbers]
+            stages = [part.goal.stage_name(job, number) for number in part.numbers]
             _refuse_nulls_of_a_trigger(conn, part.goal, stages, str(error.args[1]))
         raise
     return [found[place] for place in range(len(parts))]
 
 
-def _publish_order(conn: Any, parts: Sequence[Part]) -> list[int]:
+def _publish_order(conn: Any, parts: Sequence[StagedTable]) -> list[int]:
     """Return the indexes of the parts, those first that foreign keys of others reference."""
     refers: dict[int, set[int]] = {place: set() for place in range(len(parts))}
     if len(parts) > 1:
@@ -107,22 +107,22 @@ def _publish_order(conn: Any, parts: Sequence[Part]) -> list[int]:
     return sort_by_references(refers)
 
 
-def _publish(conn: Any, job: str, part: Part, rejects: Rejects | None, *, compare: bool) -> Published:
+def _publish(conn: Any, job: str, part: StagedTable, rejects: Rejects | None, *, compare: bool) -> PublishedTable:
     """Publish one table inside the open transaction."""
-    run: Run = whole(conn) if rejects is None else Halves(conn, rejects)
+    run: StatementRunner = plain_runner(conn) if rejects is None else BisectingRunner(conn, rejects)
     goal, into, before = part.goal, part.into, _count_rejects(rejects)
-    stages = [goal.stage(job, number) for number in part.numbers]
+    stages = [goal.stage_name(job, number) for number in part.numbers]
     write = _merge if into.mode in ("update", "merge") else _insert
     merged = write(conn, goal, stages, into, part.staged, run, rejects)
     differs = _rounded_columns(conn, goal, stages)
     if compare:
-        refuse_other(conn, goal, stages, into, of_new=merged.new, adds=into.mode == "merge")
-    return Published(merged, differs, _count_rejects(rejects) - before)
+        refuse_differing_rows(conn, goal, stages, into, of_new=merged.new, adds=into.mode == "merge")
+    return PublishedTable(merged, differs, _count_rejects(rejects) - before)
 
 
 def _refuse_nulls_of_a_trigger(conn: Any, goal: TargetTable, stages: Sequence[str], said: str) -> None:
     """Raise `MoveError` if a column is reported as NULL, no staged row has NULL there, and the table has triggers."""
-    named = [one for one in goal.given() if f"'{one.name}'" in said]
+    named = [one for one in goal.written_fields() if f"'{one.name}'" in said]
     triggers = [str(name) for (name,) in rows(conn, TRIGGERS_SQL, [goal.schema, goal.name])]
     for one in named if triggers else []:
         if any(rows(conn, f"select 1 from {stage} s where {one.value()} is null limit 1") for stage in stages):
@@ -142,11 +142,11 @@ def _insert(
     stages: Sequence[str],
     into: LoadRequest,
     staged: int,
-    run: Run,
+    run: StatementRunner,
     rejects: Rejects | None,
-) -> Merged:
+) -> MergeCounts:
     before = _count_rejects(rejects)
-    given = goal.given()
+    given = goal.written_fields()
     names = ", ".join(quote_name(one.name) for one in given)
     values = ", ".join(one.value() for one in given)
     added = 0
@@ -159,7 +159,7 @@ def _insert(
             where=into.table,
             next_step="check the table's triggers",
         )
-    return Merged(new=added)
+    return MergeCounts(new=added)
 
 
 def _count_rejects(rejects: Rejects | None) -> int:
@@ -172,20 +172,22 @@ def _merge(
     stages: Sequence[str],
     into: LoadRequest,
     staged: int,
-    run: Run,
+    run: StatementRunner,
     rejects: Rejects | None,
-) -> Merged:
+) -> MergeCounts:
     """Update rows that differ and, in mode `merge`, add new ones; staging tables are processed one after another.
 
     A key that occurs more than once across all staging tables is refused first.
     """
-    given = goal.given()
+    given = goal.written_fields()
     keys = [one for one in given if one.name in into.key]
     others = [one for one in given if one.name not in into.key]
     no_nulls = " and ".join(f"s.{quote_name(one.name)} is not null" for one in keys)
     _refuse_doubles(conn, stages, keys, no_nulls)
     on = " and ".join(f"t.{quote_name(one.name)} = {one.key()}" for one in keys)
-    same = " and ".join(f"{one.plain(f't.{quote_name(one.name)}')} <=> {one.plain(one.value())}" for one in others)
+    same = " and ".join(
+        f"{one.bytewise(f't.{quote_name(one.name)}')} <=> {one.bytewise(one.value())}" for one in others
+    )
     sets = ", ".join(f"t.{quote_name(one.name)} = {one.value()}" for one in others)
     first = quote_name(keys[0].name)
     names, values = ", ".join(quote_name(one.name) for one in given), ", ".join(one.value() for one in given)
@@ -210,7 +212,7 @@ def _merge(
             where=into.table,
             next_step="check the table's triggers",
         )
-    return Merged(added, changed, staged - gone - nulls - new - changed, 0 if into.mode == "merge" else new, nulls)
+    return MergeCounts(added, changed, staged - gone - nulls - new - changed, 0 if into.mode == "merge" else new, nulls)
 
 
 def _refuse_doubles(conn: Any, stages: Sequence[str], keys: Sequence[Field], no_nulls: str) -> None:
@@ -227,11 +229,11 @@ def _refuse_doubles(conn: Any, stages: Sequence[str], keys: Sequence[Field], no_
         )
 
 
-def _rounded_columns(conn: Any, goal: TargetTable, stages: Sequence[str]) -> list[Rounded]:
+def _rounded_columns(conn: Any, goal: TargetTable, stages: Sequence[str]) -> list[RoundedColumn]:
     """Return, per column, how many values the table stores differently from the staged ones, with an example."""
     found = []
-    for one in goal.given():
-        stands = one.narrowed()
+    for one in goal.written_fields():
+        stands = one.stored_value()
         if stands is None:
             continue
         count, example = 0, ("", "")
@@ -242,5 +244,5 @@ def _rounded_columns(conn: Any, goal: TargetTable, stages: Sequence[str]) -> lis
                 example = rows(conn, f"select left({one.value()}, 60), left({stands}, 60) from {where} limit 1")[0]
             count += here
         if count:
-            found.append(Rounded(one.name, one.declared, count, str(example[0]), str(example[1])))
+            found.append(RoundedColumn(one.name, one.declared, count, str(example[0]), str(example[1])))
     return found

@@ -19,7 +19,7 @@ from dbdyno.move.loading.rejects import Rejects
 
 PIECE_ROWS = 50_000
 """Number of rows tried at once, so that a bad row costs a retry of one such range and not of the whole table."""
-OF_A_ROW = frozenset(
+ROW_ERRORS = frozenset(
     (
         1048,  # a NULL that must not be
         1062,  # a key that is there
@@ -44,15 +44,15 @@ OF_A_ROW = frozenset(
 )
 """Error codes that a single row can cause."""
 
-Make = Callable[[str], str]
-Run = Callable[[str, Make], int]
+StatementBuilder = Callable[[str], str]
+StatementRunner = Callable[[str, StatementBuilder], int]
 """Runs a statement over the rows of a staging table (alias `s`) and returns the number of changed rows.
 
 The second argument builds the statement for a condition that selects rows.
 """
 
 
-def whole(conn: Any) -> Run:
+def plain_runner(conn: Any) -> StatementRunner:
     """Return a runner that executes the statement once for all rows."""
     return lambda stage, make: execute(conn, make("true"))
 
@@ -64,13 +64,13 @@ def execute(conn: Any, text: str) -> int:
 
 
 @dataclass
-class Halves:
+class BisectingRunner:
     """Runner that executes a statement range by range, bisects ranges that fail, and rejects rows that fail alone."""
 
     conn: Any
     rejects: Rejects
 
-    def __call__(self, stage: str, make: Make) -> int:
+    def __call__(self, stage: str, make: StatementBuilder) -> int:
         """Run the statement over all rows of the staging table and return the number of changed rows."""
         bounds = rows(self.conn, f"select {FILE}, max({ROW}) from {stage} group by {FILE} order by {FILE}")
         return sum(
@@ -79,14 +79,14 @@ class Halves:
             for low in range(1, int(last) + 1, PIECE_ROWS)
         )
 
-    def _range(self, stage: str, make: Make, file: int, low: int, high: int) -> int:
+    def _range(self, stage: str, make: StatementBuilder, file: int, low: int, high: int) -> int:
         """Run the statement for the rows of a file from `low` (included) to `high` (excluded)."""
         where = f"s.{FILE} = {file} and s.{ROW} >= {low} and s.{ROW} < {high}"
         try:
             return execute(self.conn, make(where))
         except driver().Error as error:
             code, reason = (*error.args, 0, "")[:2]
-            if code not in OF_A_ROW:
+            if code not in ROW_ERRORS:
                 raise
         if high - low > 1:
             middle = (low + high) // 2

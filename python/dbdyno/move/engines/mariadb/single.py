@@ -7,18 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from dbdyno import _core
-from dbdyno.base.core_types import MoveDone, MoveFailed
+from dbdyno.base.core_types import MoveFailure, MoveFinishedChunk
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.move.engines.mariadb.columns import text_of
 from dbdyno.move.engines.mariadb.cost import sessions_of
-from dbdyno.move.engines.mariadb.job import notes_before, plan_of, specs, start_workers
+from dbdyno.move.engines.mariadb.job import notes_before, plan_of, start_workers, table_specs
 from dbdyno.move.engines.mariadb.source import connect, select_sql
 from dbdyno.move.engines.postgres.source import Request
 from dbdyno.move.ledger.folder import MODULUS
 from dbdyno.move.proof.cost import sentence
 from dbdyno.move.reading.progress import ChunkProgress
-from dbdyno.move.reading.run import LOOK_S, NEXT, JobOptions, Plan, Say, new_id
+from dbdyno.move.reading.run import LOOK_S, NEXT_STEPS, JobOptions, Plan, Say, new_id
 from dbdyno.move.reading.single import FORMS, STDOUT, WrittenFile
 
 
@@ -71,16 +71,16 @@ def write(
 
 def _run(
     target: MariaDB, plan: Plan, how: JobOptions, say: Say, path: Path | None, form: str
-) -> tuple[list[MoveDone], MoveFailed | None, str]:
+) -> tuple[list[MoveFinishedChunk], MoveFailure | None, str]:
     given = {
-        "tables": specs(plan),
+        "tables": table_specs(plan),
         "chunks": [
             {"number": one.number, "table": 0, "sql": select_sql(plan.tables, one), "path": None} for one in plan.chunks
         ],
         "single": {"path": None if path is None else str(path), "form": form, "head": ""},
     }
-    done: list[MoveDone] = []
-    failed: MoveFailed | None = None
+    done: list[MoveFinishedChunk] = []
+    failed: MoveFailure | None = None
     with start_workers(target, plan, given, how, say) as running:
         progress = ChunkProgress(how.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
         while (event := running.job.next(LOOK_S)) is not None:
@@ -93,14 +93,14 @@ def _run(
         return done, failed, running.at
 
 
-def _as_text(plan: Plan, failed: MoveFailed, path: Path | None, say: Say) -> Plan:
+def _as_text(plan: Plan, failed: MoveFailure, path: Path | None, say: Say) -> Plan:
     """Return the plan with the failed column read as text; raise if that would not help or output was already sent."""
     if failed["kind"] == "closed":
         raise BrokenPipeError
     table = plan.tables[0]
     column = next((one for one in table.columns if one.name == failed.get("column")), None)
     if failed["kind"] != "unrepresentable" or column is None or column.kind in ("text", "bytea"):
-        step = NEXT.get(failed["kind"], "").replace("run `dbdyno move resume`", "run the same command again")
+        step = NEXT_STEPS.get(failed["kind"], "").replace("run `dbdyno move resume`", "run the same command again")
         raise MoveError(failed["message"], next_step=step or None)
     if path is None:
         words = f"--text {column.name}: the column as the server prints it"

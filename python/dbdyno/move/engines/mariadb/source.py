@@ -15,10 +15,10 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
-from dbdyno.move.engines.mariadb.columns import column_row, read_as, typed_columns
-from dbdyno.move.engines.mariadb.sql import literal, quote_name, split_name, whole
+from dbdyno.move.engines.mariadb.columns import column_row, select_expression, typed_columns
+from dbdyno.move.engines.mariadb.sql import checked_sql, literal, quote_name, split_name
 from dbdyno.move.engines.postgres.columns import Column
-from dbdyno.move.engines.postgres.source import Request, Table, application
+from dbdyno.move.engines.postgres.source import Request, Table, application_name
 from dbdyno.move.reading.splits import Chunk, Relation
 
 LOCK_WAIT_S = 10
@@ -67,7 +67,7 @@ where s.table_schema = %s and s.table_name = %s and s.index_name = 'PRIMARY' and
 """
 
 
-def look(target: MariaDB, conn: Any, request: Request) -> tuple[Table, ...]:
+def requested_tables(target: MariaDB, conn: Any, request: Request) -> tuple[Table, ...]:
     """Return the tables or the query that the user asked for, as they are now.
 
     Raises:
@@ -113,7 +113,7 @@ def _table(conn: Any, schema: str, name: str, request: Request) -> Table:
             next_step="run `alter table ... engine = InnoDB`, or stop its writers and move the table with --query",
         )
     columns = _choose_columns(columns_of(conn, schema, name, request.as_text), request.columns, place)
-    where = whole(request.where, "--where") if request.where is not None else None
+    where = checked_sql(request.where, "--where") if request.where is not None else None
     key = "" if is_view else _key(conn, schema, name)
     relation = Relation(schema, name, bytes=int(size), stream=not key, key=key)
     if request.partition is not None and request.partition not in {one.name for one in columns}:
@@ -150,7 +150,7 @@ def _choose_columns(columns: Sequence[Column], names: Sequence[str], where: str)
 
 def _query(conn: Any, request: Request) -> Table:
     """Return the query as a table whose columns the server describes before its first row."""
-    query = whole(request.query or "", "--query").rstrip().rstrip(";")
+    query = checked_sql(request.query or "", "--query").rstrip().rstrip(";")
     with conn.cursor() as cursor:
         cursor.execute(f"select * from (\n{query}\n) as q limit 0")
         described = [column_row(one) for one in cursor._result.fields]
@@ -174,7 +174,7 @@ def select_sql(tables: Sequence[Table], chunk: Chunk) -> str:
     table = tables[chunk.table]
     relation = table.relations[chunk.relation]
     alias = "q" if table.query is not None else table.name
-    chosen = ", ".join(read_as(one, alias) for one in table.columns)
+    chosen = ", ".join(select_expression(one, alias) for one in table.columns)
     if table.partition is not None:
         # The value that names the partition's folder comes after all columns of the file.
         chosen += f", cast({quote_name(alias, table.partition)} as char)"
@@ -198,7 +198,7 @@ def connect(target: MariaDB, job: str) -> Any:
     Raises:
         MoveError: The server reports an error.
     """
-    conn = target.connect(name=application(job))
+    conn = target.connect(name=application_name(job))
     try:
         rows(conn, f"set session lock_wait_timeout = {LOCK_WAIT_S}, time_zone = '+00:00'")
     except driver().Error as error:

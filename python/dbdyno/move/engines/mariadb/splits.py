@@ -33,7 +33,7 @@ class Range:
     rows: int
 
 
-def cut(first: int, last: int, pieces: int, estimate: Estimate) -> list[Range]:
+def cut_keys(first: int, last: int, pieces: int, estimate: Estimate) -> list[Range]:
     """Cut the keys `first` to `last` (both included) into at least `pieces` ranges if the keys allow it, fullest first.
 
     Neighbouring ranges that together hold no more than the wanted number of rows are joined again.
@@ -110,7 +110,7 @@ def _ranges(conn: Any, relation: Relation, pieces: int) -> list[tuple[int | None
             row = dict(zip(heads, cursor.fetchone(), strict=True))
         return int(row["rows"] or 0)
 
-    ranges = cut(int(first), int(last), pieces, estimate)
+    ranges = cut_keys(int(first), int(last), pieces, estimate)
     rows_in_all = max(sum(one.rows for one in ranges), 1)
     return [
         (

@@ -49,7 +49,7 @@ def split_name(text: str, database: str) -> tuple[str, str]:
     return (parts[0], parts[1]) if len(parts) == 2 else (database, parts[0])
 
 
-def whole(text: str, option: str) -> str:
+def checked_sql(text: str, option: str) -> str:
     """Return the user's SQL unchanged if it is one complete expression that cannot reach beyond surrounding brackets.
 
     Raises:

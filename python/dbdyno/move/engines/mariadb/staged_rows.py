@@ -13,19 +13,19 @@ from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.address import driver, error_text
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.move.engines.mariadb.load import read_staged
-from dbdyno.move.engines.mariadb.publish import Part, Published, publish
+from dbdyno.move.engines.mariadb.publish import PublishedTable, StagedTable, publish
 from dbdyno.move.engines.mariadb.sql import quote_name
 from dbdyno.move.engines.mariadb.target import Heads, TargetTable, drop_stages, make_stages, match_target, staged_rows
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.ledger.next_steps import after_refusal
+from dbdyno.move.ledger.next_steps import refusal_step
 from dbdyno.move.loading.files import add_rejects, refuse_unstaged, rejects_of
-from dbdyno.move.loading.publish_order import intos
+from dbdyno.move.loading.publish_order import load_requests
 from dbdyno.move.loading.rejects import Rejects
-from dbdyno.move.loading.request import Loaded, LoadedAll, LoadRequest
+from dbdyno.move.loading.request import LoadRequest, LoadResult, MultiTableResult
 from dbdyno.move.loading.staged_rows import PUBLISHING, rejects_for
 from dbdyno.move.nouns import with_noun
 from dbdyno.move.proof.cost import sentence
-from dbdyno.move.proof.statement import total
+from dbdyno.move.proof.statement import total_hash
 from dbdyno.move.reading.run import JobOptions, Plan, Say
 from dbdyno.move.reading.splits import Chunk
 
@@ -67,22 +67,22 @@ def heads_of(plan: Plan, table: int) -> Heads:
     ]
 
 
-def intos_of(plan: Plan, into: LoadRequest) -> list[LoadRequest]:
+def requests_of_plan(plan: Plan, into: LoadRequest) -> list[LoadRequest]:
     """Return the target of each table of the plan.
 
     Raises:
         MoveError: Two tables would go into the same target.
     """
-    return intos(plan.tables, into, quote_name)
+    return load_requests(plan.tables, into, quote_name)
 
 
-def goals_of(conn: Any, database: str, plan: Plan, into: LoadRequest) -> list[TargetTable]:
+def target_tables(conn: Any, database: str, plan: Plan, into: LoadRequest) -> list[TargetTable]:
     """Return the existing target table of each table of the plan.
 
     Raises:
         MoveError: A target table is missing, or does not fit.
     """
-    each = [replace(one, create=False) for one in intos_of(plan, into)]
+    each = [replace(one, create=False) for one in requests_of_plan(plan, into)]
     return [match_target(conn, database, one, heads_of(plan, place)) for place, one in enumerate(each)]
 
 
@@ -91,9 +91,11 @@ def numbers_of(plan: Plan, table: int) -> list[int]:
     return [chunk.number for chunk in plan.chunks if chunk.table == table]
 
 
-def stage_anew(conn: Any, database: str, plan: Plan, into: LoadRequest, chunks: Sequence[Chunk]) -> list[TargetTable]:
+def recreate_staging(
+    conn: Any, database: str, plan: Plan, into: LoadRequest, chunks: Sequence[Chunk]
+) -> list[TargetTable]:
     """Create empty staging tables for the chunks, dropping what an interrupted worker left in them."""
-    goals = goals_of(conn, database, plan, into)
+    goals = target_tables(conn, database, plan, into)
     for place, goal in enumerate(goals):
         own = [chunk.number for chunk in chunks if chunk.table == place]
         make_stages(conn, goal, plan.id, own, placed=into.rejects is not None)
@@ -111,7 +113,7 @@ def drop_all(conn: Any, plan: Plan, goals: Sequence[TargetTable]) -> None:
         drop_stages(conn, goal, plan.id, numbers_of(plan, place))
 
 
-def complete(ledger: Ledger) -> None:
+def mark_complete(ledger: Ledger) -> None:
     """Mark the job complete in its manifest."""
     ledger.manifest["status"] = "complete"
     ledger.save()
@@ -126,7 +128,7 @@ def publish_staged(
     how: JobOptions,
     level: str,
     say: Say,
-) -> Loaded | LoadedAll:
+) -> LoadResult | MultiTableResult:
     """Verify the staged rows and publish them all in one transaction.
 
     Raises:
@@ -142,7 +144,7 @@ def publish_staged(
         ]
         arriving = _Arriving(target, conn, ledger, plan, into, there, level)
         loaded = arriving.publish(how)
-        complete(ledger)
+        mark_complete(ledger)
         drop_all(conn, plan, there)
         ledger.manifest["proved"] = loaded.sentences()
     return loaded
@@ -155,7 +157,7 @@ def _server_errors(ledger: Ledger, where: str) -> Iterator[None]:
         yield
     except driver().Error as error:
         is_lost = bool(error.args) and error.args[0] in CONNECTION
-        raise MoveError(error_text(error), where=where, next_step=after_refusal(ledger, is_lost=is_lost)) from None
+        raise MoveError(error_text(error), where=where, next_step=refusal_step(ledger, is_lost=is_lost)) from None
 
 
 @dataclass
@@ -170,7 +172,7 @@ class _Arriving:
     goals: Sequence[TargetTable]
     level: str
 
-    def publish(self, how: JobOptions) -> Loaded | LoadedAll:
+    def publish(self, how: JobOptions) -> LoadResult | MultiTableResult:
         """Publish all tables."""
         rejects = self._rejects()
         parts = [self._part(place, how) for place in range(len(self.goals))]
@@ -180,7 +182,7 @@ class _Arriving:
         if len(loaded) == 1:
             return loaded[0]
         names = [f"{one.schema}.{one.name}" for one in self.goals]
-        return LoadedAll(tuple(zip(names, loaded, strict=True)))
+        return MultiTableResult(tuple(zip(names, loaded, strict=True)))
 
     def _records(self, place: int) -> Mapping[int, MoveRecord]:
         own = set(numbers_of(self.plan, place))
@@ -197,7 +199,7 @@ class _Arriving:
                 add_rejects(rejects, place if files is None else chunk.relation, records[chunk.number]["refused"])
         return rejects
 
-    def _part(self, place: int, how: JobOptions) -> Part:
+    def _part(self, place: int, how: JobOptions) -> StagedTable:
         """Verify one table's staged rows and return them as a part to publish; raise `MoveError` if they differ."""
         goal, records, numbers = self.goals[place], self._records(place), numbers_of(self.plan, place)
         here = staged_rows(self.conn, goal, self.plan.id, numbers)
@@ -205,18 +207,18 @@ class _Arriving:
         if here != kept:
             raise MoveError(
                 f"{kept:,} rows were staged, but the table contains {here:,}",
-                where=goal.stage(self.plan.id, numbers[0]),
+                where=goal.stage_name(self.plan.id, numbers[0]),
                 next_step=f"run `dbdyno move resume {self.ledger.folder} --restart`",
             )
         if self.level in ("source", "target"):
             refuse_unstaged(list(records.values()))
-            read_staged(self.target, goal, self.plan.id, numbers, how, int(total(records), 16))
-        return Part(goal, numbers, intos_of(self.plan, self.into)[place], here)
+            read_staged(self.target, goal, self.plan.id, numbers, how, int(total_hash(records), 16))
+        return StagedTable(goal, numbers, requests_of_plan(self.plan, self.into)[place], here)
 
-    def _loaded_of(self, place: int, one: Published) -> Loaded:
+    def _loaded_of(self, place: int, one: PublishedTable) -> LoadResult:
         records, into = self._records(place), self.into
         refused_before = sum(len(record["refused"]) for record in records.values())
-        return Loaded(
+        return LoadResult(
             len(records),
             sum(record["rows"] for record in records.values()),
             into.mode,

@@ -77,11 +77,11 @@ class Field:
             return self.value(alias)
         return f"convert({self.value(alias)} using {self.charset}) collate {self.collation}"
 
-    def plain(self, value: str) -> str:
+    def bytewise(self, value: str) -> str:
         """Return an expression in which only identical values are equal: texts are compared byte by byte."""
         return f"cast(convert({value} using utf8mb4) as binary)" if self.collation else value
 
-    def narrowed(self) -> str | None:
+    def stored_value(self) -> str | None:
         """Return the SQL of the value as the target's type stores it, or None if the type never rounds silently."""
         if self.data_type in ("decimal", "numeric") and self.staged.startswith(("decimal", "double", "float")):
             return f"cast({self.value()} as {self.declared.split(' ')[0]})"
@@ -110,7 +110,7 @@ class TargetTable:
         """Return the table's quoted, qualified name."""
         return quote_name(self.schema, self.name)
 
-    def stage(self, job: str, number: int) -> str:
+    def stage_name(self, job: str, number: int) -> str:
         """Return the quoted name of one of the job's staging tables."""
         return quote_name(self.schema, f"{PREFIX}{job}_{number}")
 
@@ -118,7 +118,7 @@ class TargetTable:
         """Return the quoted name of the table that marks the job as published."""
         return quote_name(self.schema, f"{PREFIX}{job}_mark")
 
-    def given(self) -> list[Field]:
+    def written_fields(self) -> list[Field]:
         """Return the columns that are written, without those that the server generates."""
         return [one for one in self.fields if not one.generated]
 
@@ -219,7 +219,7 @@ def _create(conn: Any, schema: str, name: str, heads: Heads) -> None:
     rows(conn, f"create table {quote_name(schema, name)} ({parts}) engine = InnoDB default charset = utf8mb4")
 
 
-def is_there(conn: Any, database: str, into: LoadRequest) -> bool:
+def table_exists(conn: Any, database: str, into: LoadRequest) -> bool:
     """Return True if the target table exists."""
     return bool(rows(conn, TABLES_SQL, split_name(into.table, database)))
 
@@ -245,7 +245,7 @@ def make_stages(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int], 
         columns = [f"{quote_name(FILE)} int not null", f"{quote_name(ROW)} bigint not null", *columns, key]
     parts = ", ".join(columns)
     for number in numbers:
-        stage = goal.stage(job, number)
+        stage = goal.stage_name(job, number)
         rows(conn, f"drop table if exists {stage}")
         rows(conn, f"create table {stage} ({parts}) engine = InnoDB row_format = dynamic default charset = utf8mb4")
     rows(conn, f"create table if not exists {goal.mark(job)} (published int) engine = InnoDB")
@@ -257,7 +257,7 @@ def _staged_type(one: Field) -> str:
 
 def drop_stages(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int]) -> None:
     """Drop the staging tables and the table with the job's mark."""
-    listed = ", ".join([goal.mark(job), *(goal.stage(job, number) for number in numbers)])
+    listed = ", ".join([goal.mark(job), *(goal.stage_name(job, number) for number in numbers)])
     rows(conn, f"drop table if exists {listed}")
 
 
@@ -272,7 +272,7 @@ def load_sql(goal: TargetTable, job: str, number: int, *, placed: bool = False) 
             names.append(quote_name(one.name))
     done = f" set {', '.join(sets)}" if sets else ""
     return (
-        f"load data local infile 'rows' into table {goal.stage(job, number)} character set utf8mb4"
+        f"load data local infile 'rows' into table {goal.stage_name(job, number)} character set utf8mb4"
         rf" fields terminated by '\t' escaped by '\\' lines terminated by '\n' ({', '.join(names)}){done}"
     )
 
@@ -290,4 +290,4 @@ def database_of(target: MariaDB) -> str:
 
 def staged_rows(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int]) -> int:
     """Return the total number of rows in the staging tables."""
-    return sum(int(rows(conn, f"select count(*) from {goal.stage(job, number)}")[0][0]) for number in numbers)
+    return sum(int(rows(conn, f"select count(*) from {goal.stage_name(job, number)}")[0][0]) for number in numbers)

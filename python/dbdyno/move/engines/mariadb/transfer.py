@@ -24,23 +24,23 @@ from dbdyno.move.engines.mariadb import job as reading
 from dbdyno.move.engines.mariadb.load import make_target, open_session
 from dbdyno.move.engines.mariadb.source import select_sql
 from dbdyno.move.engines.mariadb.staged_rows import (
-    complete,
     drop_all,
     heads_of,
-    intos_of,
+    mark_complete,
     place_of,
     publish_staged,
-    stage_anew,
+    recreate_staging,
+    requests_of_plan,
 )
-from dbdyno.move.engines.mariadb.target import WRITING, TargetTable, database_of, is_published, is_there, load_sql
-from dbdyno.move.engines.postgres.source import Request, Snapshot, application, copy_sql
+from dbdyno.move.engines.mariadb.target import WRITING, TargetTable, database_of, is_published, load_sql, table_exists
+from dbdyno.move.engines.postgres.source import Request, Snapshot, application_name, copy_sql
 from dbdyno.move.engines.postgres.target import TargetTable as PostgresTable
 from dbdyno.move.ledger.folder import Ledger
 from dbdyno.move.loading import staged_rows, transfer
 from dbdyno.move.loading.files import rejects_of
-from dbdyno.move.loading.request import Loaded, LoadedAll, LoadRequest
+from dbdyno.move.loading.request import LoadRequest, LoadResult, MultiTableResult
 from dbdyno.move.reading.resume import refuse_ended, resume
-from dbdyno.move.reading.run import JobOptions, Make, Plan, Say, begin, work
+from dbdyno.move.reading.run import JobBuilder, JobOptions, Plan, Say, begin, run_job
 from dbdyno.move.reading.splits import Chunk
 
 
@@ -53,26 +53,26 @@ def move(
     how: JobOptions,
     say: Say,
     level: str,
-) -> Loaded | LoadedAll:
+) -> LoadResult | MultiTableResult:
     """Start a new job and run it from its snapshot to the commit; if it fails, the target is unchanged.
 
     Raises:
         MoveError: The move was refused or failed.
     """
     rejects_of(into, [])
-    asked = staged_rows.asked_for(into, target.safe_dsn)
+    asked = staged_rows.target_description(into, target.safe_dsn)
     if isinstance(target, Postgres):
         assert isinstance(source, MariaDB)
-        with transfer.reached_target(target, into) as conn:
+        with transfer.target_session(target, into) as conn:
             ledger = reading.begin(source, request, folder, how, say, {**asked, "server": target.identity(conn)})
             plan = Plan.from_json(ledger.plan)
             try:
-                there = staged_rows.goals_of(conn, plan, into)
+                there = staged_rows.target_tables(conn, plan, into)
                 transfer.make_stages(conn, plan, there)
             except BaseException:
                 ledger.discard()
                 raise
-            reading.work(source, ledger, how, say, _to_postgres(target, conn, there), completes=False)
+            reading.run_job(source, ledger, how, say, _to_postgres(target, conn, there), completes=False)
             return staged_rows.publish_staged(target, conn, ledger, into, how, level, say)
     with contextlib.ExitStack() as stack:
         conn = stack.enter_context(open_session(target, "begins"))
@@ -84,15 +84,15 @@ def move(
             stack.enter_context(snapshot)
         try:
             plan = Plan.from_json(ledger.plan)
-            goals = _make_targets(stack, conn, target, plan, intos_of(plan, into))
+            goals = _make_targets(stack, conn, target, plan, requests_of_plan(plan, into))
         except BaseException:
             ledger.discard()
             raise
         if isinstance(source, MariaDB):
-            reading.work(source, ledger, how, say, _lines(target, conn, into), completes=False)
+            reading.run_job(source, ledger, how, say, _lines(target, conn, into), completes=False)
         else:
             with snapshot:
-                work(source, ledger, snapshot, how, say, _lines_of_postgres(target, conn, into))
+                run_job(source, ledger, snapshot, how, say, _lines_of_postgres(target, conn, into))
         return publish_staged(target, conn, ledger, goals, into, how, level, say)
 
 
@@ -104,7 +104,7 @@ def _make_targets(
     return [stack.enter_context(make_target(conn, target, one, heads_of(plan, place))) for place, one in each]
 
 
-def go_on(
+def resume_transfer(
     source: Postgres | MariaDB,
     target: Postgres | MariaDB,
     ledger: Ledger,
@@ -114,7 +114,7 @@ def go_on(
     restart: bool,
     as_of_now: bool,
     level: str,
-) -> Loaded | LoadedAll | None:
+) -> LoadResult | MultiTableResult | None:
     """Resume a job; return None if it turns out to have been published already.
 
     Args:
@@ -134,7 +134,7 @@ def go_on(
         assert isinstance(source, MariaDB)
         mariadb = source
 
-        def read(conn: Any, goals: Sequence[PostgresTable], restarted: transfer.Restarted, restart: bool) -> None:
+        def read(conn: Any, goals: Sequence[PostgresTable], restarted: transfer.OnRestart, restart: bool) -> None:
             pieces = _to_postgres(target, conn, goals)
             again = {"restart": restart, "as_of_now": as_of_now}
             reading.resume(mariadb, ledger, how, say, pieces, restarted=restarted, completes=False, **again)
@@ -143,8 +143,8 @@ def go_on(
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
-    into, restart = staged_rows.asked_of(plan), restart or not ledger.records()
-    with taken_up(target, ledger, plan) as (conn, goals):
+    into, restart = staged_rows.request_of(plan), restart or not ledger.records()
+    with resumed_session(target, ledger, plan) as (conn, goals):
         if goals is None:
             return None
         if restart or len(ledger.records()) < len(plan.chunks):
@@ -168,48 +168,53 @@ def go_on(
                     source, ledger, how, say, make=make, restart=restart, as_of_now=as_of_now, restarted=restarted
                 ).__exit__()
         else:
-            ledger.attempt("resumed", how.workers, how.memory_bytes)
+            ledger.begin_attempt("resumed", how.workers, how.memory_bytes)
         return publish_staged(target, conn, ledger, goals, into, how, level, say)
 
 
 @contextlib.contextmanager
-def taken_up(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tuple[Any, list[TargetTable] | None]]:
+def resumed_session(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tuple[Any, list[TargetTable] | None]]:
     """Open a session for a job that is resumed, with its target tables; None instead of them if it was published.
 
     Raises:
         MoveError: The server is another one, or a target table does not fit.
     """
-    into, database = staged_rows.asked_of(plan), database_of(target)
+    into, database = staged_rows.request_of(plan), database_of(target)
     with contextlib.ExitStack() as stack:
         conn = stack.enter_context(open_session(target, plan.id))
         transfer.refuse_other_server(target, conn, plan)
-        each = [replace(one, create=one.create and not is_there(conn, database, one)) for one in intos_of(plan, into)]
+        each = [
+            replace(one, create=one.create and not table_exists(conn, database, one))
+            for one in requests_of_plan(plan, into)
+        ]
         goals = _make_targets(stack, conn, target, plan, each)
         if is_published(conn, goals[0], plan.id):
-            complete(ledger)
+            mark_complete(ledger)
             drop_all(conn, plan, goals)
             yield conn, None
             return
         yield conn, goals
 
 
-def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresTable]) -> reading.Pieces:
+def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresTable]) -> reading.ChunkSpecBuilder:
     def pieces(plan: Plan, chunks: Sequence[Chunk]) -> JsonObject:
-        copy = transfer.copies(conn, plan, goals)
+        copy = transfer.copy_statements(conn, plan, goals)
         return {
-            "target": transfer.receiver(target, conn, plan),
-            "tables": reading.specs(plan),
-            "chunks": [transfer.forwarded_chunk(one, select_sql(plan.tables, one), copy[one.number]) for one in chunks],
+            "target": transfer.target_spec(target, conn, plan),
+            "tables": reading.table_specs(plan),
+            "chunks": [
+                transfer.forwarded_chunk_spec(one, select_sql(plan.tables, one), copy[one.number]) for one in chunks
+            ],
         }
 
     return pieces
 
 
-def _lines(target: MariaDB, conn: Any, into: LoadRequest) -> reading.Pieces:
+def _lines(target: MariaDB, conn: Any, into: LoadRequest) -> reading.ChunkSpecBuilder:
     def pieces(plan: Plan, chunks: Sequence[Chunk]) -> JsonObject:
-        goals = stage_anew(conn, database_of(target), plan, into, chunks)
+        goals = recreate_staging(conn, database_of(target), plan, into, chunks)
         each = [_line(plan, into, goals, chunk, select_sql(plan.tables, chunk)) for chunk in chunks]
-        given = {"target": _target(target, plan), "tables": reading.specs(plan), "chunks": each}
+        given = {"target": _target(target, plan), "tables": reading.table_specs(plan), "chunks": each}
         return {**given, "rejects": into.rejects is not None}
 
     return pieces
@@ -228,11 +233,11 @@ def _line(plan: Plan, into: LoadRequest, goals: Sequence[TargetTable], chunk: Ch
     }
 
 
-def _lines_of_postgres(target: MariaDB, conn: Any, into: LoadRequest) -> Make:
+def _lines_of_postgres(target: MariaDB, conn: Any, into: LoadRequest) -> JobBuilder:
     def make(
         source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: JobOptions, folder: Path | None
     ) -> _core.MoveJob:
-        goals = stage_anew(conn, database_of(target), plan, into, chunks)
+        goals = recreate_staging(conn, database_of(target), plan, into, chunks)
         each = [_line(plan, into, goals, one, copy_sql(snapshot.conn, plan.tables, one)) for one in chunks]
         there, rejects = _target(target, plan), into.rejects is not None
         return transfer.job_of_postgres(source, plan, snapshot, how, there, each, rejects=rejects)
@@ -241,4 +246,4 @@ def _lines_of_postgres(target: MariaDB, conn: Any, into: LoadRequest) -> Make:
 
 
 def _target(target: MariaDB, plan: Plan) -> dict[str, object]:
-    return {"connection": target.load_connection(application(plan.id)), "session_sql": list(WRITING)}
+    return {"connection": target.load_connection(application_name(plan.id)), "session_sql": list(WRITING)}

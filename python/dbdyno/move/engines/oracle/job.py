@@ -15,10 +15,10 @@ from typing import Any
 
 from dbdyno import _core
 from dbdyno.base.errors import MoveError
-from dbdyno.base.files import sync_folder, written_by_name
+from dbdyno.base.files import file_replacement, sync_folder
 from dbdyno.base.json_types import JsonObject
 from dbdyno.move.engines.oracle import source
-from dbdyno.move.engines.oracle.types import Described, column_of
+from dbdyno.move.engines.oracle.types import DescribedColumn, column_of
 from dbdyno.move.engines.postgres.columns import Column
 from dbdyno.move.engines.postgres.source import Request, Table
 from dbdyno.move.ledger.folder import Ledger
@@ -28,7 +28,7 @@ from dbdyno.move.reading.splits import PIECES_PER_WORKER, Chunk, Relation
 BATCH_BYTES = 8 << 20
 ROW_BYTES = 200
 """Assumed size of a row in bytes, used to choose the number of rows per batch."""
-VARIABLE = "ORACLE_PASSWORD"
+PASSWORD_VARIABLE = "ORACLE_PASSWORD"  # noqa: S105 - the name of a variable
 TOO_OLD = "ORA-01555"
 
 
@@ -42,14 +42,18 @@ def session(address: source.Address) -> Iterator[Any]:
         MoveError: The driver is missing or the connection fails.
     """
     oracledb = source.driver()
-    password = address.password or os.environ.get(VARIABLE)
+    password = address.password or os.environ.get(PASSWORD_VARIABLE)
     try:
         conn = oracledb.connect(user=address.user, password=password, dsn=address.dsn)
     except oracledb.Error as error:
         raise failure(error, address.dsn) from None
     with contextlib.closing(conn), conn.cursor() as cursor:
         for place, text in enumerate(source.SESSION):
-            with contextlib.suppress(oracledb.DatabaseError) if place == source.OPTIONAL else contextlib.nullcontext():
+            with (
+                contextlib.suppress(oracledb.DatabaseError)
+                if place == source.OPTIONAL_STATEMENT
+                else contextlib.nullcontext()
+            ):
                 cursor.execute(text)
         yield conn
 
@@ -86,7 +90,7 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, h
             pieces, blocks = _pieces(cursor, owner, name, how, say)
         except source.driver().Error as error:
             raise failure(error, f"{owner}.{name}") from None
-    if any(one.bare in ("CLOB", "NCLOB", "BLOB") for one in described):
+    if any(one.bare_type in ("CLOB", "NCLOB", "BLOB") for one in described):
         say("LOBs are fetched as values: each is in memory whole")
     columns = tuple(column_of(one) for one in described)
     relation = Relation(owner, name, blocks=blocks, stream=not pieces)
@@ -99,14 +103,14 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, h
     sql = [source.select_sql(owner, name, described, scn, piece) for piece in parts]
     manifest = {"status": "running", "plan": {**plan.to_json(), "sql": sql}, "snapshots": [{"id": str(scn), "at": at}]}
     ledger = Ledger.create(folder, manifest)
-    ledger.attempt("begun", how.workers, how.memory_bytes)
+    ledger.begin_attempt("begun", how.workers, how.memory_bytes)
     ledger.save()
     say(f"job {plan.id}: as of SCN {scn}; this way was never run on an Oracle by its makers: compare the rows")
     return ledger
 
 
-def _columns(cursor: Any, owner: str, name: str, request: Request) -> list[Described]:
-    found = [Described(*row[:4]) for row in cursor.execute(source.COLUMNS_SQL, owner=owner, name=name).fetchall()]
+def _columns(cursor: Any, owner: str, name: str, request: Request) -> list[DescribedColumn]:
+    found = [DescribedColumn(*row[:4]) for row in cursor.execute(source.COLUMNS_SQL, owner=owner, name=name).fetchall()]
     if not found:
         raise MoveError(
             "there is no such table",
@@ -136,17 +140,17 @@ def _pieces(cursor: Any, owner: str, name: str, how: JobOptions, say: Say) -> tu
         say(f"{owner}.{name}: one stream: dba_extents is not to be read (the role SELECT_CATALOG_ROLE)")
         return [], 0
     extents = [source.Extent(*row) for row in rows]
-    return source.cut(extents, how.workers * PIECES_PER_WORKER), sum(one.blocks for one in extents)
+    return source.group_extents(extents, how.workers * PIECES_PER_WORKER), sum(one.blocks for one in extents)
 
 
-def work(address: source.Address, ledger: Ledger, how: JobOptions) -> None:
+def run_job(address: source.Address, ledger: Ledger, how: JobOptions) -> None:
     """Read all unfinished pieces; a job that fails can be resumed as of the same SCN.
 
     Raises:
         MoveError: A piece failed, or the plan was not made by this user.
     """
     ledger.refuse_foreign()
-    with ledger.held(), ledger.phase("reading"):
+    with ledger.locked(), ledger.phase("reading"):
         ledger.sweep()
         plan = ledger.plan
         columns = [Column(**one) for one in plan["tables"][0]["columns"]]
@@ -177,7 +181,7 @@ def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Colum
     schema, counted = pyarrow.schema(fields), 0
     size = max(min(BATCH_BYTES, how.memory_bytes // how.workers // 4) // ROW_BYTES, 1)
     try:
-        with written_by_name(path) as aside:
+        with file_replacement(path) as aside:
             with session(address) as conn, parquet.ParquetWriter(aside, schema, compression="zstd") as out:
                 for frame in conn.fetch_df_batches(sql, size=size, fetch_decimals=True):
                     batch = pyarrow.table(frame)

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from dbdyno.base.errors import MoveError
-from dbdyno.move.engines.oracle.types import Described, value
+from dbdyno.move.engines.oracle.types import DescribedColumn, select_expression
 
 SCHEME = "oracle://"
 SESSION = (
@@ -28,7 +28,7 @@ SESSION = (
     "alter session set nls_numeric_characters = '.,'",
     "set transaction read only",
 )
-OPTIONAL = 1
+OPTIONAL_STATEMENT = 1
 """Index in `SESSION` of the statement that may fail: a hidden parameter, for direct reads past the buffer cache."""
 SCN_SQL = """
 select dbms_flashback.get_system_change_number, to_char(sys_extract_utc(systimestamp), 'YYYY-MM-DD HH24:MI:SS.FF6')
@@ -65,7 +65,7 @@ class Address:
     dsn: str
 
     @classmethod
-    def of(cls, text: str) -> Address:
+    def parse(cls, text: str) -> Address:
         """Parse an address of the form `oracle://user:password@host:1521/service`; the port is 1521 if it is left out.
 
         Raises:
@@ -74,14 +74,16 @@ class Address:
         parts = urlsplit(text)
         if not parts.hostname or not parts.username or not parts.path.strip("/"):
             raise MoveError(
-                "is not an Oracle address", where=safe(text), next_step="write oracle://user@host:1521/service"
+                "is not an Oracle address",
+                where=without_password(text),
+                next_step="write oracle://user@host:1521/service",
             )
         password = None if parts.password is None else unquote(parts.password)
         dsn = f"{parts.hostname}:{parts.port or 1521}/{parts.path.strip('/')}"
         return cls(unquote(parts.username), password, dsn)
 
 
-def safe(text: str) -> str:
+def without_password(text: str) -> str:
     """Return the address with its password removed."""
     parts = urlsplit(text)
     return f"{SCHEME}{parts.username or ''}@{parts.hostname or ''}:{parts.port or 1521}{parts.path}"
@@ -110,7 +112,7 @@ class Piece:
         return sum(one.bytes for one in self.ranges)
 
 
-def cut(extents: Sequence[Extent], pieces: int) -> list[Piece]:
+def group_extents(extents: Sequence[Extent], pieces: int) -> list[Piece]:
     """Group extents into at most `pieces` pieces of about equal numbers of blocks, splitting long extents."""
     whole = sum(one.blocks for one in extents)
     most = max(-(-whole // max(pieces, 1)), 1)
@@ -171,9 +173,11 @@ def split_name(text: str, user: str) -> tuple[str, str]:
     return (parts[0], parts[1]) if len(parts) == 2 else (user.upper(), parts[0])
 
 
-def select_sql(owner: str, name: str, columns: Sequence[Described], scn: int, piece: Piece | None) -> str:
+def select_sql(owner: str, name: str, columns: Sequence[DescribedColumn], scn: int, piece: Piece | None) -> str:
     """Return the statement that reads a piece by its ROWID ranges, or the whole table if `piece` is None."""
-    listed = ", ".join(f"{value(one, f't.{quote_name(one.name)}')} as {quote_name(one.name)}" for one in columns)
+    listed = ", ".join(
+        f"{select_expression(one, f't.{quote_name(one.name)}')} as {quote_name(one.name)}" for one in columns
+    )
     table = f"{quote_name(owner)}.{quote_name(name)}"
     hint = "/*+ no_index(t) */ "
     start = f"select {hint}{listed} from {table} as of scn {scn:d} t"  # noqa: S608

@@ -20,13 +20,13 @@ from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.postgres.columns import Column
 
 TEXTS = ("CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2", "CLOB", "NCLOB")
-WORDS = {"FLOAT": "to_char({}, 'TM9')", "ROWID": "rowidtochar({})", "UROWID": "to_char({})"}
+TEXT_SQL = {"FLOAT": "to_char({}, 'TM9')", "ROWID": "rowidtochar({})", "UROWID": "to_char({})"}
 DIGITS_MOST = 38
 DIGITS_OF_US = 6
 
 
 @dataclass(frozen=True)
-class Described:
+class DescribedColumn:
     """Column as the data dictionary describes it."""
 
     name: str
@@ -35,28 +35,28 @@ class Described:
     scale: int | None
 
     @property
-    def bare(self) -> str:
+    def bare_type(self) -> str:
         """Return the type's name in upper case, without numbers in brackets."""
         return re.sub(r"\(\d+\)", "", self.data_type).upper()
 
 
-def column_of(one: Described) -> Column:
+def column_of(one: DescribedColumn) -> Column:
     """Return the `Column` for a described column.
 
     Raises:
         MoveError: The type cannot be moved.
     """
     digits, scale = one.precision or 0, -1 if one.scale is None else one.scale
-    if one.bare == "NUMBER" and 0 <= scale <= digits <= DIGITS_MOST and digits:
+    if one.bare_type == "NUMBER" and 0 <= scale <= digits <= DIGITS_MOST and digits:
         return Column(one.name, "decimal", f"numeric({digits},{scale})", digits, scale)
-    if one.bare in ("BINARY_FLOAT", "BINARY_DOUBLE"):
-        kind = "float4" if one.bare == "BINARY_FLOAT" else "float8"
+    if one.bare_type in ("BINARY_FLOAT", "BINARY_DOUBLE"):
+        kind = "float4" if one.bare_type == "BINARY_FLOAT" else "float8"
         return Column(one.name, kind, "real" if kind == "float4" else "double precision")
-    if one.bare == "DATE" or (one.bare == "TIMESTAMP" and (one.scale or 0) <= DIGITS_OF_US):
+    if one.bare_type == "DATE" or (one.bare_type == "TIMESTAMP" and (one.scale or 0) <= DIGITS_OF_US):
         return Column(one.name, "timestamp", "timestamp without time zone")
-    if one.bare in ("RAW", "BLOB"):
+    if one.bare_type in ("RAW", "BLOB"):
         return Column(one.name, "bytea", "bytea")
-    if one.bare in TEXTS:
+    if one.bare_type in TEXTS:
         return Column(one.name, "text", "text")
     if _words(one) is None:
         raise MoveError(
@@ -67,17 +67,17 @@ def column_of(one: Described) -> Column:
     return Column(one.name, "text", "text", cast=True)
 
 
-def value(one: Described, column: str) -> str:
+def select_expression(one: DescribedColumn, column: str) -> str:
     """Return the SQL expression that selects the value in the form in which it is moved."""
     words = _words(one) if column_of(one).cast else None
     return column if words is None else words.format(column)
 
 
-def _words(one: Described) -> str | None:
-    if one.bare == "NUMBER":
+def _words(one: DescribedColumn) -> str | None:
+    if one.bare_type == "NUMBER":
         return "to_char({}, 'TM9')"
-    if one.bare.startswith(("INTERVAL", "TIMESTAMP")):
+    if one.bare_type.startswith(("INTERVAL", "TIMESTAMP")):
         return "to_char({})"
-    if one.bare.endswith("XMLTYPE"):
+    if one.bare_type.endswith("XMLTYPE"):
         return "{}.getclobval()"
-    return WORDS.get(one.bare)
+    return TEXT_SQL.get(one.bare_type)

@@ -64,7 +64,7 @@ def publish(
     """
     filled = [one for one in shadow.leaves() if _has_rows(conn, shadow.copy(one))]
     # Inside the caller's transaction all rows are its own: an older snapshot sees none of them.
-    apart = conn.info.transaction_status == TransactionStatus.IDLE and swap.older_snapshots(conn)
+    apart = conn.info.transaction_status == TransactionStatus.IDLE and swap.has_older_snapshots(conn)
     if apart and say is not None:
         say("rows are written twice, since a session has a snapshot from before they came and would see a part of them")
     names = {} if apart else {one.oid: _prepare(conn, shadow, one) for one in filled}
@@ -72,7 +72,7 @@ def publish(
         conn.execute(sql.SQL("lock table {} in access exclusive mode").format(shadow.nodes[0].table))
         reason = _changes_of(conn, shadow, [] if apart else filled, columns)
         if reason is not None:
-            raise partitions.refuse(into.table, reason)
+            raise partitions.refusal(into.table, reason)
         for one in shadow.leaves():
             if one in filled and not apart:
                 _exchange(conn, shadow, one, names[one.oid])
@@ -109,7 +109,7 @@ def _prepare(conn: psycopg.Connection[Any], shadow: Shadow, old: Node) -> Names:
             conn.execute(text.format(copy, sql.Identifier(now), sql.SQL(definition)))
         for name, definition, begins in conn.execute(INDEXES_SQL, [old.oid]).fetchall():
             if not definition.startswith(begins):
-                raise partitions.refuse(old.name, f"the definition of index {name} is not understood")
+                raise partitions.refusal(old.name, f"the definition of index {name} is not understood")
             now = f"{shadow.names[old.oid]}_{len(names)}"
             names.append((now, name, "index"))
             unique = sql.SQL("unique " if begins.startswith("CREATE UNIQUE") else "")
@@ -124,7 +124,7 @@ def _changes_of(
     conn: psycopg.Connection[Any], shadow: Shadow, filled: Sequence[Node], columns: Sequence[str]
 ) -> str | None:
     """Return what changed in the table since it was copied, or None; the caller holds its exclusive lock."""
-    if partitions.tree(conn, shadow.nodes[0].oid) != shadow.nodes:
+    if partitions.partition_tree(conn, shadow.nodes[0].oid) != shadow.nodes:
         return "partitions were added, taken away or altered meanwhile"
     reason = partitions.exchange_obstacle(conn, shadow.nodes, columns)
     if reason is not None:
@@ -132,7 +132,7 @@ def _changes_of(
     for one in filled:
         copy = shadow.copy(one)
         new = conn.execute("select to_regclass(%s)::oid::bigint", [copy.as_string(conn)]).fetchone()
-        reason = swap.alike(conn, one.oid, new[0] if new else 0, copy, but=CHECK)
+        reason = swap.copy_privileges(conn, one.oid, new[0] if new else 0, copy, but=CHECK)
         if reason is not None:
             return f"partition {one.name}: {reason}"
     return None

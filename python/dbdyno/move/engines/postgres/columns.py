@@ -79,7 +79,7 @@ class Column:
         """Return the column changed to be read as text, as the server writes it."""
         return Column(self.name, "text", self.pg_type, cast=True, wire=self.wire)
 
-    def handed_on(self) -> Column:
+    def as_sent(self) -> Column:
         """Return the column as it is sent to another server: its bytes unchanged where possible, else its text."""
         if self.mariadb_type:
             return self
@@ -87,7 +87,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Described:
+class DescribedColumn:
     """Column as the catalog describes it."""
 
     name: str
@@ -97,7 +97,7 @@ class Described:
 
 
 def typed_columns(
-    described: Sequence[Described], types: Iterable[Sequence[Any]], as_text: Iterable[str] = ()
+    described: Sequence[DescribedColumn], types: Iterable[Sequence[Any]], as_text: Iterable[str] = ()
 ) -> list[Column]:
     """Return a `Column` for each described column.
 
@@ -112,7 +112,7 @@ def typed_columns(
     return [one.as_text() if one.name in texts and one.kind not in ("text", "bytea") else one for one in found]
 
 
-def _column(one: Described, known: Mapping[int, Sequence[Any]]) -> Column:
+def _column(one: DescribedColumn, known: Mapping[int, Sequence[Any]]) -> Column:
     _, name, kind, schema, domain_typmod, depth = known[one.oid]
     typmod = domain_typmod if depth else one.typmod
     wire = name if schema == "pg_catalog" and name in WIRE else ""

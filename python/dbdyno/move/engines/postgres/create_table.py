@@ -14,7 +14,7 @@ from psycopg import sql
 from dbdyno.base.core_types import FileColumn
 from dbdyno.base.errors import MoveError
 
-NEVER = ("--", "/*", ";", "\n", "\x00")
+FORBIDDEN_IN_TYPES = ("--", "/*", ";", "\n", "\x00")
 
 
 def create(conn: psycopg.Connection[Any], named: str, columns: Sequence[FileColumn]) -> None:
@@ -52,7 +52,7 @@ def _parse_name(conn: psycopg.Connection[Any], named: str) -> sql.Identifier:
 def _type(conn: psycopg.Connection[Any], column: Mapping[str, Any]) -> sql.Composable:
     written = column["pg_type"] or column["holds"]
     row = None
-    if not any(mark in written for mark in NEVER):
+    if not any(mark in written for mark in FORBIDDEN_IN_TYPES):
         try:
             with conn.transaction():
                 row = conn.execute("select to_regtype(%s)::text", [written]).fetchone()

@@ -20,11 +20,11 @@ from dbdyno import _core
 from dbdyno.base.core_types import MoveCount
 from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.postgres import indexes
-from dbdyno.move.engines.postgres.merging import Merged
-from dbdyno.move.engines.postgres.publish import Staged
+from dbdyno.move.engines.postgres.merging import MergeCounts
+from dbdyno.move.engines.postgres.publish import StagedRows
 from dbdyno.move.engines.postgres.rounding import may_differ
-from dbdyno.move.loading.pieces import as_they_are
-from dbdyno.move.loading.request import Loaded, LoadRequest
+from dbdyno.move.loading.pieces import whole_files
+from dbdyno.move.loading.request import LoadRequest, LoadResult
 from dbdyno.move.reading.progress import FileProgress
 from dbdyno.move.reading.run import JobOptions
 
@@ -35,7 +35,7 @@ select c.relrowsecurity or c.relhasrules from pg_catalog.pg_class c where c.oid 
 """
 
 
-def fits(conn: psycopg.Connection[Any], staged: Staged, into: LoadRequest, how: JobOptions) -> bool:
+def can_load_directly(conn: psycopg.Connection[Any], staged: StagedRows, into: LoadRequest, how: JobOptions) -> bool:
     """Return True if one session may load the files straight into the table, by mode, workers and table rules."""
     if how.workers != 1 or into.mode not in ("insert", "replace"):
         return False
@@ -43,7 +43,7 @@ def fits(conn: psycopg.Connection[Any], staged: Staged, into: LoadRequest, how: 
     return not (row and row[0])
 
 
-def wal_words(conn: psycopg.Connection[Any], into: LoadRequest) -> str:
+def wal_sentence(conn: psycopg.Connection[Any], into: LoadRequest) -> str:
     """Return in words whether the server writes the rows to its write-ahead log."""
     row = conn.execute("show wal_level").fetchone()
     fresh = into.create or into.mode == "replace"
@@ -51,7 +51,7 @@ def wal_words(conn: psycopg.Connection[Any], into: LoadRequest) -> str:
     return "not logged, since wal_level is minimal" if fresh and row == ("minimal",) else "logged"
 
 
-def takes(staged: Staged, files: Sequence[Path], came: Mapping[str, str | None]) -> bool:
+def accepts_bytes(staged: StagedRows, files: Sequence[Path], came: Mapping[str, str | None]) -> bool:
     """Return True if the table accepts the bytes of the files as they are.
 
     Args:
@@ -77,7 +77,7 @@ def _same_bytes(column: Any) -> bool:
 
 def load(
     conn: psycopg.Connection[Any],
-    staged: Staged,
+    staged: StagedRows,
     into: LoadRequest,
     files: Sequence[Path],
     how: JobOptions,
@@ -85,7 +85,7 @@ def load(
     check: Callable[[Sequence[MoveCount]], None],
     first: Callable[[psycopg.Connection[Any]], None] | None,
     publishing: Callable[[], None],
-) -> Loaded:
+) -> LoadResult:
     """Load all files in one transaction.
 
     Args:
@@ -106,33 +106,33 @@ def load(
         conn.execute("set constraints all immediate")
         if first is not None:
             first(conn)
-        deferred = indexes.Deferred([], [])
+        deferred = indexes.DeferredIndexes([], [])
         if into.defer_indexes:
-            deferred = indexes.drop(conn, staged.oid, staged.table, staged.kind)
+            deferred = indexes.drop_indexes(conn, staged.oid, staged.table, staged.kind)
         if into.mode == "replace":
             conn.execute(sql.SQL("truncate {}").format(staged.table))
         done = _copy(conn, staged, files, how)
         check(done)
-        made = deferred.make_again(conn)
+        made = deferred.recreate(conn)
         publishing()
     rows = sum(one["rows"] for one in done)
-    return Loaded(
+    return LoadResult(
         len(files),
         rows,
         into.mode,
-        Merged(new=rows),
+        MergeCounts(new=rows),
         kept=tuple(deferred.kept),
         made=made,
         created=into.create,
     )
 
 
-def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], how: JobOptions) -> list[MoveCount]:
+def _copy(conn: psycopg.Connection[Any], staged: StagedRows, files: Sequence[Path], how: JobOptions) -> list[MoveCount]:
     """Copy all files in one statement, because the server would wait between two of them."""
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in staged.columns)
     text = sql.SQL("copy {} ({}) from stdin (format binary)").format(staged.table, names)
     source = _core.MoveBytes(files, how.memory_bytes // BATCHES)
-    progress = FileProgress(how.progress, as_they_are(files))
+    progress = FileProgress(how.progress, whole_files(files))
     begun, sent = time.monotonic(), 0
     with conn.cursor() as cursor:
         with cursor.copy(text) as copy:

@@ -32,7 +32,7 @@ where i.indrelid = %s::oid
   and not exists (select from pg_catalog.pg_constraint c where c.conindid = i.indexrelid and c.conrelid = i.indrelid)
 order by ic.relname
 """
-WHY = (
+KEEP_REASONS = (
     "it is not valid",
     "it is the replica identity",
     "the table is clustered by it",
@@ -41,20 +41,20 @@ WHY = (
 
 
 @dataclass
-class Deferred:
+class DeferredIndexes:
     """Dropped indexes and constraints with the statements that create them again, and kept ones with the reason."""
 
     again: list[tuple[str, sql.Composed]]
     kept: list[str]
 
-    def make_again(self, conn: psycopg.Connection[Any]) -> tuple[str, ...]:
+    def recreate(self, conn: psycopg.Connection[Any]) -> tuple[str, ...]:
         """Create the dropped indexes and constraints again, foreign keys last, and return their names."""
         for _, statement in reversed(self.again):
             conn.execute(statement)
         return tuple(name for name, _ in reversed(self.again))
 
 
-def drop(conn: psycopg.Connection[Any], oid: int, table: sql.Composable, kind: str) -> Deferred:
+def drop_indexes(conn: psycopg.Connection[Any], oid: int, table: sql.Composable, kind: str) -> DeferredIndexes:
     """Drop the table's indexes and constraints; must be called inside a transaction.
 
     Raises:
@@ -68,7 +68,7 @@ def drop(conn: psycopg.Connection[Any], oid: int, table: sql.Composable, kind: s
             next_step="load each partition by itself, or leave --defer-indexes out",
         )
     conn.execute(sql.SQL("lock table {} in access exclusive mode").format(table))
-    found = Deferred([], [])
+    found = DeferredIndexes([], [])
     for name, definition, valid, *rest, comment in conn.execute(CONSTRAINTS_SQL, [oid]).fetchall():
         one = sql.Identifier(name)
         # The server itself wrote the definition, so it is safe as SQL.
@@ -88,13 +88,13 @@ def drop(conn: psycopg.Connection[Any], oid: int, table: sql.Composable, kind: s
 
 def _drop(
     conn: psycopg.Connection[Any],
-    found: Deferred,
+    found: DeferredIndexes,
     name: str,
     gone: sql.Composed,
     again: sql.Composed,
     reasons: list[bool | None],
 ) -> None:
-    why = next((why for why, holds in zip(WHY, reasons, strict=True) if holds), None)
+    why = next((why for why, holds in zip(KEEP_REASONS, reasons, strict=True) if holds), None)
     if why is None:
         try:
             with conn.transaction():

@@ -12,7 +12,7 @@ from psycopg import sql
 from dbdyno.base.errors import MoveError
 from dbdyno.move.nouns import with_noun
 
-Run = Callable[[sql.Composable, Callable[[sql.Composable], sql.Composed]], int]
+StatementRunner = Callable[[sql.Composable, Callable[[sql.Composable], sql.Composed]], int]
 """Runs a statement over the rows of a table, at once or by bisection, and returns the number of affected rows.
 
 The second argument builds the statement for a condition on the table's rows (alias `s`).
@@ -20,7 +20,7 @@ The second argument builds the statement for a condition on the table's rows (al
 
 
 @dataclass(frozen=True)
-class Merged:
+class MergeCounts:
     """Number of rows by what happened to them."""
 
     new: int = 0
@@ -40,9 +40,9 @@ def merge(
     *,
     adds: bool,
     staged: int,
-    run: Run,
+    run: StatementRunner,
     rejected: Callable[[], int],
-) -> Merged:
+) -> MergeCounts:
     """Update the table's rows from the staged ones, and add new ones if `adds`; must run inside a transaction.
 
     Args:
@@ -109,7 +109,7 @@ def merge(
             next_step="check the table's triggers, rules and keys (the key may not be unique); nothing was changed",
         )
     conn.execute("drop table dbdyno_changes")  # the next table in the same transaction creates its own
-    return Merged(added, changed, staged - nulls - new - differing, 0 if adds else new, nulls)
+    return MergeCounts(added, changed, staged - nulls - new - differing, 0 if adds else new, nulls)
 
 
 def _update(

@@ -94,7 +94,7 @@ class Shadow:
         return [one for one in self.nodes if one.kind != "p"]
 
 
-def tree(conn: psycopg.Connection[Any], oid: int) -> tuple[Node, ...]:
+def partition_tree(conn: psycopg.Connection[Any], oid: int) -> tuple[Node, ...]:
     """Return a table and all partitions below it, parents first."""
     return tuple(Node(*row) for row in conn.execute(TREE_SQL, [oid]).fetchall())
 
@@ -114,13 +114,13 @@ def exchange_obstacle(conn: psycopg.Connection[Any], nodes: Sequence[Node], colu
     for one in nodes:
         if one.kind == "p":
             continue
-        reason = swap.odd(conn, one.oid, of_partition=True)
+        reason = swap.lost_property(conn, one.oid, of_partition=True)
         if reason is not None:
             return f"partition {one.name}: {reason}"
-    return swap.blind(conn)
+    return swap.visibility_obstacle(conn)
 
 
-def make(conn: psycopg.Connection[Any], nodes: Sequence[Node], job: str) -> Shadow:
+def create_copy(conn: psycopg.Connection[Any], nodes: Sequence[Node], job: str) -> Shadow:
     """Create the copy, each table in the schema of its original.
 
     Raises:
@@ -142,18 +142,18 @@ def make(conn: psycopg.Connection[Any], nodes: Sequence[Node], job: str) -> Shad
 
 
 @contextlib.contextmanager
-def make_copy(conn: psycopg.Connection[Any], nodes: Sequence[Node], job: str) -> Iterator[Shadow]:
+def temporary_copy(conn: psycopg.Connection[Any], nodes: Sequence[Node], job: str) -> Iterator[Shadow]:
     """Create the copy, and on exit drop those of its tables that did not replace an original."""
-    shadow = make(conn, nodes, job)
+    shadow = create_copy(conn, nodes, job)
     try:
         yield shadow
     finally:
         with contextlib.suppress(psycopg.Error):
             conn.rollback()
-            drop(conn, shadow)
+            drop_copy(conn, shadow)
 
 
-def drop(conn: psycopg.Connection[Any], shadow: Shadow) -> None:
+def drop_copy(conn: psycopg.Connection[Any], shadow: Shadow) -> None:
     """Drop the tables of the copy that did not replace an original."""
     for one in shadow.nodes:
         conn.execute(sql.SQL("drop table if exists {} cascade").format(shadow.copy(one)))
@@ -165,18 +165,18 @@ def wanted_tree(conn: psycopg.Connection[Any], oid: int, into: LoadRequest, colu
     Raises:
         MoveError: The table has no partitions, or they cannot be replaced.
     """
-    nodes = tree(conn, oid)
+    nodes = partition_tree(conn, oid)
     if not nodes or nodes[0].kind != "p":
         raise MoveError(
             "has no partitions", where=into.table, next_step="use --mode replace to replace the whole table"
         )
     reason = exchange_obstacle(conn, nodes, columns)
     if reason is not None:
-        raise refuse(into.table, reason)
+        raise refusal(into.table, reason)
     return nodes
 
 
-def refuse(table: str, reason: str) -> MoveError:
+def refusal(table: str, reason: str) -> MoveError:
     """Return the error for a table whose partitions cannot be replaced for the named reason."""
     return MoveError(
         f"its partitions cannot be replaced by others: {reason}",

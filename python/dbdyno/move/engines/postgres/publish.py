@@ -14,14 +14,14 @@ from psycopg import sql
 
 from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.postgres import indexes
-from dbdyno.move.engines.postgres.merging import Merged, Run, merge
-from dbdyno.move.engines.postgres.rounding import refuse_other, rounded_columns
-from dbdyno.move.loading.rejects import Halves, Rejects, forget
-from dbdyno.move.loading.request import Column, Loaded, LoadRequest
+from dbdyno.move.engines.postgres.merging import MergeCounts, StatementRunner, merge
+from dbdyno.move.engines.postgres.rounding import refuse_differing_rows, rounded_columns
+from dbdyno.move.loading.rejects import BisectingRunner, Rejects, delete_rejected
+from dbdyno.move.loading.request import Column, LoadRequest, LoadResult
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedRows:
     """Staged rows that are to be published, with their target table."""
 
     stage: sql.Composable
@@ -35,14 +35,14 @@ class Staged:
 
 def publish(
     conn: psycopg.Connection[Any],
-    staged: Staged,
+    staged: StagedRows,
     into: LoadRequest,
     rejects: Rejects | None,
     *,
     compare: bool,
     emptied: bool = False,
     first: Callable[[psycopg.Connection[Any]], None] | None = None,
-) -> Loaded:
+) -> LoadResult:
     """Publish the staged rows in one transaction; the caller adds what was verified to the result.
 
     Args:
@@ -59,7 +59,7 @@ def publish(
         psycopg.Error: The server reports an error.
     """
     given = [one for one in staged.columns if not one.generated]
-    run: Run = _whole(conn) if rejects is None else Halves(conn, rejects)
+    run: StatementRunner = _whole(conn) if rejects is None else BisectingRunner(conn, rejects)
     since = 0 if rejects is None else len(rejects.rows)
     refused = since
     with conn.transaction():
@@ -70,17 +70,17 @@ def publish(
         conn.execute("set constraints all immediate")
         if first is not None:
             first(conn)
-        deferred = indexes.Deferred([], [])
+        deferred = indexes.DeferredIndexes([], [])
         if into.defer_indexes:
-            deferred = indexes.drop(conn, staged.oid, staged.table, staged.kind)
+            deferred = indexes.drop_indexes(conn, staged.oid, staged.table, staged.kind)
         changes = _write(conn, staged, given, into, run, rejects, emptied=emptied)
         if rejects is not None:
-            forget(conn, staged.stage, rejects, since)
+            delete_rejected(conn, staged.stage, rejects, since)
             refused = len(rejects.rows)
-        made = deferred.make_again(conn)
+        made = deferred.recreate(conn)
         differs, not_compared = rounded_columns(conn, staged.stage, given)
         if compare:
-            refuse_other(
+            refuse_differing_rows(
                 conn,
                 staged.stage,
                 staged.table,
@@ -93,7 +93,7 @@ def publish(
         if rejects is not None and rejects.rows:
             # Before the commit: if the process dies during it, rows may be rejected already, and must not be lost.
             rejects.write()
-    return Loaded(
+    return LoadResult(
         files=0,
         in_files=staged.rows,
         mode=into.mode,
@@ -109,20 +109,20 @@ def publish(
     )
 
 
-def _whole(conn: psycopg.Connection[Any]) -> Run:
+def _whole(conn: psycopg.Connection[Any]) -> StatementRunner:
     return lambda table, make: conn.execute(make(sql.SQL("true"))).rowcount
 
 
 def _write(
     conn: psycopg.Connection[Any],
-    staged: Staged,
+    staged: StagedRows,
     columns: Sequence[Column],
     into: LoadRequest,
-    run: Run,
+    run: StatementRunner,
     rejects: Rejects | None,
     *,
     emptied: bool,
-) -> Merged:
+) -> MergeCounts:
     before = 0 if rejects is None else len(rejects.rows)
     if into.mode in ("update", "merge"):
         return merge(
@@ -151,10 +151,12 @@ def _write(
             where=into.table,
             next_step="check the table's triggers and rules; nothing was changed",
         )
-    return Merged(new=added)
+    return MergeCounts(new=added)
 
 
-def _cast_rows(conn: psycopg.Connection[Any], staged: Staged, columns: Sequence[Column], run: Run) -> sql.Composable:
+def _cast_rows(
+    conn: psycopg.Connection[Any], staged: StagedRows, columns: Sequence[Column], run: StatementRunner
+) -> sql.Composable:
     """Return a temporary table with the staged rows in the table's types, rejecting rows that cannot be converted."""
     typed = sql.Identifier("dbdyno_typed")
     parts: list[sql.Composable] = [sql.SQL("dbdyno_file integer, dbdyno_row bigint")]

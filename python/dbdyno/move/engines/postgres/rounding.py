@@ -13,9 +13,9 @@ import psycopg
 from psycopg import sql
 
 from dbdyno.base.errors import MoveError
-from dbdyno.move.loading.request import Column, Rounded
+from dbdyno.move.loading.request import Column, RoundedColumn
 
-WIDER = {
+WIDER_TYPES = {
     ("smallint", "integer"),
     ("smallint", "bigint"),
     ("integer", "bigint"),
@@ -23,18 +23,18 @@ WIDER = {
     ("oid", "bigint"),
 }
 """Pairs of types of which the second holds every value of the first."""
-NAMES = {"timestamptz": "timestamp with time zone", "timestamp": "timestamp without time zone"}
+SQL_TYPE_NAMES = {"timestamptz": "timestamp with time zone", "timestamp": "timestamp without time zone"}
 TEXT_LIMITS = ("character varying", "numeric", "timestamp", "time", "interval")
 """Types whose length or precision rounds or cuts a value that is read from text; for other types it raises an error."""
 
 
-OURS = "where age(t.xmin) <= 0"
+OWN_ROWS_SQL = "where age(t.xmin) <= 0"
 """SQL condition for rows written by this transaction and its savepoints (age counts from its own id)."""
 
 
 def rounded_columns(
     conn: psycopg.Connection[Any], stage: sql.Composable, columns: Sequence[Column]
-) -> tuple[list[Rounded], list[str]]:
+) -> tuple[list[RoundedColumn], list[str]]:
     """Return the columns with values that are stored differently, and the columns that cannot be compared.
 
     Must be called inside a transaction.
@@ -57,7 +57,7 @@ def rounded_columns(
             not_compared.append(column.name)
             continue
         if row is not None:
-            found.append(Rounded(column.name, column.declared, *row))
+            found.append(RoundedColumn(column.name, column.declared, *row))
     return found, not_compared
 
 
@@ -70,13 +70,17 @@ def may_differ(column: Column) -> bool:
     if staged == "text":
         return limits and column.becomes.startswith(TEXT_LIMITS)
     base = staged.split("(")[0]
-    base = NAMES.get(base, base).replace("time", "time without time zone") if base == "time" else NAMES.get(base, base)
+    base = (
+        SQL_TYPE_NAMES.get(base, base).replace("time", "time without time zone")
+        if base == "time"
+        else SQL_TYPE_NAMES.get(base, base)
+    )
     if base == column.becomes:
         return limits and staged != column.declared
-    return (base, column.becomes) not in WIDER and column.becomes != "text"
+    return (base, column.becomes) not in WIDER_TYPES and column.becomes != "text"
 
 
-def refuse_other(
+def refuse_differing_rows(
     conn: psycopg.Connection[Any],
     stage: sql.Composable,
     table: sql.Composable,
@@ -115,7 +119,7 @@ def refuse_other(
         row = conn.execute(text.format(stage, kind, table, on, no_nulls, differs)).fetchone()
         differing = f"{row[0]:,} rows of the table are not" if row and row[0] else None
     else:
-        ours = sql.SQL("") if all_rows else sql.SQL(OURS)
+        ours = sql.SQL("") if all_rows else sql.SQL(OWN_ROWS_SQL)
         sums = sql.SQL("select count(*), sum(hashtextextended(row({})::text, 0)::numeric) from {} {} {}")
         left = conn.execute(sums.format(sql.SQL(", ").join(came), stage, sql.SQL("s"), sql.SQL(""))).fetchone()
         right = conn.execute(sums.format(sql.SQL(", ").join(stands), table, sql.SQL("t"), ours)).fetchone()

@@ -26,7 +26,7 @@ from dbdyno.base.errors import MoveError
 from dbdyno.base.processes import python_command, python_environment
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.session import open_session
-from dbdyno.move.engines.postgres.source import Snapshot, application, session_settings
+from dbdyno.move.engines.postgres.source import Snapshot, application_name, session_settings
 from dbdyno.move.ledger.folder import INNER, Ledger
 
 LOOK_S = 1.0
@@ -47,7 +47,7 @@ def hold_snapshot(target: Postgres, snapshot: Snapshot, ledger: Ledger, seconds:
         yield
         return
     given = {
-        "parameters": {**target.libpq_parameters(), "application_name": f"{application(ledger.plan['id'])} holds"},
+        "parameters": {**target.libpq_parameters(), "application_name": f"{application_name(ledger.plan['id'])} holds"},
         "snapshot": snapshot.id,
         "seconds": seconds,
         "manifest": str((ledger.folder / INNER / "manifest.json").absolute()),

@@ -17,9 +17,9 @@ from psycopg import sql
 
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.engines.postgres.columns import TYPES_SQL, Column, Described, typed_columns
+from dbdyno.move.engines.postgres.columns import TYPES_SQL, Column, DescribedColumn, typed_columns
 from dbdyno.move.engines.postgres.mask_sql import masked_sql
-from dbdyno.move.engines.postgres.sql import whole
+from dbdyno.move.engines.postgres.sql import checked_sql
 from dbdyno.move.reading.splits import Chunk, Relation
 
 STATEMENT_TIMEOUT_MS = 60_000
@@ -43,7 +43,7 @@ SET_SQL = """
 select set_config(s.name, v.value, {}) from (values {}) v(name, value)
 join pg_catalog.pg_settings s on lower(s.name) = lower(v.name)
 """
-GONE = ("22023", "42704", "55000")
+SNAPSHOT_LOST_CODES = ("22023", "42704", "55000")
 """Error codes for a snapshot that no session exports any more."""
 LOCKABLE = ("r", "p", "v")
 SNAPSHOTS_MOST = 5
@@ -84,7 +84,7 @@ order by 1, 2
 """
 
 
-class SnapshotGone(MoveError):  # noqa: N818
+class SnapshotLostError(MoveError):
     """Raised when no session holds the snapshot any more."""
 
 
@@ -141,12 +141,12 @@ class Snapshot:
         return True
 
 
-def application(job: str) -> str:
+def application_name(job: str) -> str:
     """Return the application name of a job's sessions."""
     return f"dbdyno move {job}"
 
 
-def take(target: Postgres, request: Request, job: str, held: str | None = None) -> Snapshot:
+def take_snapshot(target: Postgres, request: Request, job: str, held: str | None = None) -> Snapshot:
     """Lock the tables, take the snapshot, and read the tables' descriptions.
 
     Args:
@@ -190,7 +190,9 @@ def begin_snapshot(
         SnapshotGone: No session holds the snapshot `held` any more, or something changed after it.
     """
     conn = target.connect(
-        statement_timeout_ms=STATEMENT_TIMEOUT_MS, lock_timeout_ms=LOCK_TIMEOUT_MS, application_name=application(job)
+        statement_timeout_ms=STATEMENT_TIMEOUT_MS,
+        lock_timeout_ms=LOCK_TIMEOUT_MS,
+        application_name=application_name(job),
     )
     try:
         snapshot = Snapshot(conn)
@@ -199,7 +201,7 @@ def begin_snapshot(
                 return snapshot
             conn.execute("rollback")
         if held is not None:
-            raise SnapshotGone(f"{changed} after the snapshot {held}", where=target.safe_dsn)
+            raise SnapshotLostError(f"{changed} after the snapshot {held}", where=target.safe_dsn)
         raise MoveError(
             f"{changed} each time between the snapshot and the lock",
             where=target.safe_dsn,
@@ -207,8 +209,8 @@ def begin_snapshot(
         )
     except psycopg.Error as error:
         conn.close()
-        if held is not None and error.sqlstate in GONE:
-            raise SnapshotGone(f"the snapshot {held} is gone", where=target.safe_dsn) from None
+        if held is not None and error.sqlstate in SNAPSHOT_LOST_CODES:
+            raise SnapshotLostError(f"the snapshot {held} is gone", where=target.safe_dsn) from None
         raise failure(error, target.safe_dsn) from None
     except BaseException:
         conn.close()
@@ -270,11 +272,11 @@ def _table_names(conn: psycopg.Connection[Any], request: Request) -> list[tuple[
                     next_step="write 'schema.*', in quotes",
                 )
             names += [sql.Identifier(*one).as_string(conn) for one in fits]
-    found = [resolve(conn, name) for name in names]
+    found = [resolve_table(conn, name) for name in names]
     return list({one[0]: one for one in found}.values())
 
 
-def resolve(conn: psycopg.Connection[Any], name: str) -> tuple[int, tuple[str, str], str]:
+def resolve_table(conn: psycopg.Connection[Any], name: str) -> tuple[int, tuple[str, str], str]:
     """Return OID, (schema, name) and kind of a table whose name is written as in SQL.
 
     Raises:
@@ -304,13 +306,13 @@ def resolve(conn: psycopg.Connection[Any], name: str) -> tuple[int, tuple[str, s
 
 
 def _table(conn: psycopg.Connection[Any], oid: int, name: tuple[str, str], kind: str, request: Request) -> Table:
-    described = [Described(*row) for row in conn.execute(COLUMNS_SQL, [oid])]
+    described = [DescribedColumn(*row) for row in conn.execute(COLUMNS_SQL, [oid])]
     if request.columns:
         described = _choose_columns(described, request.columns, ".".join(name))
     if not described:
         raise MoveError("has no columns", where=".".join(name), next_step="choose a table with columns")
     relations = tuple(Relation(*row) for row in conn.execute(RELATIONS_SQL, [oid]))
-    where = whole(request.where, "--where") if request.where is not None else None
+    where = checked_sql(request.where, "--where") if request.where is not None else None
     table = Table(*name, KINDS[kind], _columns_of(conn, described, request.as_text), relations, where)
     # LOCK TABLE does not accept a materialized view, also not below a view; reading zero rows locks it.
     if relations and (where is not None or kind in ("m", "v")):
@@ -329,7 +331,7 @@ def _check_partition_column(table: Table, column: str) -> Table:
     return replace(table, partition=column)
 
 
-def _choose_columns(described: Sequence[Described], columns: Sequence[str], where: str) -> list[Described]:
+def _choose_columns(described: Sequence[DescribedColumn], columns: Sequence[str], where: str) -> list[DescribedColumn]:
     known = {one.name: one for one in described}
     missing = [name for name in columns if name not in known]
     if missing:
@@ -342,11 +344,11 @@ def _choose_columns(described: Sequence[Described], columns: Sequence[str], wher
 
 
 def _query(conn: psycopg.Connection[Any], request: Request) -> Table:
-    query = whole(request.query or "", "--query").rstrip().rstrip(";")
+    query = checked_sql(request.query or "", "--query").rstrip().rstrip(";")
     asked = conn.execute(b"select * from (\n%s\n) as q limit 0" % query.encode(), prepare=False)
     about = asked.description or []
     described = [
-        Described(one.name, one.type_code, asked.pgresult.fmod(place) if asked.pgresult else -1, "")
+        DescribedColumn(one.name, one.type_code, asked.pgresult.fmod(place) if asked.pgresult else -1, "")
         for place, one in enumerate(about)
     ]
     names = [one.name for one in described]
@@ -359,7 +361,7 @@ def _query(conn: psycopg.Connection[Any], request: Request) -> Table:
         )
     told = "select format_type(o, m) from unnest(%s::oid[], %s::int[]) with ordinality u(o, m, n) order by n"
     types = [row[0] for row in conn.execute(told, [[d.oid for d in described], [d.typmod for d in described]])]
-    described = [Described(d.name, d.oid, d.typmod, said) for d, said in zip(described, types, strict=True)]
+    described = [DescribedColumn(d.name, d.oid, d.typmod, said) for d, said in zip(described, types, strict=True)]
     if request.columns:
         described = _choose_columns(described, request.columns, "--query")
     relation = Relation("", "query", stream=True)
@@ -367,7 +369,7 @@ def _query(conn: psycopg.Connection[Any], request: Request) -> Table:
 
 
 def _columns_of(
-    conn: psycopg.Connection[Any], described: Sequence[Described], texts: Iterable[str]
+    conn: psycopg.Connection[Any], described: Sequence[DescribedColumn], texts: Iterable[str]
 ) -> tuple[Column, ...]:
     types = conn.execute(TYPES_SQL, [[one.oid for one in described]]).fetchall()
     return tuple(typed_columns(described, types, texts))

@@ -23,7 +23,7 @@ _COMMENT = re.compile(r"/\*|\*/")
 _PAIR = {")": "(", "]": "["}
 
 
-def whole(text: str, option: str) -> str:
+def checked_sql(text: str, option: str) -> str:
     """Return the text unchanged if it is one complete piece of SQL.
 
     Raises:

@@ -15,14 +15,14 @@ import psycopg
 from psycopg import sql
 
 from dbdyno import _core
-from dbdyno.base.core_types import MoveDone, MoveFailed, MoveWhole
+from dbdyno.base.core_types import MoveFailure, MoveFileCount, MoveFinishedChunk
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move.engines.postgres.source import application, session_settings
-from dbdyno.move.loading.pieces import CSV, Piece, as_they_are, by_file, pieces_of
+from dbdyno.move.engines.postgres.source import application_name, session_settings
+from dbdyno.move.loading.pieces import CSV, Piece, pieces_of, records_by_file, whole_files
 from dbdyno.move.loading.request import Column
 from dbdyno.move.reading.progress import FileProgress
-from dbdyno.move.reading.run import NEXT, JobOptions, new_id
+from dbdyno.move.reading.run import NEXT_STEPS, JobOptions, new_id
 
 PREFIX = "dbdyno_move_"
 FILE, ROW = "dbdyno_file", "dbdyno_row"
@@ -66,20 +66,20 @@ def fill(
     job: str,
     *,
     placed: bool,
-) -> list[MoveWhole]:
+) -> list[MoveFileCount]:
     """Load the files into the staging table and return one record per file, in the files' order.
 
     Raises:
         MoveError: A file could not be loaded.
     """
-    copy = copy_in(stage, columns, csv=files[0].suffix == CSV, placed=placed).as_string(conn)
-    pieces = pieces_of(files, how.workers) if how.workers > 1 else as_they_are(files)
-    done: list[MoveDone] = []
-    put(target, conn, dict(enumerate(pieces)), [copy] * len(pieces), how, job, done.append, placed=placed)
-    return by_file(len(files), ((pieces[one["number"]].file, one) for one in done))
+    copy = copy_statement(stage, columns, csv=files[0].suffix == CSV, placed=placed).as_string(conn)
+    pieces = pieces_of(files, how.workers) if how.workers > 1 else whole_files(files)
+    done: list[MoveFinishedChunk] = []
+    load_pieces(target, conn, dict(enumerate(pieces)), [copy] * len(pieces), how, job, done.append, placed=placed)
+    return records_by_file(len(files), ((pieces[one["number"]].file, one) for one in done))
 
 
-def copy_in(stage: sql.Identifier, columns: Sequence[Column], *, csv: bool, placed: bool) -> sql.Composed:
+def copy_statement(stage: sql.Identifier, columns: Sequence[Column], *, csv: bool, placed: bool) -> sql.Composed:
     """Return the COPY statement that receives the rows of a file."""
     names = [sql.Identifier(name) for name in (FILE, ROW) if placed and not csv]
     names += [sql.Identifier(one.name) for one in columns]
@@ -87,14 +87,14 @@ def copy_in(stage: sql.Identifier, columns: Sequence[Column], *, csv: bool, plac
     return sql.SQL("copy {} ({}) from stdin (format {})").format(stage, sql.SQL(", ").join(names), sql.SQL(form))
 
 
-def put(
+def load_pieces(
     target: Postgres,
     conn: psycopg.Connection[Any],
     pieces: Mapping[int, Piece],
     copies: Sequence[str],
     how: JobOptions,
     job: str,
-    record: Callable[[MoveDone], None],
+    record: Callable[[MoveFinishedChunk], None],
     *,
     placed: bool,
 ) -> None:
@@ -116,7 +116,7 @@ def put(
     csv = any(one.path.suffix == CSV for one in pieces.values())
     mover = _core.MoveJob(
         {
-            "connection": {**target.conninfo(), "application_name": application(job)},
+            "connection": {**target.conninfo(), "application_name": application_name(job)},
             "session_sql": [session_settings(conn, lasting=True)],
             "tables": [{"columns": []}],
             "chunks": [
@@ -154,8 +154,8 @@ def put(
         raise _failure(failed, pieces)
 
 
-def _failure(failed: MoveFailed, pieces: Mapping[int, Piece]) -> MoveError:
-    steps = {**NEXT, "refused": "repair the value, or write such rows to a file with --rejects"}
+def _failure(failed: MoveFailure, pieces: Mapping[int, Piece]) -> MoveError:
+    steps = {**NEXT_STEPS, "refused": "repair the value, or write such rows to a file with --rejects"}
     step = steps.get(failed["kind"], "").replace("run `dbdyno move resume`", "run the same command again")
     if failed.get("code") == "23514" and "no partition of relation" in failed["message"]:
         step = "make a partition for such rows, or write them to a file with --rejects"

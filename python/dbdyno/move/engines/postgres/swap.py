@@ -23,9 +23,9 @@ from dbdyno.base.core_types import FileColumn
 from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.postgres import indexes
 from dbdyno.move.engines.postgres.create_table import create
-from dbdyno.move.engines.postgres.merging import Merged
-from dbdyno.move.engines.postgres.publish import Staged
-from dbdyno.move.loading.request import Loaded, LoadRequest
+from dbdyno.move.engines.postgres.merging import MergeCounts
+from dbdyno.move.engines.postgres.publish import StagedRows
+from dbdyno.move.loading.request import LoadRequest, LoadResult
 
 SNAPSHOTS_S = 5
 """How long to wait for sessions with an older snapshot, in seconds."""
@@ -107,10 +107,10 @@ where datname = current_database() and pid <> pg_backend_pid() and age(backend_x
 
 def swap_obstacle(conn: psycopg.Connection[Any], oid: int) -> str | None:
     """Return the reason why another table cannot take this table's name, or None if it can."""
-    return odd(conn, oid) or blind(conn)
+    return lost_property(conn, oid) or visibility_obstacle(conn)
 
 
-def odd(conn: psycopg.Connection[Any], oid: int, *, of_partition: bool = False) -> str | None:
+def lost_property(conn: psycopg.Connection[Any], oid: int, *, of_partition: bool = False) -> str | None:
     """Return a property or dependent object of the table that would be lost with it, or None if there is none.
 
     Keys and foreign keys of a partition (`of_partition`) are not reported, because they are created on the new one.
@@ -126,7 +126,7 @@ def odd(conn: psycopg.Connection[Any], oid: int, *, of_partition: bool = False) 
     return "its schema is published" if published == (True,) else None
 
 
-def blind(conn: psycopg.Connection[Any]) -> str | None:
+def visibility_obstacle(conn: psycopg.Connection[Any]) -> str | None:
     """Return the reason why other sessions' snapshots cannot be seen, or None if they can."""
     if conn.execute(SEES_ALL_SQL).fetchone() == (True,):
         return None
@@ -134,7 +134,7 @@ def blind(conn: psycopg.Connection[Any]) -> str | None:
 
 
 @contextlib.contextmanager
-def filled_apart(
+def replacement_table(
     conn: psycopg.Connection[Any],
     place: tuple[str, str],
     target: sql.Composable,
@@ -162,16 +162,20 @@ def filled_apart(
             conn.execute(sql.SQL("drop table if exists {} cascade").format(stage))
 
 
-def publish(conn: psycopg.Connection[Any], staged: Staged, name: tuple[str, str], into: LoadRequest) -> Loaded | str:
+def publish(
+    conn: psycopg.Connection[Any], staged: StagedRows, name: tuple[str, str], into: LoadRequest
+) -> LoadResult | str:
     """Rename the new table to the target's name, or return the reason why nothing was changed.
 
     Raises:
         MoveError: The table was to be created, but exists.
         psycopg.Error: The server reports an error.
     """
-    if older_snapshots(conn):
+    if has_older_snapshots(conn):
         return "a session has a snapshot from before the rows came"
-    loaded = Loaded(files=0, in_files=staged.rows, mode=into.mode, changes=Merged(new=staged.rows), created=into.create)
+    loaded = LoadResult(
+        files=0, in_files=staged.rows, mode=into.mode, changes=MergeCounts(new=staged.rows), created=into.create
+    )
     rename = sql.SQL("alter table {} rename to {}").format(staged.stage, sql.Identifier(name[1]))
     if into.create:
         try:
@@ -186,19 +190,21 @@ def publish(conn: psycopg.Connection[Any], staged: Staged, name: tuple[str, str]
     with conn.transaction():
         conn.execute(sql.SQL("lock table {} in access exclusive mode").format(staged.table))
         new = conn.execute("select to_regclass(%s)::oid", [staged.stage.as_string(conn)]).fetchone()
-        reason = swap_obstacle(conn, staged.oid) or alike(conn, staged.oid, new[0] if new else 0, staged.stage)
+        reason = swap_obstacle(conn, staged.oid) or copy_privileges(
+            conn, staged.oid, new[0] if new else 0, staged.stage
+        )
         if reason is not None:
             return reason
-        made = indexes.drop(conn, staged.oid, staged.table, staged.kind)
+        made = indexes.drop_indexes(conn, staged.oid, staged.table, staged.kind)
         row = conn.execute("select obj_description(%s::oid, 'pg_class')", [staged.oid]).fetchone()
         conn.execute(sql.SQL("drop table {}").format(staged.table))
         conn.execute(rename)
         if row and row[0] is not None:
             conn.execute(sql.SQL("comment on table {} is {}").format(staged.table, row[0]))
-        return replace(loaded, made=made.make_again(conn))
+        return replace(loaded, made=made.recreate(conn))
 
 
-def alike(
+def copy_privileges(
     conn: psycopg.Connection[Any], old: int, new: int, table: sql.Composable, *, but: str | None = None
 ) -> str | None:
     """Grant the old table's privileges on the new one, and return what still differs, or None.
@@ -227,7 +233,7 @@ def alike(
     return None
 
 
-def older_snapshots(conn: psycopg.Connection[Any]) -> bool:
+def has_older_snapshots(conn: psycopg.Connection[Any]) -> bool:
     """Return True if a session still has a snapshot older than the last commit of a worker, which shows only some rows.
 
     Waits up to `SNAPSHOTS_S` seconds for such sessions to end.

@@ -12,8 +12,8 @@ from psycopg import sql
 from dbdyno.base.core_types import FileColumn
 from dbdyno.base.errors import MoveError
 from dbdyno.move.engines.postgres.create_table import create
-from dbdyno.move.engines.postgres.publish import Staged
-from dbdyno.move.engines.postgres.source import resolve
+from dbdyno.move.engines.postgres.publish import StagedRows
+from dbdyno.move.engines.postgres.source import resolve_table
 from dbdyno.move.loading.request import Column, LoadRequest
 
 TARGET_SQL = """
@@ -35,10 +35,10 @@ class TargetTable:
     columns: tuple[Column, ...]
     identity: bool
 
-    def staged(self, stage: sql.Composable, rows: int) -> Staged:
+    def staged_rows(self, stage: sql.Composable, rows: int) -> StagedRows:
         """Return the staged rows together with this target, for publication."""
         table = sql.Identifier(self.schema, self.name)
-        return Staged(stage, table, self.oid, self.kind, self.columns, rows, self.identity)
+        return StagedRows(stage, table, self.oid, self.kind, self.columns, rows, self.identity)
 
 
 def match_target(conn: psycopg.Connection[Any], into: LoadRequest, heads: Heads) -> TargetTable:
@@ -52,7 +52,7 @@ def match_target(conn: psycopg.Connection[Any], into: LoadRequest, heads: Heads)
     with conn.transaction(force_rollback=True):
         if into.create:
             create(conn, into.table, heads)
-        oid, name, kind = resolve(conn, into.table)
+        oid, name, kind = resolve_table(conn, into.table)
         if kind not in ("r", "p"):
             raise MoveError("is not a table", where=into.table, next_step="name a table or a partitioned table")
         known = {row[0]: row for row in conn.execute(TARGET_SQL, [oid])}
@@ -83,6 +83,6 @@ def _column(one: FileColumn, known: Mapping[str, Sequence[Any]], into: LoadReque
     return Column(name, one["holds"], row[1], row[2], row[4], one.get("came", ""))
 
 
-def maker(into: LoadRequest, heads: Heads) -> Callable[[psycopg.Connection[Any]], None] | None:
+def table_creator(into: LoadRequest, heads: Heads) -> Callable[[psycopg.Connection[Any]], None] | None:
     """Return a function that creates the table, or None if it is not to be created."""
     return (lambda conn: create(conn, into.table, heads)) if into.create else None

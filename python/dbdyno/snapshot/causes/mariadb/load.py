@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from dbdyno.snapshot.causes.change import Cause
 from dbdyno.snapshot.causes.mariadb.reading import MariadbChange
-from dbdyno.snapshot.causes.statements import named, of_sessions
-from dbdyno.snapshot.wording import rate
+from dbdyno.snapshot.causes.statements import statement_label, statements_of_new_sessions
+from dbdyno.snapshot.wording import rate_change
 
 _SPILLS = (
     (
@@ -30,11 +30,11 @@ def spills(change: MariadbChange) -> Iterator[Cause]:
         ]
         if not found:
             continue
-        most = max(found, key=lambda n: change.statements[n].grown("ms"))
+        most = max(found, key=lambda n: change.statements[n].growth("ms"))
         old, new = (sum(getattr(change.statements[n], end).get(name, 0) for n in found) for end in ("before", "after"))
         yield Cause(
-            f"{words}: {named(change.statements[most])}",
-            f"{label} {rate(old, new)}{_smaller(change, settings)}",
+            f"{words}: {statement_label(change.statements[most])}",
+            f"{label} {rate_change(old, new)}{_smaller(change, settings)}",
             frozenset(found),
             weight=2.6,
         )
@@ -52,10 +52,10 @@ def connections(change: MariadbChange) -> Iterator[Cause]:
         return
     most = change.state("max_used_connections")[1]
     refused = change.status("connection_errors_max_connections")[1]
-    evidence = f"connections opened {rate(old, new)}; at most {most:.0f} at a time since the server started"
+    evidence = f"connections opened {rate_change(old, new)}; at most {most:.0f} at a time since the server started"
     if refused:
-        evidence += f"; {rate(0, refused)} refused"
-    yield Cause("many more connections are opened", evidence, of_sessions(change, old, new), weight=1.5)
+        evidence += f"; {rate_change(0, refused)} refused"
+    yield Cause("many more connections are opened", evidence, statements_of_new_sessions(change, old, new), weight=1.5)
 
 
 RULES = (spills, connections)

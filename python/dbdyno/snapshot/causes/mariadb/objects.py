@@ -7,11 +7,11 @@ from typing import Any
 
 from dbdyno.snapshot.causes.change import Cause, Key
 from dbdyno.snapshot.causes.mariadb.reading import MariadbChange
-from dbdyno.snapshot.causes.statements import named, slower_at_same_work
+from dbdyno.snapshot.causes.statements import slower_at_same_work, statement_label
 from dbdyno.snapshot.engines.mariadb.load import INDEXES, TABLES
-from dbdyno.snapshot.model import Row, moment_us
+from dbdyno.snapshot.model import Row, instant_text
 from dbdyno.snapshot.store.parquet import literal
-from dbdyno.snapshot.wording import rate, three
+from dbdyno.snapshot.wording import rate_change, three_digits
 
 _VERSIONS = 10_000
 
@@ -24,23 +24,23 @@ def dropped_indexes(change: MariadbChange) -> Iterator[Cause]:
     """
     for row in _gone(change):
         name = f"{row['OBJECT_SCHEMA']}.{row['OBJECT_NAME']}"
-        slow, fetched = change.of_table(name), _fetched(change, row)
+        slow, fetched = change.statements_of_table(name), _fetched(change, row)
         if not slow and fetched is not None and fetched[1] <= 1.1 * fetched[0]:
             continue
         part = _gone_in(change, row)
-        if change.gone_early(part):
+        if change.disappeared_early(part):
             continue
         yield Cause(
             f"index {row['INDEX_NAME']} on {name} was dropped",
-            f"rows fetched of {name} {rate(*fetched) if fetched else 'not known'}{_scans(change, slow)}",
+            f"rows fetched of {name} {rate_change(*fetched) if fetched else 'not known'}{_scans(change, slow)}",
             slow,
-            f"before {moment_us(part['at_us'] if part else change.after.after.at_ns // 1000)}",
+            f"before {instant_text(part['at_us'] if part else change.after.after.at_ns // 1000)}",
             weight=3,
         )
 
 
 def _gone(change: MariadbChange) -> list[dict[str, object]]:
-    if not (change.both(INDEXES) and change.both(TABLES)):
+    if not (change.is_in_both(INDEXES) and change.is_in_both(TABLES)):
         return []
     ends = [change.before.ends(INDEXES)[0], change.after.ends(INDEXES)[1], change.after.ends(TABLES)[1]]
     return change.before.query(
@@ -57,13 +57,13 @@ def _fetched(change: MariadbChange, row: dict[str, object]) -> tuple[float, floa
 
 def _scans(change: MariadbChange, slow: frozenset[Key]) -> str:
     old, new = (sum(getattr(change.statements[n], end).get("no_index", 0) for n in slow) for end in ("before", "after"))
-    return f", statements without an index {rate(old, new)}" if new > old else ""
+    return f", statements without an index {rate_change(old, new)}" if new > old else ""
 
 
 def _gone_in(change: MariadbChange, row: Mapping[str, Any]) -> Row | None:
     """Return the sub-interval in which an index disappeared, or None if it is in neither period."""
     names = ("OBJECT_SCHEMA", "OBJECT_NAME", "INDEX_NAME")
-    return change.gone_in(INDEXES, " and ".join(f"{name} = {literal(row[name])}" for name in names))
+    return change.last_disappearance(INDEXES, " and ".join(f"{name} = {literal(row[name])}" for name in names))
 
 
 def _more_rows(change: MariadbChange) -> dict[Key, float]:
@@ -71,7 +71,7 @@ def _more_rows(change: MariadbChange) -> dict[Key, float]:
     found = {}
     for number, one in change.statements.items():
         old, new = one.per_call("work")
-        if one.slower() and new >= 1.5 * max(old, 1.0) and new - old >= 10:
+        if one.is_slower() and new >= 1.5 * max(old, 1.0) and new - old >= 10:
             found[number] = new / max(old, 1.0)
     return found
 
@@ -83,7 +83,7 @@ def grown_tables(change: MariadbChange) -> Iterator[Cause]:
     """
     more = _more_rows(change)
     for table in change.tables.values():
-        slow = change.of_table(table.name) & more.keys()
+        slow = change.statements_of_table(table.name) & more.keys()
         added = sum(
             (side.get("COUNT_INSERT", 0) - side.get("COUNT_DELETE", 0)) * one.seconds
             for side, one in ((table.before, change.before), (table.after, change.after))
@@ -92,11 +92,11 @@ def grown_tables(change: MariadbChange) -> Iterator[Cause]:
             n for n in slow if added >= 0.5 * (change.statements[n].per_call("work")[1] - _old(change, n)) > 0
         )
         if grown and added >= 100:
-            most = max(grown, key=lambda n: change.statements[n].grown("ms"))
+            most = max(grown, key=lambda n: change.statements[n].growth("ms"))
             old, new = change.statements[most].per_call("work")
             yield Cause(
-                f"table {table.name} grew: its statements examine {three(new / max(old, 1.0))} times the rows",
-                f"rows added {added:,.0f}, rows examined per call {three(old)} → {three(new)}",
+                f"table {table.name} grew: its statements examine {three_digits(new / max(old, 1.0))} times the rows",
+                f"rows added {added:,.0f}, rows examined per call {three_digits(old)} → {three_digits(new)}",
                 grown,
                 weight=2.2,
             )
@@ -117,14 +117,15 @@ def other_plans(change: MariadbChange) -> Iterator[Cause]:
         without = "{:.3g} → {:.3g}".format(*one.per_call("no_index"))
         analyzed = "; ANALYZE TABLE ran" if any(change.status("com_analyze")) else ""
         yield Cause(
-            f"many more rows are examined, by another plan or for other values: {named(one)}",
-            f"rows examined per call {three(old)} → {three(new)}, without an index per call {without}{analyzed}",
+            f"many more rows are examined, by another plan or for other values: {statement_label(one)}",
+            f"rows examined per call {three_digits(old)} → {three_digits(new)},"
+            f" without an index per call {without}{analyzed}",
             frozenset([number]),
             weight=1.8,
         )
 
 
-def versions(change: MariadbChange) -> Iterator[Cause]:
+def unpurged_versions(change: MariadbChange) -> Iterator[Cause]:
     """Yield a cause if old row versions pile up, because an open transaction may need them or purge is too slow."""
     old, new = change.state("innodb_history_list_length")
     if new < _VERSIONS or new < 3 * old:
@@ -139,4 +140,4 @@ def versions(change: MariadbChange) -> Iterator[Cause]:
     )
 
 
-RULES = (dropped_indexes, grown_tables, other_plans, versions)
+RULES = (dropped_indexes, grown_tables, other_plans, unpurged_versions)

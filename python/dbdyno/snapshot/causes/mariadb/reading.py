@@ -9,8 +9,8 @@ from functools import cached_property
 from dbdyno.snapshot.causes.change import Change, Key, Rates, rates
 from dbdyno.snapshot.engines.mariadb.epochs import JITTER_US
 from dbdyno.snapshot.engines.mariadb.load import TABLES
-from dbdyno.snapshot.engines.mariadb.texts import OWN
-from dbdyno.snapshot.engines.mariadb.views import OTHER, STATEMENTS
+from dbdyno.snapshot.engines.mariadb.texts import OWN_STATEMENT
+from dbdyno.snapshot.engines.mariadb.views import OTHER_DIGEST, STATEMENTS
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store.parquet import literal
 
@@ -23,7 +23,7 @@ _SUMS = (
     ("no_index", "SUM_NO_INDEX_USED", 1.0),
 )
 """What is read of a digest: name, column and divisor."""
-MOSTLY, LEAST_EXAMINED = 0.5, 1000.0
+LEAST_SCAN_SHARE, LEAST_EXAMINED = 0.5, 1000.0
 """Smallest part of a new statement's calls with a full table scan, and smallest number of rows examined per call."""
 
 
@@ -54,7 +54,7 @@ class MariadbChange(Change):
         if one.after.file("statement_texts") is not None:
             for row in one.query(f"select DIGEST as digest, query from {one.ends('statement_texts')[1]}"):
                 texts[str(row["digest"])] = row["query"] or ""
-        texts[OTHER] = "all statements that the table of digests had no room for"
+        texts[OTHER_DIGEST] = "all statements that the table of digests had no room for"
         return {str(row.pop("digest")): rates(row, one.seconds) for row in rows}
 
     def read_tables(self, one: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
@@ -69,20 +69,20 @@ class MariadbChange(Change):
             found[key] = rates({name: row[name] for name in counted}, one.seconds)
         return found
 
-    def without_index(self, statement: Key) -> tuple[str, str] | None:
+    def missing_index(self, statement: Key) -> tuple[str, str] | None:
         """Return evidence that a statement scans whole tables, by its digest's counts of scans and rows examined.
 
         The first text is empty, because these counts do not say whether an index could help, or which one.
         """
         _, examined = self.statements[statement].per_call("work")
         _, without = self.statements[statement].per_call("no_index")
-        if without < MOSTLY or examined < LEAST_EXAMINED:
+        if without < LEAST_SCAN_SHARE or examined < LEAST_EXAMINED:
             return None
         return "", f"reads a table whole: {examined:,.0f} rows examined a call"
 
     def is_ours(self, text: str) -> bool:
         """Return True for a statement that a collector sends before its session is excluded from accounting."""
-        return OWN.search(text) is not None
+        return OWN_STATEMENT.search(text) is not None
 
     @cached_property
     def _status(self) -> tuple[Rates, Rates]:

@@ -8,10 +8,10 @@ from dbdyno.snapshot.causes.change import Cause, Key
 from dbdyno.snapshot.causes.mariadb.reading import MariadbChange
 from dbdyno.snapshot.causes.statements import slower_at_same_work
 from dbdyno.snapshot.engines.mariadb.sampler import ACTIVITY
-from dbdyno.snapshot.model import moment_us
+from dbdyno.snapshot.model import instant_text
 from dbdyno.snapshot.reading.ends import relation
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.wording import rate, setting, three
+from dbdyno.snapshot.wording import rate_change, setting_change, three_digits
 
 _LEAST_READS = 10.0
 """Smallest number of pages per second read into the buffer pool for which the buffer pool is reported."""
@@ -26,8 +26,10 @@ def lock_waits(change: MariadbChange) -> Iterator[Cause]:
     if not of_rows and not (seen >= 0.3 and seen >= 3 * seen_old):
         return
     if of_rows:
-        waits = rate(*change.status("innodb_row_lock_waits"))
-        evidence = f"sessions waiting for a row lock {three(old)} → {three(new)} on average; waits {waits}"
+        waits = rate_change(*change.status("innodb_row_lock_waits"))
+        evidence = (
+            f"sessions waiting for a row lock {three_digits(old)} → {three_digits(new)} on average; waits {waits}"
+        )
     else:
         evidence = f"sessions waiting for a lock {seen_old:.2g} → {seen:.2g} on average, as sampled"
     yield Cause("sessions wait for each other's locks", evidence, waiting or slower_at_same_work(change), weight=2.8)
@@ -49,10 +51,12 @@ def restarts(change: MariadbChange) -> Iterator[Cause]:
 
     The reads are those from the start until the first snapshot after it, because the counters began at zero.
     """
-    if not change.restarted:
+    if not change.was_restarted:
         return
     first = next(
-        one for one in (*change.before.chain, *change.after.chain) if change.other_life(change.before.before, one)
+        one
+        for one in (*change.before.chain, *change.after.chain)
+        if change.was_started_between(change.before.before, one)
     )
     rows = change.before.query(
         f"select value from {relation(first, 'global_status')} where name = 'innodb_buffer_pool_reads'"
@@ -62,8 +66,8 @@ def restarts(change: MariadbChange) -> Iterator[Cause]:
     cold = read >= _LEAST_READS and read >= 2 * old
     words = "the server was restarted" + (", its buffer pool was cold" if cold else "")
     slow = slower_at_same_work(change) if cold else frozenset[Key]()
-    when = moment_us(int(change.after.after.facts["started_us"]))
-    yield Cause(words, f"pages read {three(old)} a second, then {three(read)}", slow, when, weight=2.7)
+    when = instant_text(int(change.after.after.facts["started_us"]))
+    yield Cause(words, f"pages read {three_digits(old)} a second, then {three_digits(read)}", slow, when, weight=2.7)
 
 
 def buffer_pool(change: MariadbChange) -> Iterator[Cause]:
@@ -75,7 +79,7 @@ def buffer_pool(change: MariadbChange) -> Iterator[Cause]:
         return
     size = change.setting("innodb_buffer_pool_size")
     smaller = None not in size and float(size[1] or 0) < float(size[0] or 0)
-    if change.restarted and not smaller:
+    if change.was_restarted and not smaller:
         return
     words = "the buffer pool no longer holds what is read"
     if smaller:
@@ -83,7 +87,7 @@ def buffer_pool(change: MariadbChange) -> Iterator[Cause]:
         words = f"the buffer pool was made smaller, {mib[0]} → {mib[1]} MiB, and no longer holds what is read"
     yield Cause(
         words,
-        f"pages read {rate(*reads)}, {missed[0]:.2%} → {missed[1]:.2%} of those asked for",
+        f"pages read {rate_change(*reads)}, {missed[0]:.2%} → {missed[1]:.2%} of those asked for",
         slower_at_same_work(change),
         weight=2.75 if smaller else 1.7,
     )
@@ -97,13 +101,13 @@ def redo_log(change: MariadbChange) -> Iterator[Cause]:
     ):
         old, new = change.status(name)
         if new >= 1 and new >= 3 * old:
-            yield Cause(words, f"waits {rate(old, new)}", slower_at_same_work(change), weight=1.6)
+            yield Cause(words, f"waits {rate_change(old, new)}", slower_at_same_work(change), weight=1.6)
 
 
 def settings(change: MariadbChange) -> Iterator[Cause]:
     """Yield a cause for each setting that changed."""
     for row in change.changed_settings():
-        yield Cause("setting " + setting(row["name"], row["old"], row["new"]), weight=0.4)
+        yield Cause("setting " + setting_change(row["name"], row["old"], row["new"]), weight=0.4)
 
 
 RULES = (lock_waits, restarts, buffer_pool, redo_log, settings)

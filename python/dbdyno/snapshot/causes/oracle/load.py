@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from dbdyno.snapshot.causes.change import Cause, Key
 from dbdyno.snapshot.causes.oracle.reading import OracleChange
-from dbdyno.snapshot.causes.statements import named, of_sessions, slower_at_same_work
-from dbdyno.snapshot.wording import rate, three
+from dbdyno.snapshot.causes.statements import slower_at_same_work, statement_label, statements_of_new_sessions
+from dbdyno.snapshot.wording import rate_change, three_digits
 
 _LEAST_PARSES = 5.0
 _PARSED_MS = 50.0
@@ -20,10 +20,10 @@ def hard_parses(change: OracleChange) -> Iterator[Cause]:
     spent = [us / 1e3 for us in change.statistic("hard parse elapsed time")]
     if new < max(3 * old, _LEAST_PARSES) or (spent[1] and spent[1] < max(_PARSED_MS, 2 * spent[0])):
         return
-    time = f"; parsing took {three(spent[0])} → {three(spent[1])} ms a second" if spent[1] else ""
+    time = f"; parsing took {three_digits(spent[0])} → {three_digits(spent[1])} ms a second" if spent[1] else ""
     yield Cause(
         "statements are parsed hard: texts with literals, or a shared pool that is too small",
-        f"hard parses {rate(old, new)}{time}",
+        f"hard parses {rate_change(old, new)}{time}",
         frozenset(n for n, one in change.statements.items() if not one.before.get("calls"))
         | slower_at_same_work(change),
         weight=2.6,
@@ -39,17 +39,17 @@ def spills(change: OracleChange) -> Iterator[Cause]:
     slow = [
         n
         for n, one in change.statements.items()
-        if one.slower() and one.per_call("writes")[1] >= 2 * one.per_call("writes")[0] + 1
+        if one.is_slower() and one.per_call("writes")[1] >= 2 * one.per_call("writes")[0] + 1
     ]
-    first = max(slow, key=lambda n: change.statements[n].grown("ms"), default=None)
-    whose = f": {named(change.statements[first])}" if first is not None else ""
+    first = max(slow, key=lambda n: change.statements[n].growth("ms"), default=None)
+    whose = f": {statement_label(change.statements[first])}" if first is not None else ""
     moved = [
         f"{name} {a} → {b}"
         for name in ("pga_aggregate_target", "sort_area_size", "workarea_size_policy")
         for a, b in [change.setting(name)]
         if a != b
     ]
-    said = [f"waits for temporary files {rate(old, new)}", f"sorts on disk {rate(*disk)}", *moved]
+    said = [f"waits for temporary files {rate_change(old, new)}", f"sorts on disk {rate_change(*disk)}", *moved]
     yield Cause(f"sorts and hashes spill to temporary files{whose}", "; ".join(said), frozenset(slow), weight=2.6)
 
 
@@ -57,8 +57,8 @@ def logons(change: OracleChange) -> Iterator[Cause]:
     """Yield a cause if sessions begin at least three times as often."""
     old, new = change.statistic("logons cumulative")
     if new >= 3 * old and new - old >= 3:
-        whose: frozenset[Key] = of_sessions(change, old, new)
-        yield Cause("many more sessions begin", f"logons {rate(old, new)}", whose, weight=1.5)
+        whose: frozenset[Key] = statements_of_new_sessions(change, old, new)
+        yield Cause("many more sessions begin", f"logons {rate_change(old, new)}", whose, weight=1.5)
 
 
 RULES = (hard_parses, spills, logons)

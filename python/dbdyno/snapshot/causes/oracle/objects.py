@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from dbdyno.snapshot.causes.change import Cause, Key
 from dbdyno.snapshot.causes.oracle.reading import SEGMENTS, OracleChange
-from dbdyno.snapshot.causes.statements import named
-from dbdyno.snapshot.model import moment_us
+from dbdyno.snapshot.causes.statements import statement_label
+from dbdyno.snapshot.model import instant_text
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store.parquet import literal
-from dbdyno.snapshot.wording import three, times
+from dbdyno.snapshot.wording import three_digits, time_change
 
 _MAIN = 0.5
 _RARE = 0.1
@@ -25,7 +25,7 @@ def flips(change: OracleChange) -> dict[Key, tuple[int, int]]:
     found: dict[Key, tuple[int, int]] = {}
     for number, (before, after) in change.plans.items():
         one = change.statements.get(number)
-        if one is None or not one.slower() or not before or not after:
+        if one is None or not one.is_slower() or not before or not after:
             continue
         new = max(after, key=lambda plan: after[plan]["calls"])
         shares = [
@@ -41,10 +41,10 @@ def plan_flips(change: OracleChange) -> Iterator[Cause]:
     """Yield a cause for each slower statement with another plan in the second period, by its PLAN_HASH_VALUE."""
     for number, (old, new) in flips(change).items():
         one = change.statements[number]
-        work = "{} → {}".format(*map(three, one.per_call("work")))
+        work = "{} → {}".format(*map(three_digits, one.per_call("work")))
         yield Cause(
-            f"plan flip: {named(one)}",
-            f"plan {old} → {new}; mean {times(*one.per_call('ms'))}, logical reads per call {work}",
+            f"plan flip: {statement_label(one)}",
+            f"plan {old} → {new}; mean {time_change(*one.per_call('ms'))}, logical reads per call {work}",
             frozenset([number]),
             _first_seen(change, number, new),
             weight=2.9,
@@ -66,7 +66,7 @@ def _before(one: Interval, view: str, which: str) -> str:
     source, _ = one.sums.relation(view, folded=False) if len(one.chain) > 2 else ("", ())
     rows = one.query(f"select min(part) as part from {source} where {which}") if source else []
     met = next((part["at_us"] for part in one.sums.parts() if rows and part["number"] == rows[0]["part"]), None)
-    return "" if met is None else f"before {moment_us(met)}"
+    return "" if met is None else f"before {instant_text(met)}"
 
 
 def lost_indexes(change: OracleChange) -> Iterator[Cause]:
@@ -76,7 +76,7 @@ def lost_indexes(change: OracleChange) -> Iterator[Cause]:
     changed plans were executed.
     """
     flipped = flips(change)
-    if not flipped or not change.both(SEGMENTS):
+    if not flipped or not change.is_in_both(SEGMENTS):
         return
     calls = sum(change.statements[number].before["calls"] for number in flipped)
     before, after = change.before.ends(SEGMENTS)[0], change.after.ends(SEGMENTS)[1]
@@ -93,7 +93,7 @@ def lost_indexes(change: OracleChange) -> Iterator[Cause]:
         plans = ", ".join(f"{number}: plan {old} → {new}" for number, (old, new) in list(flipped.items())[:3])
         yield Cause(
             f"index {row['owner']}.{row['object_name']} is gone: dropped, or made unusable",
-            f"it had {three(read)} logical reads a second; {plans}",
+            f"it had {three_digits(read)} logical reads a second; {plans}",
             frozenset(flipped),
             _gone_at(change, row["owner"], row["object_name"]),
             weight=3,

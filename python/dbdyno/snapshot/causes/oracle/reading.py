@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from dbdyno.snapshot.causes.change import Change, Key, Pair, Rates, rates
-from dbdyno.snapshot.engines.oracle.scripts import names as scripts
 from dbdyno.snapshot.engines.oracle.scripts import script
+from dbdyno.snapshot.engines.oracle.scripts import script_names as scripts
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store.folder import Snapshot
 
@@ -73,7 +73,7 @@ class OracleChange(Change):
     jitter_us = 0
 
     @classmethod
-    def other_life(cls, one: Snapshot, other: Snapshot) -> bool:
+    def was_started_between(cls, one: Snapshot, other: Snapshot) -> bool:
         """Return True if the instance was started between two snapshots; False if a start time is not known."""
         old, new = one.facts.get("started"), other.facts.get("started")
         return bool(old and new and old != new)
@@ -165,18 +165,18 @@ class OracleChange(Change):
         """Return one wait event by name, before and after; zeros if it is not known."""
         return self.events.get(name, (Event(), Event()))
 
-    def waiting(self, what: str) -> frozenset[Key]:
+    def waiting_statements(self, what: str) -> frozenset[Key]:
         """Return the slower statements with at least half of their added time in one kind of wait, `lock` or `io`."""
         return frozenset(
             number
             for number, one in self.statements.items()
-            if one.slower() and one.grown(what) >= 0.5 * one.grown("ms") > 0
+            if one.is_slower() and one.growth(what) >= 0.5 * one.growth("ms") > 0
         )
 
-    def hottest(self, counter: str) -> Pair | None:
+    def hottest_segment(self, counter: str) -> Pair | None:
         """Return the segment for which a counter grew most, or None if it grew for no segment."""
-        most = max(self.tables.values(), key=lambda one: one.grown(counter), default=None)
-        return most if most is not None and most.grown(counter) > 0 else None
+        most = max(self.tables.values(), key=lambda one: one.growth(counter), default=None)
+        return most if most is not None and most.growth(counter) > 0 else None
 
 
 def _plain(text: str) -> str:

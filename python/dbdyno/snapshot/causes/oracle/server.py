@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dbdyno.snapshot.causes.change import Cause, Key, Pair
 from dbdyno.snapshot.causes.oracle.reading import Event, OracleChange
 from dbdyno.snapshot.causes.statements import slower_at_same_work
-from dbdyno.snapshot.wording import rate, three, times
+from dbdyno.snapshot.wording import rate_change, three_digits, time_change
 
 _SLOW = 3.0
 _LEAST_MS = 1.0
@@ -47,8 +47,8 @@ def slow_log(change: OracleChange) -> Iterator[Cause]:
     words = (
         "writes of the log became slow" if device else "commits wait longer, the log's writes not: processors, or LGWR"
     )
-    said = f"log file sync {times(old.mean_ms, new.mean_ms)}, {three(new.ms)} ms a second"
-    said += f"; log file parallel write {times(wrote[0].mean_ms, wrote[1].mean_ms)}" if wrote[1].all_waits else ""
+    said = f"log file sync {time_change(old.mean_ms, new.mean_ms)}, {three_digits(new.ms)} ms a second"
+    said += f"; log file parallel write {time_change(wrote[0].mean_ms, wrote[1].mean_ms)}" if wrote[1].all_waits else ""
     yield Cause(words, said, weight=2.9)
 
 
@@ -57,8 +57,13 @@ def slow_reads(change: OracleChange) -> Iterator[Cause]:
     for name in ("db file sequential read", "cell single block physical read", "direct path read"):
         old, new = change.event(name)
         if _slower(old, new):
-            said = f"{name} {times(old.mean_ms, new.mean_ms)}, {three(new.ms)} ms a second"
-            yield Cause("reads became slow: the storage takes longer for each", said, change.waiting("io"), weight=2.75)
+            said = f"{name} {time_change(old.mean_ms, new.mean_ms)}, {three_digits(new.ms)} ms a second"
+            yield Cause(
+                "reads became slow: the storage takes longer for each",
+                said,
+                change.waiting_statements("io"),
+                weight=2.75,
+            )
             return
 
 
@@ -79,23 +84,24 @@ def lock_waits(change: OracleChange) -> Iterator[Cause]:
         old, new = change.event(name)
         if not _waits_more(old, new):
             continue
-        hot = change.hottest("row_lock_waits")
+        hot = change.hottest_segment("row_lock_waits")
         where = f"; most on {hot.name}" if hot is not None and "row" in words else ""
-        said = f"sessions waiting {three(old.ms / 1e3)} → {three(new.ms / 1e3)} on average"
-        said += f", waits {rate(old.waits, new.waits)}"
-        yield Cause(words, said + where, change.waiting("lock") or slower_at_same_work(change), weight=2.8)
+        said = f"sessions waiting {three_digits(old.ms / 1e3)} → {three_digits(new.ms / 1e3)} on average"
+        said += f", waits {rate_change(old.waits, new.waits)}"
+        yield Cause(words, said + where, change.waiting_statements("lock") or slower_at_same_work(change), weight=2.8)
 
 
 def _waits_more(old: Event, new: Event) -> bool:
     return new.ms >= max(_LEAST_WAITING_MS, 3 * old.ms)
 
 
-def room(change: OracleChange) -> Iterator[Cause]:
+def space_waits(change: OracleChange) -> Iterator[Cause]:
     """Yield a cause for each event in which sessions wait for room in the log or the cache."""
     for name, words in _ROOM:
         old, new = change.event(name)
         if _waits_more(old, new):
-            said = f"{name} {three(old.ms)} → {three(new.ms)} ms a second; redo {rate(*_redo_mb(change))} in MB"
+            waited = f"{name} {three_digits(old.ms)} → {three_digits(new.ms)} ms a second"
+            said = f"{waited}; redo {rate_change(*_redo_mb(change))} in MB"
             yield Cause(words, said, slower_at_same_work(change), weight=2.7)
 
 
@@ -109,8 +115,10 @@ def contention(change: OracleChange) -> Iterator[Cause]:
     for name, words, counter in _CONTENTION:
         old, new = change.event(name)
         if _waits_more(old, new):
-            hot = change.hottest(counter) if counter else None
-            said = f"{name} {three(old.ms)} → {three(new.ms)} ms a second" + (f"; most on {hot.name}" if hot else "")
+            hot = change.hottest_segment(counter) if counter else None
+            said = f"{name} {three_digits(old.ms)} → {three_digits(new.ms)} ms a second" + (
+                f"; most on {hot.name}" if hot else ""
+            )
             yield Cause(words, said, slower_at_same_work(change), weight=2.4)
 
 
@@ -123,28 +131,28 @@ def busy_processors(change: OracleChange) -> Iterator[Cause]:
     slow = frozenset(n for n in slower_at_same_work(change) if _unaccounted(change.statements[n]) >= 0.5)
     if len(slow) * 2 < sum(one.after.get("calls", 0) > 0 for one in change.statements.values()) or not slow:
         return  # calls of the other statements take as long as before
-    lost = sum(_unaccounted(change.statements[n]) * change.statements[n].grown("ms") for n in slow)
-    said = f"{three(lost)} ms a second more that are neither CPU nor waits of the statements"
+    lost = sum(_unaccounted(change.statements[n]) * change.statements[n].growth("ms") for n in slow)
+    said = f"{three_digits(lost)} ms a second more that are neither CPU nor waits of the statements"
     words = "calls take longer at the same work: processors are slower, or others use them"
     yield Cause(words, said, slow, weight=2.3)
 
 
 def _unaccounted(one: Pair) -> float:
     """Return the part of a statement's added time that is neither CPU nor a wait that the statement counts."""
-    known = sum(max(one.grown(name), 0.0) for name in ("cpu", "io", "lock", "concurrency"))
-    return 1 - known / one.grown("ms") if one.grown("ms") > 0 else 0.0
+    known = sum(max(one.growth(name), 0.0) for name in ("cpu", "io", "lock", "concurrency"))
+    return 1 - known / one.growth("ms") if one.growth("ms") > 0 else 0.0
 
 
 def restarts(change: OracleChange) -> Iterator[Cause]:
     """Yield a cause for a restart, with the reads of a cache that is cold since."""
-    if not change.restarted:
+    if not change.was_restarted:
         return
     colder = frozenset[Key](
         n for n, one in change.statements.items() if one.per_call("reads")[1] > one.per_call("reads")[0] + 0.1
     )
     words = "the instance was restarted" + (", its cache was cold" if colder else "")
     began = f"{change.after.after.facts.get('started')} by its own clock"
-    yield Cause(words, f"physical reads {rate(*change.statistic('physical reads'))}", colder, began, weight=2.7)
+    yield Cause(words, f"physical reads {rate_change(*change.statistic('physical reads'))}", colder, began, weight=2.7)
 
 
 def settings(change: OracleChange) -> Iterator[Cause]:
@@ -153,4 +161,4 @@ def settings(change: OracleChange) -> Iterator[Cause]:
         yield Cause(f"parameter {row['name']}: {row['old']} → {row['new']}", weight=0.4)
 
 
-RULES = (slow_log, slow_reads, lock_waits, room, contention, busy_processors, restarts, settings)
+RULES = (slow_log, slow_reads, lock_waits, space_waits, contention, busy_processors, restarts, settings)

@@ -9,17 +9,17 @@ from collections.abc import Hashable, Iterator
 from typing import cast
 
 from dbdyno.snapshot.causes.change import LEAST_WORK, Cause, Change, Key, Pair
-from dbdyno.snapshot.causes.postgres.reachable_tables import WRITE, way_to
-from dbdyno.snapshot.wording import three
+from dbdyno.snapshot.causes.postgres.reachable_tables import WRITE, access_path
+from dbdyno.snapshot.wording import three_digits
 
 LEAST_SCANS, LEAST_ROWS = 10.0, 100.0
 """Smallest number of additional sequential scans to report, and smallest number of rows in one to compare row sizes."""
-OFTEN = (0.5, 3.0)
+SCANS_PER_CALL = (0.5, 3.0)
 """Range of additional scans per call of a statement that may cause them: about one, or a few."""
-ROOMIER, AS_MANY = 1.5, 1.1
+MORE_BLOCKS_FACTOR, SAME_ROWS_FACTOR = 1.5, 1.1
 
 
-def behind(change: Change, key: Hashable, table: Pair) -> frozenset[Key]:
+def indirect_statements(change: Change, key: Hashable, table: Pair) -> frozenset[Key]:
     """Return the statements that probably scan a table through a foreign key, trigger, view or function.
 
     Such statements do more work per call, do not name the table or only write to it, can reach it according to the
@@ -28,14 +28,14 @@ def behind(change: Change, key: Hashable, table: Pair) -> frozenset[Key]:
     """
     if (table.after.get("seq_scan", 0.0) - table.before.get("seq_scan", 0.0)) * change.after.seconds < LEAST_SCANS:
         return frozenset()
-    naming = change.of_table(table.name, slower=False)
+    naming = change.statements_of_table(table.name, slower=False)
     return frozenset(
         number
         for number, one in change.statements.items()
         if (number not in naming or WRITE.match(one.text))
-        and one.heavier()
+        and one.is_heavier()
         and _as_often(one, table, looks_up=number in naming)
-        and way_to(change, number, key) is not None
+        and access_path(change, number, key) is not None
     )
 
 
@@ -48,30 +48,32 @@ def _as_often(one: Pair, table: Pair, *, looks_up: bool) -> bool:
         name: table.after.get(name, 0.0) / one.after["calls"] - table.before.get(name, 0.0) / one.before["calls"]
         for name in ("seq_scan", "idx_scan")
     }
-    return OFTEN[0] <= per_call["seq_scan"] <= OFTEN[1] and (per_call["idx_scan"] > -OFTEN[0] or not looks_up)
+    return SCANS_PER_CALL[0] <= per_call["seq_scan"] <= SCANS_PER_CALL[1] and (
+        per_call["idx_scan"] > -SCANS_PER_CALL[0] or not looks_up
+    )
 
 
-def roomier_tables(change: Change) -> Iterator[Cause]:
+def sparser_tables(change: Change) -> Iterator[Cause]:
     """Yield a cause for each table whose scans read more blocks for as many rows, few of which are dead.
 
     The reason is wider rows, or free space inside the table that was not returned.
     """
     toast = _toast(change)
     for key, table in change.tables.items():
-        slow = change.heavier_of(table.name)
+        slow = change.heavier_statements_of_table(table.name)
         if not slow:
             continue
         calls, work = _of_statements(change, slow, "calls"), _of_statements(change, slow, "work")
         rows = [_rows_of_a_scan(side, count) for side, count in zip((table.before, table.after), calls, strict=True)]
         dead = table.after.get("n_dead_tup", 0.0) > 0.5 * max(table.after.get("n_live_tup", 0.0), 1.0)
-        if dead or not all(rows) or rows[1] > AS_MANY * rows[0]:
+        if dead or not all(rows) or rows[1] > SAME_ROWS_FACTOR * rows[0]:
             continue
         room = [blocks / count - (toast[end].get(key, 0.0) / count) for end, (blocks, count) in _per(work, calls)]
-        if room[1] >= ROOMIER * room[0] > 0 and room[1] - room[0] >= LEAST_WORK:
+        if room[1] >= MORE_BLOCKS_FACTOR * room[0] > 0 and room[1] - room[0] >= LEAST_WORK:
             came = _columns_that_came(change, key)
             yield Cause(
-                f"table {table.name} takes {three(room[1] / room[0])} times the room for as many rows",
-                f"blocks per call {' → '.join(map(three, room))}, rows of a sequential scan"
+                f"table {table.name} takes {three_digits(room[1] / room[0])} times the room for as many rows",
+                f"blocks per call {' → '.join(map(three_digits, room))}, rows of a sequential scan"
                 f" {' → '.join(f'{one:,.0f}' for one in rows)}"
                 + (f"; columns that came: {', '.join(came)}" if came else ""),
                 slow,
@@ -101,7 +103,7 @@ def larger_values(change: Change) -> Iterator[Cause]:
     toast = _toast(change)
     for key in toast[0].keys() & toast[1].keys() & change.tables.keys():
         table = change.tables[key]
-        slow = change.heavier_of(table.name)
+        slow = change.heavier_statements_of_table(table.name)
         calls, work = _of_statements(change, slow, "calls"), _of_statements(change, slow, "work")
         if not all(calls):
             continue
@@ -109,7 +111,7 @@ def larger_values(change: Change) -> Iterator[Cause]:
         if new - old >= max(LEAST_WORK, 0.5 * (work[1] / calls[1] - work[0] / calls[0])):
             yield Cause(
                 f"more is read from the TOAST of {table.name}: its values are larger, or more of them are asked for",
-                f"blocks of TOAST per call {three(old)} → {three(new)}",
+                f"blocks of TOAST per call {three_digits(old)} → {three_digits(new)}",
                 slow,
                 weight=2.15,
             )
@@ -118,7 +120,7 @@ def larger_values(change: Change) -> Iterator[Cause]:
 def _toast(change: Change) -> list[dict[Hashable, float]]:
     """Return the blocks of TOAST and its index requested per second, by (datid, relid), before and after."""
     view = "pg_statio_user_tables"
-    if not change.both(view):
+    if not change.is_in_both(view):
         return [{}, {}]
     asked = "toast_blks_read + toast_blks_hit + tidx_blks_read + tidx_blks_hit"
     sides: list[dict[Hashable, float]] = []
@@ -131,7 +133,7 @@ def _toast(change: Change) -> list[dict[Hashable, float]]:
 def _columns_that_came(change: Change, key: Hashable) -> list[str]:
     """Return the names of columns that a table has at the end but did not have at the beginning."""
     view = "pg_attribute"
-    if not change.both(view):
+    if not change.is_in_both(view):
         return []
     datid, relid = cast("tuple[int, int]", key)
     which = f"where datid = {int(datid)} and attrelid = {int(relid)}"
@@ -142,4 +144,4 @@ def _columns_that_came(change: Change, key: Hashable) -> list[str]:
     return [str(row["attname"]) for row in rows]
 
 
-RULES = (roomier_tables, larger_values)
+RULES = (sparser_tables, larger_values)

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dbdyno.snapshot.causes.change import Cause, Change, Key
 from dbdyno.snapshot.causes.postgres.reachable_tables import WRITE
 from dbdyno.snapshot.model import Row
-from dbdyno.snapshot.wording import three
+from dbdyno.snapshot.wording import three_digits
 
 
 def dropped_statistics(change: Change) -> Iterator[Cause]:
     """Yield a cause for each dropped statistics object if statements of its table take longer or do more work."""
     view = "pg_statistic_ext"
-    if not change.both(view):
+    if not change.is_in_both(view):
         return
     before, after = change.before.ends(view)[0], change.after.ends(view)[1]
     rows = change.before.query(
@@ -22,7 +22,7 @@ def dropped_statistics(change: Change) -> Iterator[Cause]:
     )
     for row in rows:
         table = change.tables.get((row["datid"], row["relid"]))
-        slow = change.heavier_of(table.name) if table else frozenset[Key]()
+        slow = change.heavier_statements_of_table(table.name) if table else frozenset[Key]()
         if table is not None and slow:
             yield Cause(
                 f"statistics object {row['name']} on {table.name} was dropped",
@@ -32,10 +32,10 @@ def dropped_statistics(change: Change) -> Iterator[Cause]:
             )
 
 
-def shorter_sequences(change: Change) -> Iterator[Cause]:
+def smaller_sequence_caches(change: Change) -> Iterator[Cause]:
     """Yield a cause for each sequence that caches fewer values per session, if statements using it do more work."""
     view = "pg_sequence"
-    if not change.both(view):
+    if not change.is_in_both(view):
         return
     before, after = change.before.ends(view)[0], change.after.ends(view)[1]
     rows = change.before.query(
@@ -60,16 +60,16 @@ def _asking(change: Change, row: Row) -> frozenset[Key]:
     They name the sequence, call nextval with a value that is not known, or write to the table that owns the sequence.
     """
     owner = change.tables.get((row["datid"], row["owner"])) if row["owner"] is not None else None
-    named = change.heavier_of(owner.name) if owner else ()
+    named = change.heavier_statements_of_table(owner.name) if owner else ()
     writes = (n for n in named if WRITE.match(change.statements[n].text))
-    asking = (n for n in change.naming.get("nextval", ()) if change.statements[n].heavier())
-    return frozenset([*writes, *asking, *change.heavier_of(str(row["name"]))])
+    asking = (n for n in change.statements_by_word.get("nextval", ()) if change.statements[n].is_heavier())
+    return frozenset([*writes, *asking, *change.heavier_statements_of_table(str(row["name"]))])
 
 
 def _work(change: Change, some: frozenset[Key]) -> str:
     """Return the work per call, before and after in words, of the statement whose time grew most."""
-    first = max(some, key=lambda n: change.statements[n].grown("ms"))
-    return " → ".join(map(three, change.statements[first].per_call("work")))
+    first = max(some, key=lambda n: change.statements[n].growth("ms"))
+    return " → ".join(map(three_digits, change.statements[first].per_call("work")))
 
 
-RULES = (dropped_statistics, shorter_sequences)
+RULES = (dropped_statistics, smaller_sequence_caches)

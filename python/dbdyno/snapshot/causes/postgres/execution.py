@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterable, Iterator
 
 from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
-from dbdyno.snapshot.causes.postgres.sampled import sampled
-from dbdyno.snapshot.causes.statements import named, no_more_work
+from dbdyno.snapshot.causes.postgres.sampled_activity import sampled_activity
+from dbdyno.snapshot.causes.statements import does_no_more_work, statement_label
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.wording import setting, span, three, times
+from dbdyno.snapshot.wording import duration_text, setting_change, three_digits, time_change
 
-PART = 0.3
+LEAST_JIT_SHARE = 0.3
 """Smallest part of a call's added time that JIT compilation must take."""
-LONGER = 1.15
+LONGER_FACTOR = 1.15
 """Factor from which a statement without its workers is slower: two workers halve a scan at best."""
-WORKERS, OF_THEM = 0.3, 0.5
+LEAST_WORKERS, LARGEST_WORKER_SHARE = 0.3, 0.5
 """Smallest number of workers per session before, and largest part of them that is left when they are lost."""
-SLOWER_FILES, AS_MUCH = 3.0, 1.25
+SLOWER_FILES_FACTOR, SAME_BLOCKS_FACTOR = 3.0, 1.25
 """Factor from which a temporary block is slow, and largest factor of blocks per call that counts as unchanged."""
 _JIT, _PARALLEL = re.compile("jit"), re.compile(r"max_parallel_workers|max_worker_processes|parallel_leader")
 _TEMP = "temp_tablespaces"
@@ -27,18 +27,25 @@ def compiled_statements(change: Change) -> Iterator[Cause]:
     """Yield a cause for statements if JIT compilation is a large part of their added time (PostgreSQL 15 and later)."""
     some = {n: one for n, one in change.statements.items() if _compiled(one)}
     if some:
-        first = max(some, key=lambda n: some[n].grown("ms"))
+        first = max(some, key=lambda n: some[n].growth("ms"))
         old, new = (some[first].per_call(name) for name in ("jit", "ms"))
-        evidence = f"compiling takes {span(old[0])} → {span(old[1])} of {span(new[1])} a call of {named(some[first])}"
+        compiling, call = f"{duration_text(old[0])} → {duration_text(old[1])}", duration_text(new[1])
+        evidence = f"compiling takes {compiling} of {call} a call of {statement_label(some[first])}"
         words = (
             "statements are compiled (JIT) that were not" if old[0] <= 0 else "compiling statements (JIT) takes longer"
         )
-        yield Cause(words, "; ".join([evidence, *changed(change, _JIT)]), frozenset(some), weight=2.8)
+        yield Cause(words, "; ".join([evidence, *describe_changed_settings(change, _JIT)]), frozenset(some), weight=2.8)
 
 
 def _compiled(one: Pair) -> bool:
     (old, new), (was, now) = one.per_call("jit"), one.per_call("ms")
-    return was > 0 and new - old > 0 and now - was > 0 and new - old >= PART * (now - was) and now >= LONGER * was
+    return (
+        was > 0
+        and new - old > 0
+        and now - was > 0
+        and new - old >= LEAST_JIT_SHARE * (now - was)
+        and now >= LONGER_FACTOR * was
+    )
 
 
 def lost_workers(change: Change) -> Iterator[Cause]:
@@ -50,28 +57,31 @@ def lost_workers(change: Change) -> Iterator[Cause]:
     slow = frozenset(
         n
         for n, one in change.statements.items()
-        if no_more_work(one)
-        and one.per_call("ms")[1] >= LONGER * one.per_call("ms")[0] > 0
-        and before.get(n, 0.0) >= WORKERS
-        and after.get(n, 0.0) <= OF_THEM * before[n]
+        if does_no_more_work(one)
+        and one.per_call("ms")[1] >= LONGER_FACTOR * one.per_call("ms")[0] > 0
+        and before.get(n, 0.0) >= LEAST_WORKERS
+        and after.get(n, 0.0) <= LARGEST_WORKER_SHARE * before[n]
     )
     if slow:
-        first = max(slow, key=lambda n: change.statements[n].grown("ms"))
-        evidence = f"workers beside {named(change.statements[first])} {before[first]:.2g} → {after.get(first, 0.0):.2g}"
+        first = max(slow, key=lambda n: change.statements[n].growth("ms"))
+        workers = f"{before[first]:.2g} → {after.get(first, 0.0):.2g}"
+        evidence = f"workers beside {statement_label(change.statements[first])} {workers}"
         limit = change.setting("max_parallel_workers")[1]
         at_work = _workers(change.after)
-        said = [evidence, *changed(change, _PARALLEL)]
+        said = [evidence, *describe_changed_settings(change, _PARALLEL)]
         said += (
-            [f"{three(at_work)} of at most {limit} workers are at work for others"] if limit and at_work >= 1 else []
+            [f"{three_digits(at_work)} of at most {limit} workers are at work for others"]
+            if limit and at_work >= 1
+            else []
         )
-        words = "no" if after.get(first, 0.0) < WORKERS / 2 else "fewer"
+        words = "no" if after.get(first, 0.0) < LEAST_WORKERS / 2 else "fewer"
         yield Cause(f"statements get {words} parallel workers", "; ".join(said), slow, weight=2.8)
 
 
 def _beside(change: Change, one: Interval) -> dict[Key, float]:
     """Return the average number of active parallel workers per session by statement."""
     found: dict[Key, float] = {}
-    source, looks = sampled(one)
+    source, looks = sampled_activity(one)
     if looks:
         rows = one.query(
             f"select statement, coalesce(sum(n) filter (where kind = 'parallel worker'), 0)::bigint as workers,"
@@ -89,7 +99,7 @@ def _beside(change: Change, one: Interval) -> dict[Key, float]:
 
 def _workers(one: Interval) -> float:
     """Return the average number of active parallel workers of all sessions."""
-    source, looks = sampled(one)
+    source, looks = sampled_activity(one)
     if not looks:
         return 0.0
     rows = one.query(f"select coalesce(sum(n), 0)::bigint as n from {source} where kind = 'parallel worker'")
@@ -106,24 +116,26 @@ def slow_temporary_files(change: Change) -> Iterator[Cause]:
         n
         for n, one in change.statements.items()
         if one.per_call("temp")[0] >= 1
-        and one.per_call("temp")[1] <= AS_MUCH * one.per_call("temp")[0]
-        and no_more_work(one)
-        and one.slower()
+        and one.per_call("temp")[1] <= SAME_BLOCKS_FACTOR * one.per_call("temp")[0]
+        and does_no_more_work(one)
+        and one.is_slower()
         and (moved[0] != moved[1] or _slow_blocks(one))
     )
     if not slow:
         return
-    first = change.statements[max(slow, key=lambda n: change.statements[n].grown("ms"))]
+    first = change.statements[max(slow, key=lambda n: change.statements[n].growth("ms"))]
     old, new = _a_block(first)
-    said = [f"a block takes {times(old, new)}"] if old and new else []
+    said = [f"a block takes {time_change(old, new)}"] if old and new else []
     said += [f"{_TEMP}: {moved[0] or '(database)'} → {moved[1] or '(database)'}"] if moved[0] != moved[1] else []
-    said += [f"{three(first.per_call('temp')[1])} temporary blocks a call of {named(first)}, as before"]
+    said += [
+        f"{three_digits(first.per_call('temp')[1])} temporary blocks a call of {statement_label(first)}, as before"
+    ]
     yield Cause("temporary files became slow", "; ".join(said), slow, weight=2.75)
 
 
 def _slow_blocks(one: Pair) -> bool:
     old, new = _a_block(one)
-    return old > 0 and new >= SLOWER_FILES * old
+    return old > 0 and new >= SLOWER_FILES_FACTOR * old
 
 
 def _a_block(one: Pair) -> tuple[float, float]:
@@ -132,10 +144,10 @@ def _a_block(one: Pair) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def changed(change: Change, which: re.Pattern[str]) -> Iterable[str]:
+def describe_changed_settings(change: Change, which: re.Pattern[str]) -> Iterable[str]:
     """Return in words the settings that changed and whose names match a pattern."""
     some = (row for row in change.changed_settings() if which.match(str(row["name"])))
-    return [setting(row["name"], row["old"], row["new"]) for row in some]
+    return [setting_change(row["name"], row["old"], row["new"]) for row in some]
 
 
 RULES = (compiled_statements, lost_workers, slow_temporary_files)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.snapshot.causes.change import Cause, Change
-from dbdyno.snapshot.causes.statements import named, of_sessions
-from dbdyno.snapshot.wording import rate
+from dbdyno.snapshot.causes.statements import statement_label, statements_of_new_sessions
+from dbdyno.snapshot.wording import rate_change
 
-MANY, STORM = 10.0, 2.4
+MANY_SESSIONS, STORM_WEIGHT = 10.0, 2.4
 """Additional sessions per second that use much processor time, and the weight of the cause from there on.
 
 The weight is above that of processors used by other programs, because new sessions use processors too: each one starts
@@ -27,9 +27,9 @@ def spills(change: Change) -> Iterator[Cause]:
         old, new = (
             sum(getattr(change.statements[n], end).get("temp", 0) for n in found) for end in ("before", "after")
         )
-        words = f"sorts and hashes spill to temporary files: {named(change.statements[found[0]])}"
+        words = f"sorts and hashes spill to temporary files: {statement_label(change.statements[found[0]])}"
         yield Cause(
-            words, f"temporary blocks written {rate(old, new)}{_work_mem(change)}", frozenset(found), weight=2.6
+            words, f"temporary blocks written {rate_change(old, new)}{_work_mem(change)}", frozenset(found), weight=2.6
         )
 
 
@@ -42,9 +42,9 @@ def connections(change: Change) -> Iterator[Cause]:
     """Yield a cause if sessions begin at least three times as often."""
     old, new = (side.get("sessions", 0.0) for side in change.totals("pg_stat_database", "sessions"))
     if new >= 3 * old and new - old >= 1:
-        evidence = f"sessions begun {rate(old, new)}"
-        weight = STORM if new - old >= MANY else 1.5
-        yield Cause("many more sessions begin", evidence, of_sessions(change, old, new), weight=weight)
+        evidence = f"sessions begun {rate_change(old, new)}"
+        weight = STORM_WEIGHT if new - old >= MANY_SESSIONS else 1.5
+        yield Cause("many more sessions begin", evidence, statements_of_new_sessions(change, old, new), weight=weight)
 
 
 RULES = (spills, connections)

@@ -6,30 +6,30 @@ from collections.abc import Hashable
 from typing import cast
 
 from dbdyno.snapshot.causes.change import Change, Key, Pair
-from dbdyno.snapshot.engines.postgres.lookup_columns import aggregates, is_selective, sought
+from dbdyno.snapshot.engines.postgres.lookup_columns import has_aggregate, is_selective, lookup_columns
 from dbdyno.snapshot.store.parquet import literal
-from dbdyno.snapshot.wording import three
+from dbdyno.snapshot.wording import three_digits
 
 LEAST_ROWS = 1000.0
 """Smallest number of rows that a call reads by sequential scans."""
-FEW_OF_THEM = 0.01
+LARGEST_RESULT_SHARE = 0.01
 """Largest part of the rows read that a call may return."""
-SCANS, PAGES = 0.5, 0.5
+LEAST_SCANS, LEAST_BLOCK_SHARE = 0.5, 0.5
 """Smallest number of scans per call, and of blocks per call relative to the table; with fewer, others scan it."""
 _NEEDED = ("pg_index", "pg_attribute", "pg_class")
 
 
-def read_whole(change: Change, number: Key) -> tuple[str, str] | None:
+def full_scan(change: Change, number: Key) -> tuple[str, str] | None:
     """Return what a new statement does, and the evidence; None if it scans no whole table or needs all it reads."""
     one = change.statements[number]
     calls = one.after.get("calls", 0.0)
     if not calls or not all(change.after.has(view) for view in _NEEDED):
         return None
     for key, table in change.tables.items():
-        rows = table.grown("seq_tup_read") / calls
-        if rows < LEAST_ROWS or table.grown("seq_scan") < SCANS * calls:
+        rows = table.growth("seq_tup_read") / calls
+        if rows < LEAST_ROWS or table.growth("seq_scan") < LEAST_SCANS * calls:
             continue
-        if number in change.of_table(table.name, slower=False) and _reads(change, key, one):
+        if number in change.statements_of_table(table.name, slower=False) and _reads(change, key, one):
             found = _wanted(change, key, one, rows)
             if found is not None:
                 return f"reads {table.name} whole", found
@@ -42,17 +42,17 @@ def _reads(change: Change, key: Hashable, one: Pair) -> bool:
     source = change.after.ends("pg_class")[1]
     rows = change.after.query(f"select relpages from {source} where datid = {int(datid)} and oid = {int(relid)}")
     pages = float(rows[0]["relpages"] or 0) if rows else 0.0
-    return one.per_call("work")[1] >= PAGES * pages
+    return one.per_call("work")[1] >= LEAST_BLOCK_SHARE * pages
 
 
 def _wanted(change: Change, key: Hashable, one: Pair, rows: float) -> str | None:
     """Return in words why an index could help: few rows are returned, or sought by a selective column; else None."""
     returned = one.per_call("rows")[1]
-    few = returned <= FEW_OF_THEM * rows and not aggregates(one.text)
-    lacking = [name for name, selective in _without_index(change, key, sought(one.text)) if few or selective]
+    few = returned <= LARGEST_RESULT_SHARE * rows and not has_aggregate(one.text)
+    lacking = [name for name, selective in _without_index(change, key, lookup_columns(one.text)) if few or selective]
     if not few and not lacking:
         return None
-    words = f"{rows:,.0f} rows a call for {three(returned)} of its result"
+    words = f"{rows:,.0f} rows a call for {three_digits(returned)} of its result"
     return words + (f"; no index begins with {' or '.join(lacking)}" if lacking else "")
 
 

@@ -7,15 +7,15 @@ from collections.abc import Hashable, Iterator
 from typing import cast
 
 from dbdyno.base.json_types import TableRow
-from dbdyno.snapshot.causes.change import HEAVIER, Cause, Change, Key, Pair
-from dbdyno.snapshot.causes.postgres.access import behind
+from dbdyno.snapshot.causes.change import HEAVIER_FACTOR, Cause, Change, Key, Pair
+from dbdyno.snapshot.causes.postgres.access import indirect_statements
 from dbdyno.snapshot.causes.postgres.plans import analyzed
-from dbdyno.snapshot.causes.postgres.reachable_tables import WRITE, way_to
-from dbdyno.snapshot.causes.statements import named, no_more_work
-from dbdyno.snapshot.model import Row, moment_us
+from dbdyno.snapshot.causes.postgres.reachable_tables import WRITE, access_path
+from dbdyno.snapshot.causes.statements import does_no_more_work, statement_label
+from dbdyno.snapshot.model import Row, instant_text
 from dbdyno.snapshot.reading.ends import relation
 from dbdyno.snapshot.sessions.history import History
-from dbdyno.snapshot.wording import rate, setting, span, three
+from dbdyno.snapshot.wording import duration_text, rate_change, setting_change, three_digits
 
 _DEAD_ROWS = 1000
 _PASSED_OVER = re.compile(r"\bautovacuum_enabled=(?:off|false|no|0|f|n|of)\b", re.I)
@@ -24,17 +24,17 @@ _PLANNER = re.compile(
     r"constraint_exclusion|cursor_tuple_fraction|work_mem|hash_mem_multiplier|max_parallel_workers|jit"
 )
 """Pattern of the names of settings that plans depend on."""
-SCANS_MORE = 1.1
+MORE_SCANS_FACTOR = 1.1
 """Factor of sequential scans from which a table is scanned more."""
 LEAST_HOT = 0.3
 """Smallest earlier share of HOT updates for reporting that updates are no longer HOT."""
-LONGER, LEAST_ROWS = 1.3, 100
+LONGER_SCAN_FACTOR, LEAST_ROWS = 1.3, 100
 """Factor of rows per scan from which a table has grown, and smallest number of rows per scan."""
 
 
 def dropped_indexes(change: Change) -> Iterator[Cause]:
     """Yield a cause for each index that disappeared, computed once because other rules need it."""
-    yield from change.once("dropped_indexes", lambda: list(_dropped(change)))
+    yield from change.compute_once("dropped_indexes", lambda: list(_dropped(change)))
 
 
 def _dropped(change: Change) -> Iterator[Cause]:
@@ -44,7 +44,7 @@ def _dropped(change: Change) -> Iterator[Cause]:
     table be scanned more; otherwise the drop is only an event.
     """
     view = "pg_stat_user_indexes"
-    if not change.both(view):
+    if not change.is_in_both(view):
         return
     chain, after = change.before.chain, change.after.ends(view)[1]
     looked = [chain[at] for at in sorted({0, len(chain) // 2, len(chain) - 1})]
@@ -63,29 +63,32 @@ def _dropped(change: Change) -> Iterator[Cause]:
         table = change.tables.get((row["datid"], row["relid"]))
         if table is None or _successor(change, row["datid"], row["relid"]) is not None:
             continue
-        slow, scans = change.heavier_of(table.name), (table.before.get("seq_scan", 0), table.after.get("seq_scan", 0))
-        slow = slow or behind(change, (row["datid"], row["relid"]), table)
-        if (not slow and scans[1] <= SCANS_MORE * scans[0]) or change.gone_early(_gone_in(change, row)):
+        slow, scans = (
+            change.heavier_statements_of_table(table.name),
+            (table.before.get("seq_scan", 0), table.after.get("seq_scan", 0)),
+        )
+        slow = slow or indirect_statements(change, (row["datid"], row["relid"]), table)
+        if (not slow and scans[1] <= MORE_SCANS_FACTOR * scans[0]) or change.disappeared_early(_gone_in(change, row)):
             continue
         yield Cause(
             f"index {row['name']} on {table.name} was dropped",
-            f"sequential scans of {table.name} {rate(*scans)}",
+            f"sequential scans of {table.name} {rate_change(*scans)}",
             slow,
             _gone_at(change, row),
             weight=3,
         )
 
 
-def scans_behind(change: Change) -> Iterator[Cause]:
+def indirect_scans(change: Change) -> Iterator[Cause]:
     """Yield a cause for each table now scanned by a statement that reaches it only indirectly (foreign key, view)."""
     for key, table in change.tables.items():
-        whose = behind(change, key, table)
+        whose = indirect_statements(change, key, table)
         if whose and not any(f" on {table.name} was dropped" in one.words for one in dropped_indexes(change)):
-            first = max(whose, key=lambda number: change.statements[number].grown("ms"))
-            scans = rate(table.before.get("seq_scan", 0.0), table.after.get("seq_scan", 0.0))
+            first = max(whose, key=lambda number: change.statements[number].growth("ms"))
+            scans = rate_change(table.before.get("seq_scan", 0.0), table.after.get("seq_scan", 0.0))
             words, how = _scanned(change, first, key, table.name)
             yield Cause(
-                f"{words}: {named(change.statements[first])}",
+                f"{words}: {statement_label(change.statements[first])}",
                 f"sequential scans of {table.name} {scans}{how}",
                 whose,
                 weight=2.3,
@@ -94,7 +97,7 @@ def scans_behind(change: Change) -> Iterator[Cause]:
 
 def _scanned(change: Change, number: Key, key: Hashable, table: str) -> tuple[str, str]:
     """Return the words for why a statement scans a table that its text does not name, and further evidence."""
-    way = way_to(change, number, key)
+    way = access_path(change, number, key)
     if way is None or not way.kind:
         return f"{table} is scanned whenever this runs", ": by a foreign key, a trigger or a function"
     if way.lacks:
@@ -115,13 +118,15 @@ def _made_anew(change: Change, rows: list[TableRow]) -> Iterator[Cause]:
         gone = [row for row in rows if (row["datid"], row["relid"]) == old]
         of_new = f"select indexrelname as name from {after} where datid = {int(new[0])} and relid = {int(new[1])}"
         kept = {row["name"] for row in change.after.query(of_new)}
-        name, slow = change.tables[new].name, change.of_table(change.tables[new].name)
+        name, slow = change.tables[new].name, change.statements_of_table(change.tables[new].name)
         if len(kept) >= len(gone) or not slow:
             continue
         lost = sorted({row["name"] for row in gone} - kept)
         scans = (change.tables[old].before.get("seq_scan", 0), change.tables[new].after.get("seq_scan", 0))
         words = f"table {name} was recreated, without its index{'' if len(lost) == 1 else 'es'} {', '.join(lost)}"
-        yield Cause(words, f"sequential scans of {name} {rate(*scans)}", slow, _gone_at(change, gone[0]), weight=3)
+        yield Cause(
+            words, f"sequential scans of {name} {rate_change(*scans)}", slow, _gone_at(change, gone[0]), weight=3
+        )
 
 
 def _successor(change: Change, datid: int, relid: int) -> tuple[int, int] | None:
@@ -141,7 +146,7 @@ def new_indexes(change: Change) -> Iterator[Cause]:
     Each new index has to be written to as well.
     """
     view = "pg_stat_user_indexes"
-    if not change.both(view):
+    if not change.is_in_both(view):
         return
     before, after = change.before.ends(view)[0], change.after.ends(view)[1]
     rows = change.before.query(
@@ -158,8 +163,8 @@ def new_indexes(change: Change) -> Iterator[Cause]:
         writes = frozenset(n for n in _writing(change, table) if _writes(change.statements[n], lost_hot=_lost(hot)))
         if not writes:
             continue
-        first = max(writes, key=lambda n: change.statements[n].grown("ms"))
-        work = " → ".join(map(three, change.statements[first].per_call("work")))
+        first = max(writes, key=lambda n: change.statements[n].growth("ms"))
+        work = " → ".join(map(three_digits, change.statements[first].per_call("work")))
         made = (
             f"index {names[0]} on {table.name} was" if len(names) == 1 else f"{len(names)} indexes on {table.name} were"
         )
@@ -182,7 +187,7 @@ def _lost(hot: tuple[float, float]) -> bool:
 
 def _writing(change: Change, table: Pair) -> Iterator[Key]:
     """Return the statements that name a table and write rows."""
-    return (n for n in change.of_table(table.name, slower=False) if WRITE.match(change.statements[n].text))
+    return (n for n in change.statements_of_table(table.name, slower=False) if WRITE.match(change.statements[n].text))
 
 
 def _writes(one: Pair, *, lost_hot: bool) -> bool:
@@ -192,26 +197,26 @@ def _writes(one: Pair, *, lost_hot: bool) -> bool:
     decides.
     """
     (old, new), (was, now) = one.per_call("rows"), one.per_call("work")
-    more = one.heavier() or (lost_hot and was > 0 and now >= HEAVIER * was)
-    return more and new <= HEAVIER * max(old, 1.0)
+    more = one.is_heavier() or (lost_hot and was > 0 and now >= HEAVIER_FACTOR * was)
+    return more and new <= HEAVIER_FACTOR * max(old, 1.0)
 
 
 def _gone_in(change: Change, row: TableRow) -> Row | None:
     """Return the sub-interval in which an index disappeared, or None if it is in neither period."""
     which = f"datid = {int(row['datid'])} and indexrelid = {int(row['indexrelid'])}"
-    return change.gone_in("pg_stat_user_indexes", which)
+    return change.last_disappearance("pg_stat_user_indexes", which)
 
 
 def _gone_at(change: Change, row: TableRow) -> str:
     """Return the instant before which an index disappeared, in words."""
     part = _gone_in(change, row)
     if part is not None:
-        return f"before {moment_us(part['at_us'])}"
+        return f"before {instant_text(part['at_us'])}"
     first = relation(change.after.before, "pg_stat_user_indexes")
     which = f"datid = {int(row['datid'])} and indexrelid = {int(row['indexrelid'])}"
     there = change.after.query(f"select 1 from {first} where {which}")
     end = change.after.after if there else change.after.before
-    return f"before {moment_us(end.at_ns // 1000)}"
+    return f"before {instant_text(end.at_ns // 1000)}"
 
 
 def other_plans(change: Change) -> Iterator[Cause]:
@@ -220,7 +225,7 @@ def other_plans(change: Change) -> Iterator[Cause]:
     Statements whose changed plan the log proves are left to `plans.py`.
     """
     for table in change.tables.values():
-        slow = change.of_table(table.name) - change.proved.keys()
+        slow = change.statements_of_table(table.name) - change.plan_proofs.keys()
         if not analyzed(table) or not slow:
             continue
         calls = [sum(getattr(change.statements[n], end)["calls"] for n in slow) for end in ("before", "after")]
@@ -229,7 +234,7 @@ def other_plans(change: Change) -> Iterator[Cause]:
             yield Cause(f"another plan since {table.name} was analyzed", ", ".join(moved), slow, weight=2.5)
 
 
-def other_ways(change: Change) -> Iterator[Cause]:
+def other_access_paths(change: Change) -> Iterator[Cause]:
     """Yield a cause for tables that are scanned where rows were looked up before, with the same indexes and no ANALYZE.
 
     Possible reasons are a planner setting, a changed function, or a plan cached for other values. If planner settings
@@ -237,10 +242,10 @@ def other_ways(change: Change) -> Iterator[Cause]:
     may have been counted late, because a session reports its table counts after its statement counts.
     """
     rows = change.changed_settings()
-    settings = [setting(r["name"], r["old"], r["new"]) for r in rows if _PLANNER.match(str(r["name"]))]
+    settings = [setting_change(r["name"], r["old"], r["new"]) for r in rows if _PLANNER.match(str(r["name"]))]
     found = list(_other_ways(change))
     if settings and len(found) > 1:
-        found.sort(key=lambda one: -sum(change.statements[n].grown("ms") for n in one[1]))
+        found.sort(key=lambda one: -sum(change.statements[n].growth("ms") for n in one[1]))
         names = ", ".join(table.name for table, _, _ in found[:3]) + (" and more" if len(found) > 3 else "")
         every = frozenset[Key]().union(*(slow for _, slow, _ in found))
         yield Cause(f"other plans for {names}, with the same indexes", ", ".join(settings), every, weight=2.5)
@@ -253,9 +258,9 @@ def other_ways(change: Change) -> Iterator[Cause]:
 def _other_ways(change: Change) -> Iterator[tuple[Pair, frozenset[Key], list[str]]]:
     """Yield each table with its slower statements and the change of its scans and lookups in words."""
     for table in change.tables.values():
-        slow = change.of_table(table.name) - change.proved.keys()
+        slow = change.statements_of_table(table.name) - change.plan_proofs.keys()
         if _rows_scanned(change, table, slow) < LEAST_ROWS:  # with many more rows, equal work is another plan too
-            slow = frozenset(n for n in slow if not no_more_work(change.statements[n]))
+            slow = frozenset(n for n in slow if not does_no_more_work(change.statements[n]))
         if analyzed(table) or not slow or _fewer_indexes(change, table.name):
             continue
         calls = [sum(getattr(change.statements[n], end)["calls"] for n in slow) for end in ("before", "after")]
@@ -264,7 +269,11 @@ def _other_ways(change: Change) -> Iterator[tuple[Pair, frozenset[Key], list[str
             for name in ("seq_scan", "idx_scan")
         )
         if more > 0.3 and lookups < -0.3 and (moved := _moved(table, calls)):
-            beside = [one.name for one in change.tables.values() if analyzed(one) and slow & change.of_table(one.name)]
+            beside = [
+                one.name
+                for one in change.tables.values()
+                if analyzed(one) and slow & change.statements_of_table(one.name)
+            ]
             yield table, slow, [*moved, *(f"{name} was analyzed" for name in sorted(beside))]
 
 
@@ -282,7 +291,7 @@ def _moved(table: Pair, calls: list[float]) -> list[str]:
     for name, label in (("seq_scan", "sequential"), ("idx_scan", "index")):
         old, new = table.before.get(name, 0.0), table.after.get(name, 0.0)
         if abs(old / calls[0] - new / calls[1]) > 0.3:
-            moved.append(f"{label} scans {rate(old, new)}")
+            moved.append(f"{label} scans {rate_change(old, new)}")
     return moved
 
 
@@ -299,19 +308,19 @@ def grown_tables(change: Change) -> Iterator[Cause]:
     """
     for key, table in change.tables.items():
         old, middle, new = (_state(side, key, "n_live_tup") for side in change.states)
-        slow = change.heavier_of(table.name)
+        slow = change.heavier_statements_of_table(table.name)
         before, after = _a_scan(table)
         came = _added(change, key) >= (after - before) / 2
-        if slow and (new >= 1.05 * old or came) and after >= LONGER * before > 0:
+        if slow and (new >= 1.05 * old or came) and after >= LONGER_SCAN_FACTOR * before > 0:
             yield Cause(
-                f"table {table.name} grew to {three(after / before)} times its rows",
+                f"table {table.name} grew to {three_digits(after / before)} times its rows",
                 f"rows of a sequential scan {before:,.0f} → {after:,.0f}",
                 slow,
                 weight=2,
             )
         elif old >= 100 and new >= 1.5 * old and new >= 1.25 * middle and slow:
             yield Cause(
-                f"table {table.name} grew to {three(new / old)} times its rows",
+                f"table {table.name} grew to {three_digits(new / old)} times its rows",
                 f"rows {old:,.0f} → {new:,.0f}",
                 slow,
                 weight=2,
@@ -348,7 +357,7 @@ def bloated_tables(change: Change) -> Iterator[Cause]:
     for key, table in change.tables.items():
         dead_old, dead = _states(change, key, "n_dead_tup")
         live_old, live = _states(change, key, "n_live_tup")
-        slow = change.heavier_of(table.name)
+        slow = change.heavier_statements_of_table(table.name)
         much = dead >= _DEAD_ROWS and dead > 0.5 * max(live, 1) and dead >= 2 * dead_old
         if not much or live > 1.5 * max(live_old, 1):
             continue
@@ -369,15 +378,14 @@ def _old_transaction(change: Change) -> str:
     if longest is None or longest["open"] < 0.5e9 * change.after.seconds:
         return ""
     who = " of ".join(filter(None, (longest["usename"], longest["application"])))
-    return (
-        f"; a transaction was open for {span(longest['open'] / 1e6)} ({who}, {longest['state']}): what it may see stays"
-    )
+    held = duration_text(longest["open"] / 1e6)
+    return f"; a transaction was open for {held} ({who}, {longest['state']}): what it may see stays"
 
 
 def _turned_off(change: Change, key: Hashable) -> bool:
     """Return True if a table got a storage parameter that turns autovacuum off for it."""
     view = "pg_class"
-    if not change.both(view) or any(
+    if not change.is_in_both(view) or any(
         "options" not in {column.name for column in end.columns(view)}
         for end in (change.before.before, change.after.after)
     ):
@@ -399,4 +407,4 @@ def _state(rows: dict[Hashable, TableRow], key: Hashable, name: str) -> float:
     return float(rows.get(key, {}).get(name) or 0)
 
 
-RULES = (dropped_indexes, scans_behind, new_indexes, other_plans, other_ways, grown_tables, bloated_tables)
+RULES = (dropped_indexes, indirect_scans, new_indexes, other_plans, other_access_paths, grown_tables, bloated_tables)

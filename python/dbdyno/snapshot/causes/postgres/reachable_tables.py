@@ -36,10 +36,10 @@ class AccessPath:
     lacks: str = ""
 
 
-def way_to(change: Change, number: Key, table: Hashable) -> AccessPath | None:
+def access_path(change: Change, number: Key, table: Hashable) -> AccessPath | None:
     """Return how a statement reaches a table that its text does not name, or None if it cannot."""
     one = change.statements[number]
-    known = change.once("catalog", lambda: _catalog(change))
+    known = change.compute_once("catalog", lambda: _catalog(change))
     if known is None:
         return AccessPath("", "")
     named = names_of(one.text)

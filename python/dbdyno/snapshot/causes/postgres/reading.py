@@ -6,15 +6,15 @@ import re
 from collections.abc import Hashable, Sequence
 
 from dbdyno.snapshot.causes.change import Change, Key, Rates, rates
-from dbdyno.snapshot.causes.postgres.missing_indexes import read_whole
+from dbdyno.snapshot.causes.postgres.missing_indexes import full_scan
 from dbdyno.snapshot.engines.postgres.facts import is_ours
-from dbdyno.snapshot.engines.postgres.host import of_stretches, used
-from dbdyno.snapshot.engines.postgres.parts import JIT_TIMES, present
+from dbdyno.snapshot.engines.postgres.host import describe_processors, processors_of_intervals
+from dbdyno.snapshot.engines.postgres.section_helpers import JIT_TIMES, column_or_null
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumbered
+from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumbered_identifiers
 
 HALF = 0.5
-CROWDED = 0.75
+CROWDED_SHARE = 0.75
 """Share of a host's processors from which their use by others is reported."""
 
 
@@ -56,11 +56,12 @@ class PostgresChange(Change):
         rows = one.query(
             f"select queryid, sum(calls) as calls, sum({time}) as ms, sum(rows) as rows,"
             f" sum(shared_blks_hit + shared_blks_read) as work, sum(shared_blks_read) as reads,"
-            f" sum(temp_blks_written) as temp, sum({present('wal_bytes', has)}) as wal,"
-            f" sum({present('temp_blk_read_time', has)} + {present('temp_blk_write_time', has)}) as temp_ms,"
+            f" sum(temp_blks_written) as temp, sum({column_or_null('wal_bytes', has)}) as wal,"
+            f" sum({column_or_null('temp_blk_read_time', has)}"
+            f" + {column_or_null('temp_blk_write_time', has)}) as temp_ms,"
             f" sum({_sum_of([f'jit_{one}_time' for one in JIT_TIMES], has)}) as jit,"
-            f" sum({present('parallel_workers_to_launch', has)}) as planned,"
-            f" sum({present('parallel_workers_launched', has)}) as launched"
+            f" sum({column_or_null('parallel_workers_to_launch', has)}) as planned,"
+            f" sum({column_or_null('parallel_workers_launched', has)}) as launched"
             f" from {view} where verdict in ('ok', 'evicted') and calls > 0 {top} group by 1",
             view,
         )
@@ -69,7 +70,7 @@ class PostgresChange(Change):
                 texts[int(row["queryid"])] = row["query"] or ""
         return {int(row.pop("queryid")): rates(row, one.seconds) for row in rows}
 
-    def go_on(self, sides: Sequence[dict[Key, Rates]]) -> None:
+    def merge_renumbered(self, sides: Sequence[dict[Key, Rates]]) -> None:
         """Merge in place the rates of statements that continue with the same text under a new identifier.
 
         Their table was recreated, or the server was upgraded. A statement that is still called, but less than half as
@@ -77,7 +78,7 @@ class PostgresChange(Change):
         """
         before, after = sides
         stay = (n for n, one in after.items() if n not in before or one["calls"] >= HALF * before[n].get("calls", 0.0))
-        moved = renumbered(map(str, before), map(str, stay), fingerprints(self.before, self.after))
+        moved = renumbered_identifiers(map(str, before), map(str, stay), fingerprints(self.before, self.after))
         for one, other in moved.items():
             for side in (side for side in sides if int(one) in side):
                 kept = side.setdefault(int(other), {})
@@ -103,9 +104,9 @@ class PostgresChange(Change):
             found[key] = rates({n: v for n, v in row.items() if n in counted}, one.seconds) | states
         return found
 
-    def without_index(self, statement: Key) -> tuple[str, str] | None:
+    def missing_index(self, statement: Key) -> tuple[str, str] | None:
         """Return what a new statement does without an index, and the evidence: its scans, its blocks, the indexes."""
-        return read_whole(self, statement)
+        return full_scan(self, statement)
 
     def is_ours(self, text: str) -> bool:
         """Return True if a statement has dbdyno's mark."""
@@ -116,9 +117,9 @@ class PostgresChange(Change):
 
         On a shared host, times depend on the other programs as well as on the server.
         """
-        known, found = of_stretches(self.before, self.after), []
-        if known is not None and max(one.others for one in known) >= CROWDED * known[1].cores:
-            found.append(f"the host was not the server's alone: {used(*known)}")
+        known, found = processors_of_intervals(self.before, self.after), []
+        if known is not None and max(one.others for one in known) >= CROWDED_SHARE * known[1].cores:
+            found.append(f"the host was not the server's alone: {describe_processors(*known)}")
         count = len(self.renumbered & self.statements.keys())
         if count:
             whose = "1 statement has" if count == 1 else f"{count} statements have"

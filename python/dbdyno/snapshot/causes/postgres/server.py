@@ -7,30 +7,30 @@ from collections.abc import Iterator
 from statistics import median
 
 from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
-from dbdyno.snapshot.causes.postgres.sampled import sampled
-from dbdyno.snapshot.causes.statements import named, no_more_work, slower_at_same_work
+from dbdyno.snapshot.causes.postgres.sampled_activity import sampled_activity
+from dbdyno.snapshot.causes.statements import does_no_more_work, slower_at_same_work, statement_label
 from dbdyno.snapshot.engines.postgres.epochs import upgraded
-from dbdyno.snapshot.engines.postgres.host import Processors, of_stretches, used
+from dbdyno.snapshot.engines.postgres.host import Processors, describe_processors, processors_of_intervals
 from dbdyno.snapshot.engines.postgres.sampler import BLOCKED
-from dbdyno.snapshot.model import moment_us
-from dbdyno.snapshot.reading.changed_settings import OURS
+from dbdyno.snapshot.model import instant_text
+from dbdyno.snapshot.reading.changed_settings import OWN_SETTINGS
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.wording import rate, setting, three, times
+from dbdyno.snapshot.wording import rate_change, setting_change, three_digits, time_change
 
 _ACTIVE = "kind = 'client backend' and state = 'active'"
-MOSTLY = 0.5
+LEAST_WAIT_SHARE = 0.5
 """Part of the added statement time from which waiting is the cause, on a server with little load too."""
 LEAST_WAITING = 0.02
-OUTSIDE = 4.0
+OUTSIDE_WEIGHT = 4.0
 """Weight of waits of more than twice the added statement time, which no statement's share shows."""
 _SYNCS = "event in ('WALSync', 'WalSync')"
-ALIKE, CALLS_LEAST = 1.25, 10.0
+SLOWER_FACTOR, CALLS_LEAST = 1.25, 10.0
 """Factor by which all statements, each with this number of calls, take longer if the processor is the cause."""
-HOG, LONGER = 0.3, 1.1
+ADDED_PROCESSORS, LONGER_FACTOR = 0.3, 1.1
 """Number of additional processors used by others, and factor of time per call, from which one explains the other."""
-MORE_WAL = 2.0
+MORE_WAL_FACTOR = 2.0
 """Factor of WAL per call from which it consists of full pages."""
-PLACES = ("config_file", "hba_file", "ident_file")
+FILE_SETTINGS = ("config_file", "hba_file", "ident_file")
 """Settings that only locate files. data_directory is not among them, because it may be on another device."""
 _LEAST_SYNC_MS = 1.0
 """Mean time in ms below which a sync of the WAL is not called slow."""
@@ -48,16 +48,16 @@ def slow_syncs(change: Change) -> Iterator[Cause]:
     sampled = seen >= 0.3 and seen >= 3 * seen_old
     if not timed and not sampled:
         return
-    said = [f"a sync took {times(*means)}, {three(busy[1])} ms of syncs a second"] if timed else []
+    said = [f"a sync took {time_change(*means)}, {three_digits(busy[1])} ms of syncs a second"] if timed else []
     said += [f"sessions waiting for one {seen_old:.2g} → {seen:.2g} on average"] if sampled else []
     waited_ms = 1000 * (seen - seen_old) if looks else busy[1] - busy[0]
-    weight = OUTSIDE if _exceeds_statement_time(change, waited_ms) else 2.9
+    weight = OUTSIDE_WEIGHT if _exceeds_statement_time(change, waited_ms) else 2.9
     yield Cause("syncs of the WAL became slow", "; ".join(said), weight=weight)
 
 
 def _exceeds_statement_time(change: Change, waited_ms: float) -> bool:
     """Return True if added waits [ms per second] are more than twice the added statement time."""
-    return waited_ms > 2 * max(change.grown_ms, 0.0)
+    return waited_ms > 2 * max(change.growth_ms, 0.0)
 
 
 def _timed_syncs(change: Change) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -93,7 +93,7 @@ def lock_waits(change: Change) -> Iterator[Cause]:
     """Yield a cause if sessions wait for each other's locks, as sampled."""
     (old, _), (new, waiting) = (_sampled(one, "event_type = 'Lock'") for one in (change.before, change.after))
     (busy_old, _), (busy, _) = (_sampled(one, "true") for one in (change.before, change.after))
-    mostly = new >= LEAST_WAITING and 1000 * (new - old) >= max(MOSTLY * change.grown_ms, 1.0)
+    mostly = new >= LEAST_WAITING and 1000 * (new - old) >= max(LEAST_WAIT_SHARE * change.growth_ms, 1.0)
     if (new >= 0.3 and new >= 3 * old) or mostly:
         evidence = (
             f"sessions waiting for a lock {old:.2g} → {new:.2g} on average, of {busy_old:.2g} → {busy:.2g} active"
@@ -101,7 +101,7 @@ def lock_waits(change: Change) -> Iterator[Cause]:
         evidence += _holders(change.after)
         # a wait for a table lock happens while a statement is parsed, and is in no statement's time
         outside = _exceeds_statement_time(change, 1000 * (new - old))
-        whose, weight = (frozenset[int](), OUTSIDE) if outside else (waiting, 2.8)
+        whose, weight = (frozenset[int](), OUTSIDE_WEIGHT) if outside else (waiting, 2.8)
         yield Cause(_what_for(change), evidence, whose, weight=weight)
 
 
@@ -121,11 +121,11 @@ def _what_for(change: Change) -> str:
         elif row["locktype"] in ("transactionid", "tuple") and row["statement"] is not None:
             statements[int(row["statement"])] += row["n"]
     for found in tables.most_common(1):
-        if found[1] >= MOSTLY * whole:
+        if found[1] >= LEAST_WAIT_SHARE * whole:
             return f"sessions wait for a lock on {found[0]}"
     for key, count in statements.most_common(1):
-        if count >= MOSTLY * whole and key in change.statements:
-            return f"sessions wait for row locks of each other in {named(change.statements[key])}"
+        if count >= LEAST_WAIT_SHARE * whole and key in change.statements:
+            return f"sessions wait for row locks of each other in {statement_label(change.statements[key])}"
     return "sessions wait for each other's locks"
 
 
@@ -143,12 +143,14 @@ def _holders(one: Interval) -> str:
         f" from seen where (at_us, blocker) not in (select (at_us, session) from seen)"
     )
     count, idle, who = rows[0]["n"], rows[0]["idle"], rows[0]["who"]
-    return f"; for a session that was idle in a transaction ({who})" if count and idle >= MOSTLY * count else ""
+    return (
+        f"; for a session that was idle in a transaction ({who})" if count and idle >= LEAST_WAIT_SHARE * count else ""
+    )
 
 
 def _sampled(one: Interval, waits: str) -> tuple[float, frozenset[int]]:
     """Return the average number of active sessions that meet an SQL condition on waits, and their statements."""
-    source, looks = sampled(one)
+    source, looks = sampled_activity(one)
     if not looks:
         return 0.0, frozenset()
     rows = one.query(f"select statement, sum(n)::bigint as n from {source} where {_ACTIVE} and {waits} group by 1")
@@ -162,8 +164,8 @@ def busy_processors(change: Change) -> Iterator[Cause]:
     on the server's host, the kernel reports how much other programs use: then a smaller slowdown is enough, and a
     larger one is not attributed to other programs if they used no more than before.
     """
-    known = of_stretches(change.before, change.after)
-    if known is not None and known[1].others - known[0].others >= HOG:
+    known = processors_of_intervals(change.before, change.after)
+    if known is not None and known[1].others - known[0].others >= ADDED_PROCESSORS:
         yield from _taken_by_others(change, *known)
         return
     slow = frozenset(n for n in slower_at_same_work(change) if not _waits_more(change.statements[n]))
@@ -179,18 +181,18 @@ def busy_processors(change: Change) -> Iterator[Cause]:
     evidence = f"sessions at work and waiting for nothing {old:.2g} → {new:.2g} on average, as sampled"
     words = "processors are slower, or others use them"
     if known is not None:
-        words, evidence = "processors are slower", f"{evidence}; {used(*known)}"
+        words, evidence = "processors are slower", f"{evidence}; {describe_processors(*known)}"
     yield Cause(f"calls take longer at the same work: {words}", evidence, slow, weight=2.3)
 
 
 def _mostly_locked(one: Interval) -> frozenset[Key]:
     """Return the statements mostly seen waiting for a lock, for whose duration the processor is not responsible."""
-    source, looks = sampled(one)
+    source, looks = sampled_activity(one)
     if not looks:
         return frozenset()
     rows = one.query(
         f"select statement from {source} where {_ACTIVE} and statement is not null group by 1"
-        f" having coalesce(sum(n) filter (where event_type = 'Lock'), 0) >= {MOSTLY} * sum(n)"
+        f" having coalesce(sum(n) filter (where event_type = 'Lock'), 0) >= {LEAST_WAIT_SHARE} * sum(n)"
     )
     return frozenset(int(row["statement"]) for row in rows)
 
@@ -200,16 +202,20 @@ def _taken_by_others(change: Change, old: Processors, new: Processors) -> Iterat
 
     The statements are those that take longer at the same work. Waits for locks must not explain the added time.
     """
-    same = [n for n, one in change.statements.items() if min(_calls(one)) > 0 and no_more_work(one)]
+    same = [n for n, one in change.statements.items() if min(_calls(one)) > 0 and does_no_more_work(one)]
     same = [n for n in same if not _waits_more(change.statements[n])]
     times_ms = [change.statements[n].per_call("ms") for n in same]
     calls = [_calls(change.statements[n])[1] for n in same]
     before, after = (sum(c * t[end] for c, t in zip(calls, times_ms, strict=True)) for end in (0, 1))
     (locked_old, _), (locked, _) = (_sampled(one, "event_type = 'Lock'") for one in (change.before, change.after))
-    if before <= 0 or after < LONGER * before or (locked >= LEAST_WAITING and 1000 * (locked - locked_old) > after):
+    if (
+        before <= 0
+        or after < LONGER_FACTOR * before
+        or (locked >= LEAST_WAITING and 1000 * (locked - locked_old) > after)
+    ):
         return
-    slow = frozenset(n for n, (was, now) in zip(same, times_ms, strict=True) if now >= LONGER * was)
-    evidence = f"{used(old, new)}; at the same work calls take {after / before:.2g} times as long"
+    slow = frozenset(n for n, (was, now) in zip(same, times_ms, strict=True) if now >= LONGER_FACTOR * was)
+    evidence = f"{describe_processors(old, new)}; at the same work calls take {after / before:.2g} times as long"
     yield Cause("calls take longer at the same work: others use the processors", evidence, slow, weight=2.3)
 
 
@@ -220,7 +226,9 @@ def _all_alike(change: Change) -> frozenset[Key]:
     """
     both = {n: one for n, one in change.statements.items() if min(_calls(one)) * change.after.seconds >= CALLS_LEAST}
     alike = all(
-        no_more_work(one) and not _waits_more(one) and one.per_call("ms")[1] >= ALIKE * one.per_call("ms")[0]
+        does_no_more_work(one)
+        and not _waits_more(one)
+        and one.per_call("ms")[1] >= SLOWER_FACTOR * one.per_call("ms")[0]
         for one in both.values()
     )
     return frozenset(both) if alike else frozenset()
@@ -241,35 +249,35 @@ def checkpoints(change: Change) -> Iterator[Cause]:
         old, new = (side.get(name, 0.0) for side in change.totals(view, name))
         if new * change.after.seconds >= 2 and new >= 3 * old:
             old_wal, new_wal = (side.get("wal_bytes", 0.0) for side in change.totals("pg_stat_wal", "wal_bytes"))
-            evidence = f"{rate(old, new)}; WAL {old_wal / 1e6:.3g} → {new_wal / 1e6:.3g} MB a second"
-            slow = frozenset(n for n, one in change.statements.items() if one.slower() or _writes_pages(one))
+            evidence = f"{rate_change(old, new)}; WAL {old_wal / 1e6:.3g} → {new_wal / 1e6:.3g} MB a second"
+            slow = frozenset(n for n, one in change.statements.items() if one.is_slower() or _writes_pages(one))
             yield Cause("checkpoints follow each other: the WAL asks for them", evidence, slow, weight=2.5)
 
 
 def _writes_pages(one: Pair) -> bool:
     """Return True if a call takes longer and writes much more WAL at the same work: full pages after a checkpoint."""
     (old, new), (was, now) = one.per_call("wal"), one.per_call("ms")
-    return no_more_work(one) and old > 0 and new >= MORE_WAL * old and now >= LONGER * was > 0
+    return does_no_more_work(one) and old > 0 and new >= MORE_WAL_FACTOR * old and now >= LONGER_FACTOR * was > 0
 
 
 def restarts(change: Change) -> Iterator[Cause]:
     """Yield a cause for a restart or upgrade, with the reads of a cache that is cold since."""
-    if not change.restarted:
+    if not change.was_restarted:
         return
     colder = frozenset(
         n for n, one in change.statements.items() if one.per_call("reads")[1] > one.per_call("reads")[0] + 0.1
     )
-    reads = rate(*(side.get("blks_read", 0.0) for side in change.totals("pg_stat_database", "blks_read")))
+    reads = rate_change(*(side.get("blks_read", 0.0) for side in change.totals("pg_stat_database", "blks_read")))
     started = int(change.after.after.facts["started_us"])
     how = upgraded(change.before.before.facts, change.after.after.facts) or "restarted"
     words = f"the server was {how}" + (", its cache was cold" if colder else "")
-    yield Cause(words, f"blocks read {reads}", colder, moment_us(started), weight=2.7)
+    yield Cause(words, f"blocks read {reads}", colder, instant_text(started), weight=2.7)
 
 
 def settings(change: Change) -> Iterator[Cause]:
     """Yield a cause for each setting that changed, without dbdyno's own and those that only locate files."""
-    for row in change.changed_settings((*OURS, *PLACES)):
-        yield Cause("setting " + setting(row["name"], row["old"], row["new"]), weight=0.4)
+    for row in change.changed_settings((*OWN_SETTINGS, *FILE_SETTINGS)):
+        yield Cause("setting " + setting_change(row["name"], row["old"], row["new"]), weight=0.4)
 
 
 RULES = (slow_syncs, lock_waits, busy_processors, checkpoints, restarts, settings)

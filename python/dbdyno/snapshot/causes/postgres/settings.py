@@ -10,27 +10,29 @@ from itertools import groupby
 
 from dbdyno.snapshot.causes.change import Cause, Change, Key
 from dbdyno.snapshot.model import Row
-from dbdyno.snapshot.wording import setting
+from dbdyno.snapshot.wording import setting_change
 
-KEPT, FUNCTIONS = "pg_db_role_setting", "pg_proc"
-MATTERS = 2.7
+STORED_SETTINGS_VIEW, FUNCTIONS = "pg_db_role_setting", "pg_proc"
+STORED_SETTING_WEIGHT = 2.7
 """Weight of a stored setting whose statements became slower: above that of changed plans, which are its effect."""
 
 
-def kept_settings(change: Change) -> Iterator[Cause]:
+def stored_settings(change: Change) -> Iterator[Cause]:
     """Yield a cause for the settings of each role and database that ALTER ROLE or ALTER DATABASE changed.
 
     It covers the statements of that role and database that became slower or do more work since.
     """
-    rows = _changed(change, KEPT, "setrole, setdatabase, name", ("role", "of_database"))
+    rows = _changed(change, STORED_SETTINGS_VIEW, "setrole, setdatabase, name", ("role", "of_database"))
     for (role, database), some in groupby(rows, key=lambda row: (int(row["setrole"]), int(row["setdatabase"]))):
         changed = list(some)
         whose = f" of role {changed[0]['role'] or role}" if role else ""
         whose += f" in database {changed[0]['of_database']}" if database else ""
         slow = _slower_of(change, role, database)
-        words = ", ".join(setting(row["name"], row["old"], row["new"]) for row in changed)
+        words = ", ".join(setting_change(row["name"], row["old"], row["new"]) for row in changed)
         plural = "" if len(changed) == 1 else "s"
-        yield Cause(f"setting{plural}{whose}: {words}", _count(slow), slow, weight=MATTERS if slow else 0.4)
+        yield Cause(
+            f"setting{plural}{whose}: {words}", _count(slow), slow, weight=STORED_SETTING_WEIGHT if slow else 0.4
+        )
 
 
 def function_settings(change: Change) -> Iterator[Cause]:
@@ -40,14 +42,14 @@ def function_settings(change: Change) -> Iterator[Cause]:
     """
     for row in _changed(change, FUNCTIONS, "datid, oid", ("name",), value="settings"):
         name = str(row["name"])
-        slow = frozenset(n for n in change.heavier_of(name) if n in change.statements)
+        slow = frozenset(n for n in change.heavier_statements_of_table(name) if n in change.statements)
         words = f"settings of function {name}: {row['old'] or '(none)'} → {row['new'] or '(none)'}"
-        yield Cause(words, _count(slow), slow, weight=MATTERS if slow else 0.4)
+        yield Cause(words, _count(slow), slow, weight=STORED_SETTING_WEIGHT if slow else 0.4)
 
 
 def _changed(change: Change, view: str, key: str, shown: tuple[str, ...], value: str = "setting") -> list[Row]:
     """Return the rows of a view whose value changed; a created or dropped function is not a change of its settings."""
-    if not change.both(view):
+    if not change.is_in_both(view):
         return []
     before, after = change.before.ends(view)[0], change.after.ends(view)[1]
     columns = ", ".join(f"coalesce(b.{name}, a.{name}) as {name}" for name in shown)
@@ -66,7 +68,7 @@ def _slower_of(change: Change, role: int, database: int) -> frozenset[Key]:
     )
     found = (int(row["queryid"]) for row in rows if row["queryid"] is not None)
     known = ((number, change.statements[number]) for number in found if number in change.statements)
-    return frozenset(number for number, one in known if one.heavier() or one.slower())
+    return frozenset(number for number, one in known if one.is_heavier() or one.is_slower())
 
 
 def _count(slow: frozenset[Key]) -> str:
@@ -79,4 +81,4 @@ def _count(slow: frozenset[Key]) -> str:
     )
 
 
-RULES = (kept_settings, function_settings)
+RULES = (stored_settings, function_settings)

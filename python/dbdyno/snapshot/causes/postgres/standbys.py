@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.snapshot.causes.change import Cause, Change
-from dbdyno.snapshot.causes.postgres.sampled import sampled
+from dbdyno.snapshot.causes.postgres.sampled_activity import sampled_activity
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.interval import Interval
-from dbdyno.snapshot.wording import span
+from dbdyno.snapshot.wording import duration_text
 
-LEAST_WAITING, TIMES = 0.1, 3.0
+LEAST_WAITING, LEAST_FACTOR = 0.1, 3.0
 """Smallest average number of sessions waiting for a standby, and smallest factor compared with before."""
-BEHIND_S = 5.0
+LAG_INCREASE_S = 5.0
 """Increase of the replay lag in seconds from which a standby has fallen behind."""
 _VIEW = "pg_stat_replication"
 
@@ -20,7 +20,7 @@ _VIEW = "pg_stat_replication"
 def waits_for_standbys(change: Change) -> Iterator[Cause]:
     """Yield a cause if commits wait for a standby (SyncRep), as sampled, with the standby that lags most."""
     old, new = (_waiting(one) for one in (change.before, change.after))
-    if new < LEAST_WAITING or new < TIMES * old:
+    if new < LEAST_WAITING or new < LEAST_FACTOR * old:
         return
     said = [f"sessions waiting for it {old:.2g} → {new:.2g} on average", _how_far(change)]
     yield Cause("commits wait for a standby", "; ".join(filter(None, said)), weight=2.95)
@@ -31,13 +31,17 @@ def late_standbys(change: Change) -> Iterator[Cause]:
     was = {_name(row): row for row in _rows(change.before)}
     for row in _rows(change.after):
         old, new = _lag_s(was.get(_name(row), {})), _lag_s(row)
-        if new - old >= BEHIND_S:
+        if new - old >= LAG_INCREASE_S:
             words = f"standby {_name(row)} falls behind"
-            yield Cause(words, f"replay lag {span(1000 * old)} → {span(1000 * new)}{_receives(row)}", weight=0.5)
+            yield Cause(
+                words,
+                f"replay lag {duration_text(1000 * old)} → {duration_text(1000 * new)}{_receives(row)}",
+                weight=0.5,
+            )
 
 
 def _waiting(one: Interval) -> float:
-    source, looks = sampled(one)
+    source, looks = sampled_activity(one)
     if not looks:
         return 0.0
     rows = one.query(f"select coalesce(sum(n), 0)::bigint as n from {source} where event = 'SyncRep'")
@@ -49,7 +53,8 @@ def _how_far(change: Change) -> str:
     last = max(_rows(change.after), key=_lag_s, default=None)
     if last is None:
         return "no standby is connected"
-    return f"standby {_name(last)} replays {span(1000 * _lag_s(last))} later than it is written here{_receives(last)}"
+    lag = duration_text(1000 * _lag_s(last))
+    return f"standby {_name(last)} replays {lag} later than it is written here{_receives(last)}"
 
 
 def _receives(row: Row) -> str:

@@ -15,14 +15,14 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.base.closing import Closing
+from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.mariadb import facts, texts
 from dbdyno.snapshot.engines.mariadb.connection import address, connect, driver, error_text
 from dbdyno.snapshot.engines.mariadb.sampler import Sampler
 from dbdyno.snapshot.engines.mariadb.views import (
-    OWN,
+    OWN_COUNTERS,
     SOURCES,
     STATEMENTS,
     STATUS,
@@ -30,23 +30,23 @@ from dbdyno.snapshot.engines.mariadb.views import (
     VARIABLES,
     VOLATILE,
     Source,
+    available_columns,
     is_state,
-    known,
 )
-from dbdyno.snapshot.engines.view import Column, Options, View, unread
-from dbdyno.snapshot.reading.clock import stamp
+from dbdyno.snapshot.engines.view import Column, Options, View, unread_view
+from dbdyno.snapshot.reading.clock import clock_stamp
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.store.folder import Snapshot
 
-LOST = {2006, 2013, 1927, 1053}
+CONNECTION_LOST_ERRORS = {2006, 2013, 1927, 1053}
 """Errors after which the connection is gone."""
 
 LIFE = Column("TABLE_ID", "gauge", "count", "BIGINT")
 """InnoDB's table number; a different number may mean a recreated table with the same name."""
 
 
-class MariadbCollector(Closing):
+class MariadbCollector(Closeable):
     """Collector that keeps its connection between the snapshots of a watch; a context manager."""
 
     def __init__(self, dsn: str, options: Options) -> None:
@@ -111,7 +111,7 @@ class MariadbCollector(Closing):
         views = [states, self._settings()]
         if not self._facts.get("performance_schema"):
             off = ("performance_schema is off", "set performance_schema=ON and restart the server")
-            views += [unread(source.name, source.scope, *off) for source in SOURCES]
+            views += [unread_view(source.name, source.scope, *off) for source in SOURCES]
             return [self._with_own(counts), *views, *self._texts(None, before)]
         lives = self._lives()
         for source in SOURCES:
@@ -148,7 +148,7 @@ class MariadbCollector(Closing):
             if is_state(name):
                 states.append((name, float(text)))
             else:
-                counts.append((name, float(text), float(own) if OWN.fullmatch(name) else None))
+                counts.append((name, float(text), float(own) if OWN_COUNTERS.fullmatch(name) else None))
         found = dict(states)
         at_us, uptime_s = int(rows[0][3]), int(found.get("uptime", 0))
         self._facts = {
@@ -156,7 +156,7 @@ class MariadbCollector(Closing):
             "uptime_s": uptime_s,
             "started_us": at_us - uptime_s * 1_000_000,
             "session": int(rows[0][4]),
-            **stamp(),
+            **clock_stamp(),
         }
         return counts, View("global_status_now", "now", STATUS_NOW, states, appearance="fixed")
 
@@ -178,13 +178,13 @@ class MariadbCollector(Closing):
     def _read(self, source: Source, lives: dict[tuple[str, str], int] | None) -> View:
         started = time.perf_counter_ns()
         try:
-            found = known(source, self._probed(source.name))
+            found = available_columns(source, self._probed(source.name))
             wanted = ", ".join(sql for sql, _ in found)
             rows = self._rows(f"select {wanted} from performance_schema.{source.name} where {source.where}")
         except driver().Error as error:
-            if lost(error):
+            if is_connection_lost(error):
                 raise
-            return unread(source.name, source.scope, error_text(error), facts.GRANT)
+            return unread_view(source.name, source.scope, error_text(error), facts.GRANT)
         columns = tuple(column for _, column in found)
         if lives is not None:
             columns = (*columns, LIFE)
@@ -197,13 +197,13 @@ class MariadbCollector(Closing):
         try:
             rows = self._rows("select name, table_id from information_schema.innodb_sys_tables")
         except driver().Error as error:
-            if lost(error):
+            if is_connection_lost(error):
                 raise
             return {}
         found = {}
         for name, number in rows:
             schema, _, table = name.partition("/")
-            found[decoded(schema), decoded(table)] = int(number)
+            found[sql_name(schema), sql_name(table)] = int(number)
         return found
 
     def _probed(self, name: str) -> list[tuple[str, str]]:
@@ -221,12 +221,12 @@ class MariadbCollector(Closing):
             return list(cursor.fetchall())
 
 
-def lost(error: BaseException) -> bool:
+def is_connection_lost(error: BaseException) -> bool:
     """Return True if an error means that the connection is gone."""
-    return bool(error.args) and error.args[0] in LOST
+    return bool(error.args) and error.args[0] in CONNECTION_LOST_ERRORS
 
 
-def decoded(name: str) -> str:
+def sql_name(name: str) -> str:
     """Return the SQL name for a name as InnoDB stores it: `a@0024b` is `a$b`.
 
     The short codes for letters with accents are not decoded: InnoDB's number of a table with such letters is not known.

@@ -55,7 +55,7 @@ _SHORT = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class Execution:
     """An execution: its session, its end, its time [ns], and its SQLSTATE if it failed."""
 
     thread: int
@@ -69,7 +69,7 @@ class Executed:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedStatement:
     """A statement that the server has counted, without its values."""
 
     database: str
@@ -95,8 +95,8 @@ class History:
 
     server: str
     version: str
-    executed: Sequence[Executed]
-    counted: Sequence[Counted]
+    executed: Sequence[Execution]
+    counted: Sequence[CountedStatement]
     cut: int
     textless: int
 
@@ -149,13 +149,13 @@ def _history(connection: Any, where: Address) -> History:
         rows = cursor.fetchall()
         cursor.execute(_COUNTED)
         counted = [
-            Counted(str(schema), str(digest), str(text), int(calls), int(total_ps) // 1000, int(errors))
+            CountedStatement(str(schema), str(digest), str(text), int(calls), int(total_ps) // 1000, int(errors))
             for schema, digest, text, calls, total_ps, errors in cursor.fetchall()
         ]
     texts = [row for row in rows if row[4] is not None]
     whole = [row for row in texts if len(str(row[4]).encode()) < int(most) - _SHORT]
     executed = [
-        Executed(
+        Execution(
             int(thread),
             now - timedelta(microseconds=(int(now_ps) - int(start_ps) - int(wait_ps or 0)) / 1e6),
             int(wait_ps or 0) // 1000,

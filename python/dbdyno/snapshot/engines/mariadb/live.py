@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from dbdyno.base.closing import Closing
+from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.live import Progress, Reading, Session
@@ -77,7 +77,7 @@ _QUOTED = re.compile(r"'(?:[^'\\]|''|\\(?:.|\Z))*+(?:'|\Z)|\"(?:[^\"\\]|\"\"|\\(
 """Pattern of texts in either kind of quotes; one without a closing quote extends to the end."""
 
 
-class MariadbLive(Closing):
+class MariadbLive(Closeable):
     """MariaDB's side of the live screen with one connection for the readings; a context manager.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbdyno.snapshot.engines.mariadb.views import STATEMENTS
-from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
+from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -53,7 +53,7 @@ def status(interval: Interval) -> dict[str, float | None]:
     return {row["name"]: row["value"] for row in rows}
 
 
-def ratio_of_hits(found: dict[str, float | None]) -> float | None:
+def hit_ratio(found: dict[str, float | None]) -> float | None:
     """Return the share of page requests that the buffer pool served, or None if it is not known."""
     asked = found.get("innodb_buffer_pool_read_requests")
     read = found.get("innodb_buffer_pool_reads")
@@ -70,7 +70,7 @@ def throughput(interval: Interval, top: int) -> Part:
     server = {
         "database": "(server)",
         "tps": None if commits is None or rollbacks is None else commits + rollbacks,
-        "hitrate": ratio_of_hits(found),
+        "hitrate": hit_ratio(found),
         "lio_ps": per_s.get("innodb_buffer_pool_read_requests"),
         "rd_ps": per_s.get("innodb_buffer_pool_reads"),
         "rows_ps": None if None in read else sum(one or 0 for one in read),
@@ -81,8 +81,8 @@ def throughput(interval: Interval, top: int) -> Part:
         "verdict": whole.word,
         "why": whole.why,
     }
-    missing = interval.missing(TABLES)
-    lacks = [lacking("throughput of each database", *missing)] if missing else []
+    missing = interval.missing_reason(TABLES)
+    lacks = [missing_measurement("throughput of each database", *missing)] if missing else []
     return section(
         "throughput",
         "Database throughput",
@@ -160,9 +160,9 @@ def profile(interval: Interval, top: int) -> Part:
 def tables(interval: Interval, top: int) -> Part:
     """Return the section MOST ACCESSED TABLES, by their share of all rows."""
     title = "Most accessed tables by pct of tuples"
-    missing = interval.missing(TABLES)
+    missing = interval.missing_reason(TABLES)
     if missing:
-        return section("tables", title, not_measured=[lacking("tables", *missing)])
+        return section("tables", title, not_measured=[missing_measurement("tables", *missing)])
     rows = interval.query(
         f"""select OBJECT_SCHEMA || '.' || OBJECT_NAME as "table",
           (COUNT_FETCH + COUNT_INSERT + COUNT_UPDATE + COUNT_DELETE) /
@@ -181,15 +181,15 @@ def tables(interval: Interval, top: int) -> Part:
         title,
         [table("", shown, rows, top=top)],
         about="rows that went over the handler; the times include waiting for locks and disk",
-        not_measured=[lacking("hits and reads by table", "MariaDB counts pages for the server only")],
+        not_measured=[missing_measurement("hits and reads by table", "MariaDB counts pages for the server only")],
     )
 
 
 def indexes(interval: Interval, top: int) -> Part:
     """Return the section on indexes by reads, and on those that nobody read."""
-    missing = interval.missing(INDEXES)
+    missing = interval.missing_reason(INDEXES)
     if missing:
-        return section("indexes", "Indexes", not_measured=[lacking("indexes", *missing)])
+        return section("indexes", "Indexes", not_measured=[missing_measurement("indexes", *missing)])
     name = """INDEX_NAME as "index", OBJECT_SCHEMA || '.' || OBJECT_NAME as "table\""""
     used = interval.query(
         f"""select {name}, COUNT_READ as rows_read, SUM_TIMER_READ as read_time,
@@ -217,9 +217,9 @@ def indexes(interval: Interval, top: int) -> Part:
 
 def files(interval: Interval, top: int) -> Part:
     """Return the section on file access by the purpose of the file."""
-    missing = interval.missing(FILES)
+    missing = interval.missing_reason(FILES)
     if missing:
-        return section("io", "I/O", not_measured=[lacking("file access", *missing)])
+        return section("io", "I/O", not_measured=[missing_measurement("file access", *missing)])
     rows = interval.query(
         f"""select replace(EVENT_NAME, 'wait/io/file/', '') as what, COUNT_READ as reads,
           SUM_NUMBER_OF_BYTES_READ as read_bytes, SUM_TIMER_READ as read_time,
@@ -240,6 +240,6 @@ def files(interval: Interval, top: int) -> Part:
             "update performance_schema.setup_instruments set enabled = 'YES', timed = 'YES'"
             " where name like 'wait/io/file/%'"
         )
-        lacks, notes = [lacking("file access", "no instrument wait/io/file is on", step)], []
+        lacks, notes = [missing_measurement("file access", "no instrument wait/io/file is on", step)], []
     shown_rows = table("", shown, rows, top=top)
     return section("io", "I/O by who and what", [shown_rows], not_measured=lacks, notes=notes)

@@ -27,9 +27,9 @@ TEXTS_MOST = 1_000
 """Number of texts in the cache, which is then cleared."""
 STATEMENTS_MOST = 10_000
 """Number of known statements, of which the older half is then forgotten."""
-A_WORD = 70
+NAME_BYTES = 70
 """Room in bytes that a name may take: a digest with less room left may have been truncated."""
-OURS = "text-"
+OWN_PREFIX = "text-"
 """Prefix of dbdyno's identifiers."""
 
 _TOKEN = re.compile(
@@ -102,7 +102,7 @@ class Statements:
             ours = self._known[text] = self._of(text)
         return self._is.get(ours, ours)
 
-    def unknown(self) -> int:
+    def unknown_count(self) -> int:
         """Return the number of statements without a digest."""
         return len(self._keys) - len(self._is)
 
@@ -112,28 +112,28 @@ class Statements:
             self._digests.clear()
             self._cut.clear()
         for digest, text in digests:
-            key = _key(reduced(text))
+            key = _key(normalized_words(text))
             self._digests[key] = digest
-            if _bytes(text) > self._digest_bytes - A_WORD:
+            if _bytes(text) > self._digest_bytes - NAME_BYTES:
                 self._cut[key] = digest
         for ours, (key, is_cut) in self._keys.items():
             found = self._digests.get(key) or self._alike(key, is_cut=is_cut)
             if found:
                 self._is[ours] = found
 
-    def renamed(self, identifier: str) -> str:
+    def digest_of(self, identifier: str) -> str:
         """Return the digest for one of dbdyno's identifiers if it is known, otherwise the identifier."""
         return self._is.get(identifier, identifier)
 
     def _of(self, text: str) -> str:
         is_cut = len(text) >= LONGEST
-        tokens = reduced(text, is_cut=is_cut)
+        tokens = normalized_words(text, is_cut=is_cut)
         if not tokens:
             return ""
         key = _key(tokens)
         if len(self._keys) >= STATEMENTS_MOST:
             self._forget()
-        ours = OURS + hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
+        ours = OWN_PREFIX + hashlib.blake2b(key.encode(), digest_size=8).hexdigest()
         self._keys[ours] = key, is_cut
         self.texts[ours] = " ".join(tokens)
         digest = self._digests.get(key)
@@ -154,7 +154,7 @@ class Statements:
         return found.pop() if len(found) == 1 else None
 
 
-def reduced(text: str, *, is_cut: bool = False) -> list[str]:
+def normalized_words(text: str, *, is_cut: bool = False) -> list[str]:
     """Return the words of a text without comments and values, as in the server's digests.
 
     The text may also be that of a digest. With `is_cut`, an incomplete list at the end is dropped.

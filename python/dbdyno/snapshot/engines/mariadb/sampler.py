@@ -22,10 +22,10 @@ from typing import Any
 from dbdyno.base.errors import Error
 from dbdyno.bench.poll import Poller
 from dbdyno.snapshot.engines.mariadb.connection import Address, connect, driver
-from dbdyno.snapshot.engines.mariadb.running_statements import LONGEST, OURS, Statements
+from dbdyno.snapshot.engines.mariadb.running_statements import LONGEST, OWN_PREFIX, Statements
 from dbdyno.snapshot.engines.mariadb.views import STATEMENTS
 from dbdyno.snapshot.engines.view import Column, Options, View
-from dbdyno.snapshot.sessions.samples import QUERIES, SampleBuffer, Source, activity, blocked
+from dbdyno.snapshot.sessions.samples import QUERIES, SampleBuffer, Source, activity_columns, blocked_columns
 
 STATEMENT_TIMEOUT_MS = 2000
 PERIOD_LEAST_NS = 250_000_000
@@ -36,9 +36,9 @@ no waits.
 """
 _IDLE = "('Sleep', 'Daemon', 'Binlog Dump', 'Slave_IO', 'Slave_SQL', 'Slave_worker')"
 
-ACTIVITY = activity("VARCHAR")
+ACTIVITY = activity_columns("VARCHAR")
 
-BLOCKED = blocked("VARCHAR", Column("relation", "text", "text", "VARCHAR"))
+BLOCKED = blocked_columns("VARCHAR", Column("relation", "text", "text", "VARCHAR"))
 """Columns of blocked sessions, with one row per waiter and blocker."""
 
 _NOW = "cast(unix_timestamp(sysdate(6)) * 1000000 as signed)"
@@ -67,7 +67,7 @@ def _running(of: str) -> str:
 
 
 _TEXT = re.compile('(?<=,)"~([0-9A-F]*)"(?=,)')
-_OURS = re.compile(rf'"({OURS}[0-9a-f]{{16}})"')
+_OURS = re.compile(rf'"({OWN_PREFIX}[0-9a-f]{{16}})"')
 
 
 def _looking(*, waits: bool) -> str:
@@ -181,7 +181,7 @@ class Sampler(Poller):
     def _renamed(self, view: View) -> bytes:
         """Return the rows with the digests that are known by now."""
         assert isinstance(view.rows, bytes)
-        return _OURS.sub(lambda found: f'"{self.statements.renamed(found[1])}"', view.rows.decode()).encode()
+        return _OURS.sub(lambda found: f'"{self.statements.digest_of(found[1])}"', view.rows.decode()).encode()
 
     def _connect(self) -> Any:
         connection = connect(self._address, Options(statement_timeout_ms=STATEMENT_TIMEOUT_MS))
@@ -199,7 +199,7 @@ class Sampler(Poller):
             cursor.execute(self._sql)
             sessions, waiters = cursor.fetchone() or (None, None)
             blocked = None
-            if waiters and self._seen.asks_who_blocks():
+            if waiters and self._seen.is_blocking_query_due():
                 cursor.execute(self._who)
                 (blocked,) = cursor.fetchone()
             self._seen.add(self._without_texts(sessions), self._without_texts(blocked))
@@ -215,7 +215,7 @@ class Sampler(Poller):
         return f'"{known}"' if known else ""
 
     def _is_time_to_learn(self) -> bool:
-        unknown = self.statements.unknown()
+        unknown = self.statements.unknown_count()
         if self._learnt is None:
             return unknown > 0
         since, before = time.monotonic() - self._learnt[0], self._learnt[1]
@@ -224,4 +224,4 @@ class Sampler(Poller):
     def _learn(self, rows: Sequence[tuple[Any, ...]]) -> None:
         self.statements.learn((str(digest), str(text)) for digest, text, _ in rows)
         self._newest_s = max([self._newest_s, *(float(at) for _, _, at in rows)])
-        self._learnt = time.monotonic(), self.statements.unknown()
+        self._learnt = time.monotonic(), self.statements.unknown_count()

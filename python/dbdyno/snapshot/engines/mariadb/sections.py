@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.mariadb import load
 from dbdyno.snapshot.engines.mariadb.sampler import ACTIVITY
-from dbdyno.snapshot.engines.mariadb.texts import OWN
-from dbdyno.snapshot.engines.mariadb.views import OTHER, STATEMENTS
+from dbdyno.snapshot.engines.mariadb.texts import OWN_STATEMENT
+from dbdyno.snapshot.engines.mariadb.views import OTHER_DIGEST, STATEMENTS
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.model import (
-    Lack,
+    MissingMeasurement,
     Part,
     Row,
     Table,
-    beginning,
+    build_sections,
     columns,
-    in_order,
-    lacking,
+    missing_measurement,
     section,
     sql_columns,
+    statement_beginning,
     table,
 )
 from dbdyno.snapshot.sessions import blocking
@@ -37,7 +37,7 @@ WAITS = "events_waits_summary_global_by_event_name"
 
 def sections(interval: Interval, top: int) -> list[Part]:
     """Return all sections, in order."""
-    return in_order(ORDER, interval, top)
+    return build_sections(ORDER, interval, top)
 
 
 def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
@@ -56,7 +56,7 @@ def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
         (Metric("changes", "rows changed", "per_s"), rate("handler_write", "handler_update", "handler_delete")),
         (Metric("redo", "redo written", "bytes_per_s"), rate("innodb_os_log_written")),
         (Metric("lock_waits", "row lock waits", "per_s", False), rate("innodb_row_lock_waits")),
-        (Metric("hitrate", "hit rate", "ratio", True), load.ratio_of_hits(found)),
+        (Metric("hitrate", "hit rate", "ratio", True), load.hit_ratio(found)),
     ]
 
 
@@ -69,8 +69,8 @@ def waits(interval: Interval, top: int) -> Part:
         notes.append(f"{looks} samples, one every {interval.seconds / looks:.2g} s")
     else:
         why = "the sessions were not sampled in this interval"
-        lacks.append(lacking("active sessions", why, WATCH))
-    if not interval.missing(WAITS):
+        lacks.append(missing_measurement("active sessions", why, WATCH))
+    if not interval.missing_reason(WAITS):
         timed = interval.query(
             f"""select EVENT_NAME as event, COUNT_STAR as waits, SUM_TIMER_WAIT as time,
               SUM_TIMER_WAIT / nullif(COUNT_STAR, 0) as mean, verdict, why from {WAITS}
@@ -113,16 +113,16 @@ def _sampled(interval: Interval, source: str, looks: int, top: int) -> list[Tabl
     ]
 
 
-def _switched_off(facts: Mapping[str, Any]) -> Iterator[Lack]:
+def _switched_off(facts: Mapping[str, Any]) -> Iterator[MissingMeasurement]:
     """Yield what the server would report if it were enabled."""
     if not facts.get("waits_current"):
-        yield lacking(
+        yield missing_measurement(
             "file access and latches of single sessions: they are in CPU",
             "the consumer events_waits_current is off",
             CONSUMER.format("events_waits_current"),
         )
     if not facts.get("waits_timed"):
-        yield lacking(
+        yield missing_measurement(
             "latches (wait/synch)",
             "no such instrument is on",
             "enable wait/synch/% in performance_schema.setup_instruments; it costs",
@@ -146,9 +146,9 @@ _SQL = (
 def statements(interval: Interval, top: int) -> Part:
     """Return the section TOP SQL, by several costs."""
     view, title = STATEMENTS.name, "Top SQL"
-    missing = interval.missing(view)
+    missing = interval.missing_reason(view)
     if missing:
-        return section("sql", title, not_measured=[lacking("statements", *missing)])
+        return section("sql", title, not_measured=[missing_measurement("statements", *missing)])
     rows = interval.query(
         f"""select DIGEST as statement, sum(COUNT_STAR) as calls, sum(SUM_TIMER_WAIT) as time,
           sum(SUM_TIMER_WAIT) / nullif(sum(COUNT_STAR), 0) as mean,
@@ -165,19 +165,19 @@ def statements(interval: Interval, top: int) -> Part:
         source = interval.ends("statement_texts")[1]
         texts = {row["d"]: row["q"] for row in interval.query(f"select DIGEST as d, query as q from {source}")}
     rows = [
-        row | {"begins": beginning(texts.get(row["statement"]))}
+        row | {"begins": statement_beginning(texts.get(row["statement"]))}
         for row in rows
-        if not OWN.search(texts.get(row["statement"]) or "")
+        if not OWN_STATEMENT.search(texts.get(row["statement"]) or "")
     ]
     tables, shown = [], dict[str, None]()
     for heading, order, spec in _SQL:
         first = [row for row in sorted(rows, key=lambda r: -(r[order] or 0)) if row[order]]
         tables.append(table(heading, sql_columns(spec), first, top=top))
         shown |= dict.fromkeys(row["statement"] for row in first[:top])
-    told = [{"statement": one, "text": texts.get(one)} for one in shown if one != OTHER]
+    told = [{"statement": one, "text": texts.get(one)} for one in shown if one != OTHER_DIGEST]
     lost = interval.query(f"select DIGEST as name, verdict, why from {view} where verdict <> 'ok' order by 2, 1")
     notes = []
-    if any(row["statement"] == OTHER for row in rows):
+    if any(row["statement"] == OTHER_DIGEST for row in rows):
         notes.append("the table of digests was full: raise performance_schema_digests_size")
     return section(
         "sql",
@@ -223,10 +223,10 @@ def changes(interval: Interval, top: int) -> Part:
 
     A new row is not reported: the table may be new, or be used for the first time.
     """
-    missing = interval.missing(load.TABLES)
+    missing = interval.missing_reason(load.TABLES)
     title = "Tables dropped or recreated"
     if missing:
-        return section("changes", title, not_measured=[lacking("tables", *missing)])
+        return section("changes", title, not_measured=[missing_measurement("tables", *missing)])
     rows = interval.query(
         f"""select OBJECT_SCHEMA || '.' || OBJECT_NAME as name, life, verdict, why
         from {load.TABLES} where verdict in ('partial', 'reset') order by 1""",

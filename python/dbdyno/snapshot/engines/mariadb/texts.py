@@ -12,20 +12,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.evidence.memory import for_files
-from dbdyno.snapshot.engines.mariadb.running_statements import OURS
-from dbdyno.snapshot.engines.mariadb.views import OTHER, STATEMENTS
+from dbdyno.evidence.memory import file_connection
+from dbdyno.snapshot.engines.mariadb.running_statements import OWN_PREFIX
+from dbdyno.snapshot.engines.mariadb.views import OTHER_DIGEST, STATEMENTS
 from dbdyno.snapshot.engines.view import Column, View
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.store.folder import Snapshot
 
 NAME = "statement_texts"
-OWN = re.compile(r"`performance_schema` \. `threads` SET `instrumented`")
+OWN_STATEMENT = re.compile(r"`performance_schema` \. `threads` SET `instrumented`")
 """Pattern of a statement that a collector sends before its session is excluded from accounting."""
-OURS_MOST = 2_000
+OWN_TEXTS_MOST = 2_000
 """Number of stored texts without a known digest; beyond it, only texts of sessions just seen are kept."""
-FIRST = 25
+TEXTS_PER_ORDER = 25
 """Number of statements of each order whose text is read."""
 
 ORDERS = (
@@ -64,11 +64,13 @@ def view(
     texts are read.
     """
     known = {str(digest): str(text) for digest, text in _kept(before, NAME, "DIGEST, query")}
-    if sum(one.startswith(OURS) for one in known) > OURS_MOST:
-        known = {one: text for one, text in known.items() if not one.startswith(OURS)}
+    if sum(one.startswith(OWN_PREFIX) for one in known) > OWN_TEXTS_MOST:
+        known = {one: text for one, text in known.items() if not one.startswith(OWN_PREFIX)}
     known |= {one: ours[one] for one in seen if ours and one in ours}
-    first = top(statements, before) if statements is not None else []
-    wanted = [one for one in dict.fromkeys([*seen, *first]) if one not in known and not one.startswith(OURS)][:most]
+    first = top_statements(statements, before) if statements is not None else []
+    wanted = [one for one in dict.fromkeys([*seen, *first]) if one not in known and not one.startswith(OWN_PREFIX)][
+        :most
+    ]
     started = time.perf_counter_ns()
     if wanted and statements is not None:
         marks = ", ".join(["%s"] * len(wanted))
@@ -80,7 +82,7 @@ def view(
     return View(NAME, "now", COLUMNS, kept, elapsed_ns=spent)
 
 
-def top(statements: View, before: Snapshot | None) -> list[str]:
+def top_statements(statements: View, before: Snapshot | None) -> list[str]:
     """Return the digests at the top of any order of Top SQL, by increase since the previous snapshot or in total."""
     names = [column.name for column in statements.columns]
     shown = [name for name in ORDERS if name in names]
@@ -93,7 +95,7 @@ def top(statements: View, before: Snapshot | None) -> list[str]:
     sums: dict[str, list[int]] = {}
     for row in statements.rows:
         assert isinstance(row, tuple)
-        if row[at] != OTHER:
+        if row[at] != OTHER_DIGEST:
             _add(sums.setdefault(row[at], [0] * len(shown)), [row[place] for place in places])
     for digest, earlier in old.items():
         if digest in sums:
@@ -101,7 +103,7 @@ def top(statements: View, before: Snapshot | None) -> list[str]:
             sums[digest] = [new - one if new >= one else new for new, one in pairs]
     found: dict[str, None] = {}
     for index in range(len(shown)):
-        most = heapq.nlargest(FIRST, ((values[index], one) for one, values in sums.items()))
+        most = heapq.nlargest(TEXTS_PER_ORDER, ((values[index], one) for one, values in sums.items()))
         found |= {one: None for value, one in most if value > 0}
     return list(found)
 
@@ -116,5 +118,5 @@ def _kept(before: Snapshot | None, view_name: str, columns: str) -> list[tuple[A
     if rows_of is None:
         return []
 
-    with for_files() as connection:
+    with file_connection() as connection:
         return connection.execute(f"select {columns} from {rows_of}").fetchall()

@@ -72,16 +72,16 @@ SOURCES = (
 )
 """Tables that are read once per snapshot, without rows in which nothing was counted: these count from zero."""
 
-OTHER = "(all others)"
+OTHER_DIGEST = "(all others)"
 """The digest of the row that counts statements for which the full table of digests had no room."""
 
 
-def known(source: Source, probed: Sequence[tuple[str, str]]) -> list[tuple[str, Column]]:
+def available_columns(source: Source, probed: Sequence[tuple[str, str]]) -> list[tuple[str, Column]]:
     """Return an SQL expression and a column for each column that the server has; `probed` are (name, type)."""
     found = []
     for name, kind in probed:
         if name in source.keys:
-            fallback = OTHER if name == "DIGEST" else ""
+            fallback = OTHER_DIGEST if name == "DIGEST" else ""
             found.append((f"coalesce({name}, '{fallback}')", _column(name, "key", "text")))
         elif re.fullmatch(source.keep, name):
             found.append(_measure(name, kind))
@@ -122,7 +122,7 @@ STATES = re.compile(
 VOLATILE = re.compile(r"gtid_\w*pos|gtid_\w*state|timestamp|rand_seed\d|insert_id|last_insert_id")
 """Pattern of variables that change by themselves and are not settings."""
 
-OWN = re.compile(
+OWN_COUNTERS = re.compile(
     r"""com_\w+ | handler_(?!tmp)\w+ | bytes_\w+ | select_\w+ | sort_\w+
     | created_tmp_(disk_)?tables | questions | rows_(read|sent) | query_time
     | empty_queries | opened_table\w+ | table_open_cache_(hits|misses|overflows) | optimizer_\w+""",

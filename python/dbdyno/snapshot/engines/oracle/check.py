@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from dbdyno.base.json_types import JsonObject, TableRow
-from dbdyno.snapshot.engines.oracle.connection import address, connect, driver, said
-from dbdyno.snapshot.engines.oracle.scripts import LICENSED, names, script
+from dbdyno.snapshot.engines.oracle.connection import address, connect, driver, first_line
+from dbdyno.snapshot.engines.oracle.scripts import LICENSED, script, script_names
 
 TIMEOUT_MS = 10_000
 
@@ -24,7 +24,7 @@ def check(dsn: str) -> list[TableRow]:
         SnapshotError: The instance does not answer.
     """
     where = address(dsn)
-    asked = [n for n in names() if not n.startswith(LICENSED) or n.removeprefix(LICENSED) in where.licensed]
+    asked = [n for n in script_names() if not n.startswith(LICENSED) or n.removeprefix(LICENSED) in where.licensed]
     connection = connect(where, TIMEOUT_MS)
     try:
         return [_row(connection, name) for name in asked]
@@ -32,7 +32,7 @@ def check(dsn: str) -> list[TableRow]:
         connection.close()
 
 
-def empty(name: str) -> tuple[str, JsonObject]:
+def empty_query(name: str) -> tuple[str, JsonObject]:
     """Return the query of a script wrapped so that it returns no row, and its parameters."""
     sql = script(name).sql.strip().replace(":ids", ":i0")
     binds = {bind: value for bind, value in (("i0", "-"), ("since_us", 0)) if f":{bind}" in sql}
@@ -40,7 +40,7 @@ def empty(name: str) -> tuple[str, JsonObject]:
 
 
 def _row(connection: Any, name: str) -> JsonObject:
-    sql, binds = empty(name)
+    sql, binds = empty_query(name)
     row = {"query": name, "answer": "ok", "grants": script(name).grants}
     try:
         with connection.cursor() as cursor:
@@ -50,5 +50,5 @@ def _row(connection: Any, name: str) -> JsonObject:
             if given and given != expected:
                 row["answer"] = f"other columns: {', '.join(given)}"
     except driver().Error as error:
-        row["answer"] = said(error)
+        row["answer"] = first_line(error)
     return row

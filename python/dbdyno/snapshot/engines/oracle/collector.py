@@ -13,15 +13,15 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.base.closing import Closing
+from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.evidence.memory import for_files
-from dbdyno.snapshot.engines.oracle.connection import address, connect, driver, said
+from dbdyno.evidence.memory import file_connection
+from dbdyno.snapshot.engines.oracle.connection import address, connect, driver, first_line
 from dbdyno.snapshot.engines.oracle.sampler import Sampler
 from dbdyno.snapshot.engines.oracle.scripts import LICENSED, Script, script
-from dbdyno.snapshot.engines.view import Column, Options, View, unread
-from dbdyno.snapshot.reading.clock import stamp
+from dbdyno.snapshot.engines.view import Column, Options, View, unread_view
+from dbdyno.snapshot.reading.clock import clock_stamp
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.store.folder import Snapshot
@@ -34,7 +34,7 @@ TEXT_COLUMNS = (
     Column("query", "text", "text", "VARCHAR"),
 )
 ORDERS = ("elapsed_time", "cpu_time", "buffer_gets", "disk_reads", "executions", "parse_calls")
-FIRST = 25
+TEXTS_PER_ORDER = 25
 """Number of statements of each order whose text is read."""
 
 _LITERAL = re.compile(
@@ -44,7 +44,7 @@ _LITERAL = re.compile(
 )
 
 
-class OracleCollector(Closing):
+class OracleCollector(Closeable):
     """Collector that keeps its connection between the snapshots of a watch; a context manager."""
 
     def __init__(self, dsn: str, options: Options) -> None:
@@ -87,7 +87,7 @@ class OracleCollector(Closing):
         columns = [column.name for column in instance.columns]
         (row,) = instance.rows
         assert isinstance(row, tuple)
-        self._facts = {**dict(zip(columns, row, strict=True)), **stamp()}
+        self._facts = {**dict(zip(columns, row, strict=True)), **clock_stamp()}
         views = [self._read(script(name)) for name in ORDER]
         statements = next(view for view in views if view.name == "sql")
         if statements.problem is None and not self.options.redact:
@@ -116,11 +116,11 @@ class OracleCollector(Closing):
             if not self._connection.is_healthy():
                 self.close()
                 raise SnapshotError(
-                    f"the instance closed the connection: {said(error)}",
+                    f"the instance closed the connection: {first_line(error)}",
                     where=self._address.safe,
                     next_step="try again when it is up; the store keeps what was taken before",
                 ) from error
-            return unread(asked.view, asked.scope, said(error), f"grant {asked.grants}")
+            return unread_view(asked.view, asked.scope, first_line(error), f"grant {asked.grants}")
         spent = time.perf_counter_ns() - started
         return View(
             asked.view,
@@ -133,7 +133,7 @@ class OracleCollector(Closing):
 
     def _texts(self, statements: View, before: Snapshot | None) -> View:
         known = _known(before)
-        wanted = [one for one in top(statements) if one not in known][: self.options.texts_most]
+        wanted = [one for one in top_statements(statements) if one not in known][: self.options.texts_most]
         started = time.perf_counter_ns()
         if wanted:
             binds = {f"i{at}": one for at, one in enumerate(wanted)}
@@ -154,14 +154,14 @@ class OracleCollector(Closing):
             return [tuple(row) for row in cursor.fetchall()]
 
 
-def top(statements: View) -> list[str]:
+def top_statements(statements: View) -> list[str]:
     """Return the identifiers at the top of any order of Top SQL, counted since the instance or the cursor began."""
     names = [column.name for column in statements.columns]
     rows = [row for row in statements.rows if isinstance(row, tuple)]
     found: dict[str, None] = {}
     for order in ORDERS:
         at = names.index(order)
-        found |= dict.fromkeys(row[0] for row in heapq.nlargest(FIRST, rows, key=lambda r: r[at]))
+        found |= dict.fromkeys(row[0] for row in heapq.nlargest(TEXTS_PER_ORDER, rows, key=lambda r: r[at]))
     return list(found)
 
 
@@ -175,6 +175,6 @@ def _known(before: Snapshot | None) -> dict[str, str]:
     if rows_of is None:
         return {}
 
-    with for_files() as connection:
+    with file_connection() as connection:
         rows = connection.execute(f"select sql_id, query from {rows_of}").fetchall()
     return {str(one): str(text) for one, text in rows}

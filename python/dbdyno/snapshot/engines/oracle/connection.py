@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.snapshot.engines.oracle.scripts import LICENSED, names
+from dbdyno.snapshot.engines.oracle.scripts import LICENSED, script_names
 
 PORT = 1521
 CONNECT_S = 10
@@ -75,7 +75,7 @@ def address(dsn: str) -> Address:
                 f"the connection string has the unknown option {name!r}, expected {known}",
                 next_step=_EXAMPLE,
             )
-    offered = [one.removeprefix(LICENSED) for one in names() if one.startswith(LICENSED)]
+    offered = [one.removeprefix(LICENSED) for one in script_names() if one.startswith(LICENSED)]
     for one in licensed:
         if one not in offered:
             raise SnapshotError(f"licensed={one}is not a view that needs a licence", next_step=f"use one of {offered}")
@@ -97,7 +97,7 @@ def connect(where: Address, timeout_ms: int) -> Any:
         connection.module = "dbdyno snap"
     except (oracledb.Error, OSError) as error:
         raise SnapshotError(
-            f"cannot log in: {said(error)}",
+            f"cannot log in: {first_line(error)}",
             where=where.safe,
             next_step=_OLD if "DPY-3010" in str(error) else _LOGIN,
         ) from error
@@ -119,6 +119,6 @@ def driver() -> Any:
     return oracledb
 
 
-def said(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     """Return the first line of an error's message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -9,11 +9,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbdyno.base.closing import Closing
+from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.live import Progress, Reading, Session
-from dbdyno.snapshot.engines.oracle.connection import address, connect, driver, said
+from dbdyno.snapshot.engines.oracle.connection import address, connect, driver, first_line
 from dbdyno.snapshot.engines.oracle.sampler import Sampler
 from dbdyno.snapshot.engines.oracle.scripts import script
 from dbdyno.snapshot.engines.view import Options
@@ -30,7 +30,7 @@ _COUNTERS = {
 }
 
 
-class OracleLive(Closing):
+class OracleLive(Closeable):
     """Oracle's side of the live screen with one connection for the readings; a context manager.
 
     Raises:
@@ -67,7 +67,7 @@ class OracleLive(Closing):
                 rows = cursor.fetchall()
         except (driver().Error, OSError) as error:
             raise SnapshotError(
-                f"the instance closed the connection: {said(error)}",
+                f"the instance closed the connection: {first_line(error)}",
                 where=self._address.safe,
                 next_step="start the command again when the instance is up",
             ) from error

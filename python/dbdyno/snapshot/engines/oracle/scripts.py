@@ -44,7 +44,7 @@ def script(name: str) -> Script:
     return Script(name, head[1], head[2], head[3], columns, grants[1], sql)
 
 
-def names() -> list[str]:
+def script_names() -> list[str]:
     """Return the names of all scripts."""
     folder = files("dbdyno.snapshot.engines.oracle").joinpath("sql")
     return sorted(one.name.removesuffix(".sql") for one in folder.iterdir())

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.engines.oracle.scripts import LICENSED, script
-from dbdyno.snapshot.model import Part, Row, Table, beginning, columns, in_order, lacking, section, sql_columns, table
+from dbdyno.snapshot.model import (
+    Part,
+    Row,
+    Table,
+    build_sections,
+    columns,
+    missing_measurement,
+    section,
+    sql_columns,
+    statement_beginning,
+    table,
+)
 from dbdyno.snapshot.sessions import report as session_report
 
 if TYPE_CHECKING:
@@ -37,7 +48,7 @@ _THROUGHPUT = columns("database:text tps:per_s hitrate:ratio lio_ps:per_s rd_ps:
 
 def sections(interval: Interval, top: int) -> list[Part]:
     """Return all sections, in order."""
-    return in_order(ORDER, interval, top)
+    return build_sections(ORDER, interval, top)
 
 
 def counts(interval: Interval) -> dict[str, int | None]:
@@ -132,10 +143,10 @@ def profile(interval: Interval, top: int) -> Part:
 
 def waits(interval: Interval, top: int) -> Part:
     """Return the section on foreground waits as the instance added them up, on CPU time, and on sampled sessions."""
-    missing = interval.missing("system_event")
+    missing = interval.missing_reason("system_event")
     title = "Waits by class and event"
     if missing:
-        return section("waits", title, not_measured=[lacking("waits", *missing)])
+        return section("waits", title, not_measured=[missing_measurement("waits", *missing)])
     events = interval.query(
         """select event, wait_class, total_waits_fg as waits,
           time_waited_micro_fg * 1000 as time,
@@ -231,9 +242,9 @@ _SQL = (
 
 def statements(interval: Interval, top: int) -> Part:
     """Return the section TOP SQL, by several costs."""
-    missing = interval.missing("sql")
+    missing = interval.missing_reason("sql")
     if missing:
-        return section("sql", "Top SQL", not_measured=[lacking("statements", *missing)])
+        return section("sql", "Top SQL", not_measured=[missing_measurement("statements", *missing)])
     rows = interval.query(
         """select sql_id as statement, sum(executions) as executions,
           sum(elapsed_time) * 1000 as elapsed, sum(cpu_time) * 1000 as cpu,
@@ -251,7 +262,7 @@ def statements(interval: Interval, top: int) -> Part:
         source = interval.ends("statement_texts")[1]
         found = interval.query(f"select sql_id, query from {source}")
         texts = {row["sql_id"]: row["query"] for row in found}
-    rows = [row | {"begins": beginning(texts.get(row["statement"]))} for row in rows]
+    rows = [row | {"begins": statement_beginning(texts.get(row["statement"]))} for row in rows]
     tables, shown = [], dict[str, None]()
     for heading, order, spec in _SQL:
         first = sorted((row for row in rows if row[order]), key=lambda row: -row[order])
@@ -273,10 +284,10 @@ def statements(interval: Interval, top: int) -> Part:
 
 def segments(interval: Interval, top: int) -> Part:
     """Return the section MOST ACCESSED SEGMENTS, by logical reads."""
-    missing = interval.missing("segment_statistics")
+    missing = interval.missing_reason("segment_statistics")
     title = "Most accessed segments"
     if missing:
-        return section("segments", title, not_measured=[lacking("segments", *missing)])
+        return section("segments", title, not_measured=[missing_measurement("segments", *missing)])
     rows = interval.query(
         """select owner || '.' || object_name || coalesce(' ' || subobject_name, '') as segment,
           object_type as type, logical_reads,
@@ -295,9 +306,9 @@ def segments(interval: Interval, top: int) -> Part:
 
 def settings(interval: Interval, top: int) -> Part:
     """Return the section on parameters that changed."""
-    missing = interval.missing("parameter")
+    missing = interval.missing_reason("parameter")
     if missing:
-        return section("settings", "Settings", not_measured=[lacking("parameters", *missing)])
+        return section("settings", "Settings", not_measured=[missing_measurement("parameters", *missing)])
     before, after = interval.ends("parameter")
     rows = interval.query(
         f"""select name as setting, a.value as before, b.value as after

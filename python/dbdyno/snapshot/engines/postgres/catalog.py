@@ -16,7 +16,7 @@ _SHOWN_OPTION = (
 )
 """SQL for a value that ALTER ROLE, ALTER DATABASE or ALTER FUNCTION stores, with secrets hidden."""
 
-KEPT_SETTINGS = Source(
+STORED_SETTINGS = Source(
     "pg_db_role_setting",
     ("setdatabase", "setrole", "name"),
     "now",

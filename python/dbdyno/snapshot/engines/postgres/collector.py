@@ -10,17 +10,17 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.base.closing import Closing
+from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import Error, SnapshotError, TargetError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.engines.postgres import facts, host, texts
-from dbdyno.snapshot.engines.postgres.catalog import KEPT_SETTINGS
+from dbdyno.snapshot.engines.postgres.catalog import STORED_SETTINGS
 from dbdyno.snapshot.engines.postgres.facts import FactsReader
-from dbdyno.snapshot.engines.postgres.lock_timeouts import open_patiently
-from dbdyno.snapshot.engines.postgres.reader import AgainError, Part, Reader, joined
+from dbdyno.snapshot.engines.postgres.lock_timeouts import open_with_lock_timeout
+from dbdyno.snapshot.engines.postgres.reader import Part, Reader, RestartTransactionError, join_parts
 from dbdyno.snapshot.engines.postgres.sampler import Sampler
-from dbdyno.snapshot.engines.postgres.schema_views import CatalogCache, Settings
-from dbdyno.snapshot.engines.postgres.size_sampling import Sizing
+from dbdyno.snapshot.engines.postgres.schema_views import CatalogCache, SettingsCache
+from dbdyno.snapshot.engines.postgres.sizes_cache import SizesCache
 from dbdyno.snapshot.engines.postgres.views import (
     CLUSTER,
     DATABASE,
@@ -29,9 +29,9 @@ from dbdyno.snapshot.engines.postgres.views import (
     STATEMENTS,
     STATEMENTS_INFO,
 )
-from dbdyno.snapshot.engines.view import Options, View, unread
+from dbdyno.snapshot.engines.view import Options, View, unread_view
 from dbdyno.snapshot.plans import generic
-from dbdyno.snapshot.reading.clock import stamp
+from dbdyno.snapshot.reading.clock import clock_stamp
 
 if TYPE_CHECKING:
     import psycopg
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 APPLICATION_NAME = "dbdyno snap"
-OPENING = 2
+LOGIN_TRANSACTIONS = 2
 """Number of transactions counted for finding the server: the beginning of a session counts as one."""
-SETUP = 5
+SETUP_TRANSACTIONS = 5
 """Number of transactions of a dbdyno session before its first snapshot.
 
 They are the beginning of the session, three for timeouts and privileges, and one look at the catalog.
 """
-_NAMES = [source.name for source in (*CLUSTER, SETTINGS, KEPT_SETTINGS, *SIZES, *DATABASE)]
+_NAMES = [source.name for source in (*CLUSTER, SETTINGS, STORED_SETTINGS, *SIZES, *DATABASE)]
 _DATABASES = """
 select /* dbdyno */ oid::bigint, datname::text,
   case when not datallowconn then 'it allows no connections'
@@ -57,7 +57,7 @@ from pg_database where not datistemplate order by datname
 """
 
 
-class PostgresCollector(Closing):
+class PostgresCollector(Closeable):
     """Collector that keeps its connections between the snapshots of a watch; a context manager."""
 
     def __init__(self, dsn: str, options: Options) -> None:
@@ -65,13 +65,13 @@ class PostgresCollector(Closing):
         self.problems: list[dict[str, str]] = []
         self.wanted_texts: list[str] = []
         self._facts: JsonObject = {}
-        self._sizing = Sizing()
-        self._seldom, self._settings, self._asked = CatalogCache(), Settings(), FactsReader()
+        self._sizing = SizesCache()
+        self._seldom, self._settings, self._asked = CatalogCache(), SettingsCache(), FactsReader()
         self._connections: dict[str, Connection] = {}
         self._readers: dict[str, Reader] = {}
         self.own_transactions: dict[str, dict[str, int]] = {"before": {}, "after": {}}
         try:
-            self._target = open_patiently(dsn)
+            self._target = open_with_lock_timeout(dsn)
         except TargetError as error:
             raise _unreachable(error) from error
         self.name = options.name or facts.name_of(self._target)
@@ -96,7 +96,7 @@ class PostgresCollector(Closing):
         self.problems = []
         self.own_transactions = {"before": {}, "after": {}}
         if not self._connections and not self._facts:
-            self._count("before", self._target.libpq_parameters()["dbname"], OPENING)
+            self._count("before", self._target.libpq_parameters()["dbname"], LOGIN_TRANSACTIONS)
         try:
             return self._collect(before)
         except TargetError as error:
@@ -122,7 +122,7 @@ class PostgresCollector(Closing):
     def _collect(self, before: Snapshot | None) -> list[View]:
         try:
             return self._views(before)
-        except AgainError:
+        except RestartTransactionError:
             return self._views(before)
 
     def _views(self, before: Snapshot | None) -> list[View]:
@@ -131,12 +131,12 @@ class PostgresCollector(Closing):
         with main.transaction():
             _begin(main)
             reader.begin()
-            views = [joined(CLUSTER[0], [reader.read(CLUSTER[0])])]  # first, because its time is that of the rates
-            self._facts = {**self._asked.read(main), **stamp()}
+            views = [join_parts(CLUSTER[0], [reader.read(CLUSTER[0])])]  # first, because its time is that of the rates
+            self._facts = {**self._asked.read(main), **clock_stamp()}
             self._facts |= host.read(main.info.backend_pid, self._facts.get("started_us"))
-            views += [joined(source, [reader.read(source)]) for source in CLUSTER[1:] if reader.has(source.name)]
+            views += [join_parts(source, [reader.read(source)]) for source in CLUSTER[1:] if reader.has(source.name)]
             views.append(self._settings.read(reader, SETTINGS, self._facts))
-            views.append(joined(KEPT_SETTINGS, [reader.read(KEPT_SETTINGS)]))
+            views.append(join_parts(STORED_SETTINGS, [reader.read(STORED_SETTINGS)]))
             views += self._sizing.read(reader)
             views += self._statements(reader, before)
             wanted = self._databases(main)
@@ -151,7 +151,7 @@ class PostgresCollector(Closing):
         self._facts["databases"] = [name for _, name in wanted]
         if not any(view.name == STATEMENTS.name for view in views):
             views.append(_no_statements([name for _, name in wanted]))
-        views += [joined(source, parts[source.name]) for source in DATABASE if source.name in parts]
+        views += [join_parts(source, parts[source.name]) for source in DATABASE if source.name in parts]
         return [*views, *self._plans(wanted)]
 
     def _plans(self, wanted: list[tuple[int, str]]) -> list[View]:
@@ -172,7 +172,7 @@ class PostgresCollector(Closing):
                 if mine:
                     main = name == self._connections[""].info.dbname
                     connection, _ = self._session(None if main else name)
-                    rows += generic.explained(connection, mine, started + generic.MOST_S)
+                    rows += generic.generic_plan_rows(connection, mine, started + generic.MOST_S)
                     self._count("after", name, 2)
         except (psycopg.Error, Error) as error:
             self._problem(generic.VIEW, own[0], str(error).strip().splitlines()[0])
@@ -195,7 +195,7 @@ class PostgresCollector(Closing):
             connection.cursor_factory = MarkedCursor
             self._connections[name] = connection
             self._readers[name] = Reader(connection, _NAMES)
-            self._count("before" if database is None else "after", connection.info.dbname, SETUP)
+            self._count("before" if database is None else "after", connection.info.dbname, SETUP_TRANSACTIONS)
         return connection, self._readers[name]
 
     def _databases(self, main: Connection) -> list[tuple[int, str]]:
@@ -236,7 +236,7 @@ class PostgresCollector(Closing):
         try:
             try:
                 found, statements = read()
-            except AgainError:
+            except RestartTransactionError:
                 found, statements = read()
             for name, some in found.items():
                 parts.setdefault(name, []).extend(some)
@@ -245,7 +245,7 @@ class PostgresCollector(Closing):
             self._problem("objects", database[1], str(error).strip().splitlines()[0])
 
     def _objects(self, reader: Reader, database: tuple[int, str], parts: dict[str, list[Part]]) -> None:
-        written = self._seldom.written(reader)
+        written = self._seldom.write_count(reader)
         for source in DATABASE:
             part = self._seldom.read(reader, source, database, written)
             parts.setdefault(source.name, []).append(part)
@@ -256,9 +256,9 @@ class PostgresCollector(Closing):
         if not reader.has(STATEMENTS.name):
             return []
         part = reader.read(STATEMENTS)
-        views = [joined(STATEMENTS, [part])]
+        views = [join_parts(STATEMENTS, [part])]
         if reader.has(STATEMENTS_INFO.name):
-            views.append(joined(STATEMENTS_INFO, [reader.read(STATEMENTS_INFO)]))
+            views.append(join_parts(STATEMENTS_INFO, [reader.read(STATEMENTS_INFO)]))
         if part.problem is None and not self.options.redact:
             views.append(texts.view(reader, views[0], before, self.options.texts_most, self.wanted_texts))
         return views
@@ -274,7 +274,7 @@ class PostgresCollector(Closing):
 
 def _no_statements(databases: list[str]) -> View:
     """Return the view of statements as unreadable, for databases without the extension."""
-    return unread(
+    return unread_view(
         STATEMENTS.name,
         STATEMENTS.scope,
         f"the extension is not in the database {', '.join(databases)}",

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.engines.view import Verdict
-from dbdyno.snapshot.model import moment_us
+from dbdyno.snapshot.model import instant_text
 from dbdyno.snapshot.reading.difference import SUBTRACTED, quoted
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Verdicts = dict[tuple[str, str | None], Verdict]
 
-SHARED = (
+SHARED_VIEWS = (
     "pg_stat_bgwriter",
     "pg_stat_archiver",
     "pg_stat_wal",
@@ -79,9 +79,9 @@ def _cluster(interval: Ends) -> Verdict | None:
             if restarted
             else "a server process was killed, and the server began again"
         )
-        return Verdict("crash", f"statistics were lost at {moment_us(lost)}: {how}", lost)
+        return Verdict("crash", f"statistics were lost at {instant_text(lost)}: {how}", lost)
     if restarted:
-        why = f"the server was restarted at {moment_us(started)}; the counters were kept"
+        why = f"the server was restarted at {instant_text(started)}; the counters were kept"
         return Verdict("restart", why, started)
     if _moved(old, new, "in_recovery") or _moved(old, new, "timeline"):
         why = "the standby was promoted; its counters go on"
@@ -112,7 +112,7 @@ def _moved(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> bool:
 def _lost_at(interval: Ends) -> int | None:
     """Return the instant at which two or more shared views began again, or None."""
     begun: Counter[int] = Counter()
-    for view in SHARED:
+    for view in SHARED_VIEWS:
         resets = [_reset_times(interval, view, end) for end in (0, 1)]
         if None not in resets:
             begun.update((resets[1] or set()) - (resets[0] or set()))
@@ -128,12 +128,12 @@ def _reset_times(interval: Ends, view: str, end: int) -> set[int] | None:
 
 def _reset_views(interval: Ends) -> Iterator[tuple[tuple[str, str | None], Verdict]]:
     """Yield verdicts on shared views with one row that were reset."""
-    for view in SHARED:
+    for view in SHARED_VIEWS:
         times = [_reset_times(interval, view, end) for end in (0, 1)]
         new = (times[1] or set()) - (times[0] or set())
         if None not in times and len(times[1] or ()) == 1 and new:
             at = next(iter(new))
-            yield (f"view:{view}", None), Verdict("reset", f"reset at {moment_us(at)}", at)
+            yield (f"view:{view}", None), Verdict("reset", f"reset at {instant_text(at)}", at)
 
 
 def _reset_databases(interval: Ends) -> Iterator[tuple[tuple[str, str | None], Verdict]]:
@@ -156,7 +156,7 @@ def _reset_databases(interval: Ends) -> Iterator[tuple[tuple[str, str | None], V
         if not row["fell"] and _was_kept(interval, row["datid"]):
             continue
         how = "pg_stat_reset()" if row["fell"] else "a reset of one table or of all"
-        verdict = Verdict("reset", f"{how} in {row['datname']} at {moment_us(row['at'])}", row["at"])
+        verdict = Verdict("reset", f"{how} in {row['datname']} at {instant_text(row['at'])}", row["at"])
         for scope in ("database", "objects"):
             yield (scope, str(row["datid"])), verdict
 
@@ -233,7 +233,7 @@ def _by_info(interval: Ends, info: str) -> Verdict | None:
     """Return the verdict from the extension's own info view (PostgreSQL 14 and later), or None."""
     ((old, was),), ((new, at),) = (interval.peek(info, end, "dealloc", "stats_reset") for end in (0, 1))
     if was != at:
-        return Verdict("reset", f"pg_stat_statements was reset at {moment_us(at)}", at)
+        return Verdict("reset", f"pg_stat_statements was reset at {instant_text(at)}", at)
     if old != new:
         return Verdict("evicted", f"pg_stat_statements pushed entries out {new - old} times")
     return None

@@ -25,7 +25,7 @@ def is_ours(text: str) -> bool:
     return OWN_MARK.strip() in text or '"_pg3_' in text
 
 
-def own_text(column: str) -> str:
+def is_ours_sql(column: str) -> str:
     """Return the SQL condition under which `is_ours` is true for the text in a column."""
     return f"(contains(coalesce({column}, ''), '{OWN_MARK.strip()}') or contains({column}, '\"_pg3_'))"
 

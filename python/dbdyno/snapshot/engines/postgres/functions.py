@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.engines.postgres.parts import setting, several_databases, unknown
-from dbdyno.snapshot.model import Lack, Part, columns, lacking, section, table
+from dbdyno.snapshot.engines.postgres.section_helpers import has_several_databases, setting, unknown_rows_table
+from dbdyno.snapshot.model import MissingMeasurement, Part, columns, missing_measurement, section, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -17,11 +17,11 @@ _FUNCTIONS = columns("function:text calls time:ns self:ns mean:ns mean_self:ns")
 def functions(interval: Interval, top: int) -> Part:
     """Return the section on functions by time and by calls, and on trigger functions."""
     title = "Functions"
-    missing = interval.missing(VIEW)
+    missing = interval.missing_reason(VIEW)
     if missing:
-        return section("functions", title, not_measured=[lacking("functions", *missing)])
+        return section("functions", title, not_measured=[missing_measurement("functions", *missing)])
     name = "case when schemaname = 'public' then funcname else schemaname || '.' || funcname end"
-    if several_databases(interval):
+    if has_several_databases(interval):
         name = f"datname || ': ' || {name}"
     trigger = "is_trigger is true" if "is_trigger" in interval.columns(VIEW) else "false"
     rows = interval.query(
@@ -40,7 +40,7 @@ def functions(interval: Interval, top: int) -> Part:
             table("By time", _FUNCTIONS, rows, top=top),
             table("By calls", _FUNCTIONS, sorted(rows, key=lambda row: -row["calls"]), top=top),
             table("Of triggers, by time", _FUNCTIONS, triggers, top=top),
-            unknown(interval, VIEW, name, top),
+            unknown_rows_table(interval, VIEW, name, top),
         ],
         about="time: in the function and all that it called; self: in itself. A function that the planner puts into"
         " its query is not counted.",
@@ -49,10 +49,10 @@ def functions(interval: Interval, top: int) -> Part:
     )
 
 
-def _untracked(tracked: str | None, any_seen: bool) -> Lack | None:
+def _untracked(tracked: str | None, any_seen: bool) -> MissingMeasurement | None:
     if tracked == "all" or tracked is None:
         return None
     if tracked == "pl":
-        return lacking("functions in SQL and C", "track_functions is pl", "track_functions = all")
+        return missing_measurement("functions in SQL and C", "track_functions is pl", "track_functions = all")
     some = " for the role of these snapshots; other sessions count" if any_seen else ""
-    return lacking("functions", f"track_functions is {tracked}{some}", "track_functions = all")
+    return missing_measurement("functions", f"track_functions is {tracked}{some}", "track_functions = all")

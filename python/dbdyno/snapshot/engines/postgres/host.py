@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
 
 PROC = Path("/proc")
-ALIKE_S = 30.0
+START_TOLERANCE_S = 30.0
 """Largest difference in seconds between the server's start by its clock and by the kernel's."""
 _BUSY = (0, 1, 2, 5, 6, 7)
 """Columns user, nice, system, irq, softirq, steal of /proc/stat, see proc(5); guests' use is included in user."""
@@ -40,7 +40,7 @@ def read(backend: int, started_us: int | None, proc: Path = PROC) -> JsonObject:
     try:
         parent = int(_of(proc / str(backend))[_PARENT])
         known = _of(proc / str(parent))
-        if started_us is None or abs(_started_s(int(known[_STARTED])) - started_us / 1e6) > ALIKE_S:
+        if started_us is None or abs(_started_s(int(known[_STARTED])) - started_us / 1e6) > START_TOLERANCE_S:
             return {}
         children = (proc / str(parent) / "task" / str(parent) / "children").read_text().split()
         used = sum(sum(map(int, fields[_TIMES])) for fields in (known, *_alive(proc, children)))
@@ -69,7 +69,7 @@ class Processors:
     cores: int
 
 
-def between(first: Mapping[str, Any], last: Mapping[str, Any]) -> Processors | None:
+def processors_between(first: Mapping[str, Any], last: Mapping[str, Any]) -> Processors | None:
     """Return the use of processors between two snapshots' facts; None unless of one server process on one host."""
     old, new = first.get("host"), last.get("host")
     if not old or not new or old["server"] != new["server"] or new["at_ns"] <= old["at_ns"]:
@@ -79,13 +79,13 @@ def between(first: Mapping[str, Any], last: Mapping[str, Any]) -> Processors | N
     return Processors(server, max((new["busy_ns"] - old["busy_ns"]) / span - server, 0.0), int(new["cores"]))
 
 
-def of_stretches(before: Interval, after: Interval) -> tuple[Processors, Processors] | None:
+def processors_of_intervals(before: Interval, after: Interval) -> tuple[Processors, Processors] | None:
     """Return the use of processors in two intervals; None if the server is not on the collector's host."""
-    old, new = (between(one.before.facts, one.after.facts) for one in (before, after))
+    old, new = (processors_between(one.before.facts, one.after.facts) for one in (before, after))
     return None if old is None or new is None else (old, new)
 
 
-def used(old: Processors, new: Processors) -> str:
+def describe_processors(old: Processors, new: Processors) -> str:
     """Return the use of processors in two intervals in words."""
     return (
         f"programs beside the server used {old.others:.2g} → {new.others:.2g} of the host's {new.cores} processors,"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dbdyno.base.closing import Closing
+from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import SnapshotError, TargetError
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.evidence.events import wait_class
@@ -55,7 +55,7 @@ from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backen
 """
 
 
-class PostgresLive(Closing):
+class PostgresLive(Closeable):
     """PostgreSQL's side of the live screen with one connection for the readings; a context manager.
 
     Raises:

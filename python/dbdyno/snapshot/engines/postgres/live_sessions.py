@@ -131,7 +131,7 @@ def plan(target: Postgres, connection: Connection, pid: int) -> list[str]:
     except TargetError as error:
         raise SnapshotError(error.message, where=error.where, next_step=error.next_step) from error
     try:
-        return generic_lines(own, row[1])
+        return generic_plan_lines(own, row[1])
     except psycopg.Error as error:
         raise SnapshotError(
             f"the plan cannot be read: {(str(error).strip().splitlines() or ['refused'])[0]}"
@@ -140,7 +140,7 @@ def plan(target: Postgres, connection: Connection, pid: int) -> list[str]:
         own.close()
 
 
-def generic_lines(connection: Connection, text: str) -> list[str]:
+def generic_plan_lines(connection: Connection, text: str) -> list[str]:
     """Return the lines of a statement's generic plan, obtained by PREPARE, which determines the types of parameters.
 
     Each parameter is NULL, which the plan ignores.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.engines.postgres.parts import own_transactions, present, setting, untimed
-from dbdyno.snapshot.model import Part, Row, Table, columns, lacking, section, table
+from dbdyno.snapshot.engines.postgres.section_helpers import column_or_null, missing_timing, own_transactions, setting
+from dbdyno.snapshot.model import Part, Row, Table, columns, missing_measurement, section, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -28,9 +28,9 @@ _SESSIONS = columns(
 def throughput(interval: Interval, top: int) -> Part:
     """Return the section DATABASE THROUGHPUT, named as in dbdyno's predecessor, with more facts on each database."""
     view = "pg_stat_database"
-    missing = interval.missing(view)
+    missing = interval.missing_reason(view)
     if missing:
-        return section("throughput", "Database throughput", not_measured=[lacking("throughput", *missing)])
+        return section("throughput", "Database throughput", not_measured=[missing_measurement("throughput", *missing)])
     rows = _rows(interval)
     return section(
         "throughput",
@@ -41,10 +41,10 @@ def throughput(interval: Interval, top: int) -> Part:
         " + tup_fetched. aas: active_time per elapsed time, average active sessions. Sessions"
         " are counted when they begin; abandoned: the client was lost; fatal: a fatal error; killed: by an operator.",
         not_measured=[
-            untimed(interval, "time of reads and writes"),
+            missing_timing(interval, "time of reads and writes"),
             None
             if "active_time" in interval.columns(view)
-            else lacking(
+            else missing_measurement(
                 "active sessions by database",
                 "this version has no active_time",
                 "PostgreSQL 14 or later; or sample: dbdyno snap watch",
@@ -73,10 +73,10 @@ def _rows(interval: Interval) -> list[Row]:
           (blks_hit + blks_read) / {s} as lio_ps, blks_read / {s} as rd_ps,
           (tup_returned + tup_fetched) / {s} as rows_ps, tup_returned as returned, tup_fetched as fetched,
           tup_inserted / {s} as ins_ps, tup_updated / {s} as upd_ps, tup_deleted / {s} as del_ps,
-          {present("sessions", has)} as sessions,
-          {present("active_time", has)} / 1e3 / {s} as aas,
-          {present("idle_in_transaction_time", has)} / 1e3 / {s} as idle_in_tx,
-          {", ".join(f"{present(name, has)}{times} as {word}" for word, (name, times) in _OF_SESSIONS.items())},
+          {column_or_null("sessions", has)} as sessions,
+          {column_or_null("active_time", has)} / 1e3 / {s} as aas,
+          {column_or_null("idle_in_transaction_time", has)} / 1e3 / {s} as idle_in_tx,
+          {", ".join(f"{column_or_null(name, has)}{times} as {word}" for word, (name, times) in _OF_SESSIONS.items())},
           temp_files, temp_bytes, deadlocks, conflicts,
           {"blk_read_time * 1e6" if timed else "null"} as io_read,
           {"blk_write_time * 1e6" if timed else "null"} as io_write,
@@ -153,8 +153,8 @@ def profile(interval: Interval, top: int) -> Part:
     """Return the section LOAD PROFILE over all databases, with WAL and statements."""
     view = "pg_stat_database"
     if not interval.has(view):
-        why = interval.missing(view) or ("", None)
-        return section("profile", "Load profile", not_measured=[lacking("the load", *why)])
+        why = interval.missing_reason(view) or ("", None)
+        return section("profile", "Load profile", not_measured=[missing_measurement("the load", *why)])
     has = interval.columns(view) | {"commits"}
     interval.table(view)
     own = sum(own_transactions(interval).values())

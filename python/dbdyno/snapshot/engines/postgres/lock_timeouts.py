@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LOGIN_LOCK_MS = 1500
 """Timeout of a login's wait for a lock, in milliseconds."""
-AFTER_MS = 50
+NEXT_READ_LOCK_MS = 50
 """Timeout of each read after one that timed out, in milliseconds."""
 
 LOCKED = "55P03"
@@ -36,7 +36,7 @@ where l.locktype = 'relation' and l.granted and l.mode = 'AccessExclusiveLock' a
 """
 
 
-def open_patiently(dsn: str) -> Postgres:
+def open_with_lock_timeout(dsn: str) -> Postgres:
     """Return the server of a connection string, with a short lock timeout for its logins.
 
     Raises:
@@ -79,13 +79,13 @@ def _limited(dsn: str) -> str | None:
     return make_conninfo("", **{**given, "options": f"{options} -c lock_timeout={LOGIN_LOCK_MS}".strip()})
 
 
-def after_a_wait(connection: Connection) -> str:
+def shorten_lock_timeout(connection: Connection) -> str:
     """Shorten the lock timeout for the rest of this transaction, and describe who holds the lock."""
     import psycopg
 
     try:
         with connection.transaction():
-            connection.execute("select /* dbdyno */ set_config('lock_timeout', %s, true)", [str(AFTER_MS)])
+            connection.execute("select /* dbdyno */ set_config('lock_timeout', %s, true)", [str(NEXT_READ_LOCK_MS)])
             rows = connection.execute(_HOLDERS).fetchall()
     except psycopg.Error:
         if connection.broken:

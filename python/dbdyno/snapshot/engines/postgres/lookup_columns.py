@@ -12,7 +12,7 @@ COMMONEST = 0.05
 """Largest share of the most common value."""
 
 
-def sought(text: str) -> frozenset[str]:
+def lookup_columns(text: str) -> frozenset[str]:
     """Return the lower-case columns that the condition compares with one value; empty if it has an OR."""
     parts = re.split(r"\bwhere\b", " ".join(text.split()), maxsplit=1, flags=re.I)
     if len(parts) < 2 or re.search(r"\bor\b", parts[1], re.I):
@@ -20,7 +20,7 @@ def sought(text: str) -> frozenset[str]:
     return frozenset(name.lower() for name in _EQUAL.findall(parts[1]))
 
 
-def aggregates(text: str) -> bool:
+def has_aggregate(text: str) -> bool:
     """Return True if the number of rows returned does not show how many rows were needed."""
     return _AGGREGATE.search(text) is not None
 

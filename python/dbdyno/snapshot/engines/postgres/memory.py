@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LOOK_NS = 1_000_000
 """Time between two looks in ns. Looks come less often if they would take more than 2 % of the machine."""
-ELSEWHERE = "the server is not on this machine"
+NOT_LOCAL = "the server is not on this machine"
 _SINCE_US = 946_684_800_000_000
 """Microseconds from 1970 to 2000, from which the server counts."""
 _CLIENT = "client backend"
@@ -47,7 +47,7 @@ class SessionMemory:
         from dbdyno import _core
 
         if not target.is_here(conn):
-            raise TraceError(ELSEWHERE)
+            raise TraceError(NOT_LOCAL)
         self._own = conn.info.backend_pid
         self._reader = _core.SessionReader(self._own, min(LOOK_NS, period_ns), period_ns)
         self._shares = Shares(random.Random(seed))

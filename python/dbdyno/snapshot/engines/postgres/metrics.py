@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import TableRow
 from dbdyno.snapshot.engines.metric import Metric
-from dbdyno.snapshot.engines.postgres.parts import own_of, present
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.engines.postgres.section_helpers import column_or_null, own_transactions_of
 from dbdyno.snapshot.engines.view import LOSSES
 from dbdyno.snapshot.reading.difference import union_columns
 from dbdyno.snapshot.reading.ends import Ends
-from dbdyno.snapshot.store.folder import many
+from dbdyno.snapshot.store.folder import relation_of_places
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -73,7 +73,7 @@ def _statements_sql(source: Interval | Batch) -> str:
     view = "pg_stat_statements"
     has = source.columns(view) if source.has(view) else set()
     name = "total_exec_time" if "total_exec_time" in has else "total_time"
-    top = f"where {present('toplevel', has)} is not false" if "toplevel" in has else ""
+    top = f"where {column_or_null('toplevel', has)} is not false" if "toplevel" in has else ""
     return (
         f"sum(calls) as calls, sum({name}) * 1e6 as time,"
         f" bool_and(verdict in ('ok', 'evicted')) as whole from {view} {top}"
@@ -86,7 +86,7 @@ def _of_part(source: Interval | Batch, sums: _Sums, pair: Ends, part: int) -> li
     if pair.has("pg_stat_database"):
         timed = "active_time" in pair.columns("pg_stat_database")
         row = sums.databases.get(part) or {"whole": True, "hitrate": None}
-        own = sum(own_of([pair.before, pair.after]).values())
+        own = sum(own_transactions_of([pair.before, pair.after]).values())
         for at, (metric, sql) in enumerate(_DATABASE):
             value = row.get(f"m{at}", 0 if timed or "active_time" not in sql else None) if row["whole"] else None
             if value is not None and metric.name == "tps":
@@ -138,7 +138,7 @@ def _seen(source: Interval | Batch, pairs: Sequence[Ends]) -> dict[int, tuple[in
     rows = source.query(
         f"""select _file, _in, count(*) filter (where state in ('active', 'fastpath function call')) as active,
           count(*) filter (where state = 'active' and event is not null and kind = 'client backend') as waiting
-        from (from {union_columns(ACTIVITY)} union all by name from {many(numbers, alike=False)})
+        from (from {union_columns(ACTIVITY)} union all by name from {relation_of_places(numbers, alike=False)})
         where kind in ('client backend', 'parallel worker') and application is distinct from 'dbdyno snap'
         group by 1, 2"""
     )

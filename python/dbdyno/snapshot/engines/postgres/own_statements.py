@@ -14,7 +14,7 @@ import psycopg
 from dbdyno.snapshot.engines.postgres.facts import OWN_MARK
 
 
-def marked(sql: str) -> str:
+def with_mark(sql: str) -> str:
     """Return the statement with the mark after its first word."""
     return sql if OWN_MARK.strip() in sql else re.sub(r"\A\s*\w+\s", rf"\g<0>{OWN_MARK}", sql)
 
@@ -24,4 +24,4 @@ class MarkedCursor(psycopg.Cursor[Any]):
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> Self:
         """Execute a marked statement; otherwise as psycopg's method."""
-        return super().execute(marked(query) if isinstance(query, str) else query, params, **more)
+        return super().execute(with_mark(query) if isinstance(query, str) else query, params, **more)

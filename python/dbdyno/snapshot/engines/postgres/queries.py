@@ -4,9 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.engines.postgres.facts import is_ours, own_text
-from dbdyno.snapshot.engines.postgres.parts import JIT_COUNTS, JIT_TIMES, present, setting, unknown, untimed
-from dbdyno.snapshot.model import Lack, Part, Row, Table, beginning, columns, lacking, section, sql_columns, table
+from dbdyno.snapshot.engines.postgres.facts import is_ours, is_ours_sql
+from dbdyno.snapshot.engines.postgres.section_helpers import (
+    JIT_COUNTS,
+    JIT_TIMES,
+    column_or_null,
+    missing_timing,
+    setting,
+    unknown_rows_table,
+)
+from dbdyno.snapshot.model import (
+    MissingMeasurement,
+    Part,
+    Row,
+    Table,
+    columns,
+    missing_measurement,
+    section,
+    sql_columns,
+    statement_beginning,
+    table,
+)
 from dbdyno.snapshot.plans.latency import SOURCES
 from dbdyno.snapshot.plans.plan_changes import latencies
 from dbdyno.snapshot.reading.difference import quoted
@@ -82,9 +100,9 @@ _SHARED_OUT = ("calls", "io", "reads", "blocks", "dirtied", "written", "wal", "t
 def statements(interval: Interval, top: int) -> Part:
     """Return the section with the first statements of each order, and their texts."""
     title = "Top SQL"
-    missing = interval.missing(VIEW)
+    missing = interval.missing_reason(VIEW)
     if missing:
-        return section("sql", title, not_measured=[lacking("statements", *missing)])
+        return section("sql", title, not_measured=[missing_measurement("statements", *missing)])
     rows, has = _rows(interval), interval.columns(VIEW)
     ours = [row for row in rows if is_ours(row["text"] or "")]
     roles = interval.after.facts.get("roles") or {}
@@ -99,7 +117,7 @@ def statements(interval: Interval, top: int) -> Part:
     tables.append(_latency(interval, rows, top))
     texts = [{"statement": name, "text": row["text"]} for name, row in shown.items()]
     interval.table(VIEW)
-    lost = unknown(interval, VIEW, "queryid::varchar", top)
+    lost = unknown_rows_table(interval, VIEW, "queryid::varchar", top)
     return section(
         "sql",
         title,
@@ -144,7 +162,7 @@ def _rows(interval: Interval) -> list[Row]:
     before, after = interval.ends(VIEW)
     interval.table(VIEW)
     names, texts = _names(interval), _texts(interval)
-    own = f"(partition by coalesce({own_text('t.query')}, false))"
+    own = f"(partition by coalesce({is_ours_sql('t.query')}, false))"
     return interval.query(
         f"""with d as (
           select d.queryid, d.dbid, sum(d.calls) as calls, sum(d.{time}) * 1e6 as time,
@@ -152,18 +170,19 @@ def _rows(interval: Interval) -> list[Row]:
             {_timed(f"d.{read_time}", timed)} as read_time,
             {_timed(f"d.{write_time}", timed)} as write_time, {_timed(_temp_io(has), timed)} as temp_time,
             {_timed(_io(has, read_time, write_time), timed)} as io,
-            sum({present("parallel_workers_to_launch", has, at="d.")}) as planned,
-            sum({present("parallel_workers_launched", has, at="d.")}) as launched,
+            sum({column_or_null("parallel_workers_to_launch", has, at="d.")}) as planned,
+            sum({column_or_null("parallel_workers_launched", has, at="d.")}) as launched,
             sum(d.shared_blks_dirtied) as dirtied, sum(d.shared_blks_written) as written,
             sum(d.local_blks_hit + d.local_blks_read) as local, sum(d.local_blks_read) as local_read,
             sum(d.local_blks_written) as local_written, sum(d.temp_blks_read) as temp_read,
-            {_timed(present("temp_blk_read_time", has, at="d."), timed)} as temp_read_time,
-            {_timed(present("temp_blk_write_time", has, at="d."), timed)} as temp_write_time,
+            {_timed(column_or_null("temp_blk_read_time", has, at="d."), timed)} as temp_read_time,
+            {_timed(column_or_null("temp_blk_write_time", has, at="d."), timed)} as temp_write_time,
             {", ".join(_jit_parts(has))},
             sum({_jit(has)}) * 1e6 as jit, string_agg(distinct d.userid::varchar, ', ') as user_ids,
-            sum(d.temp_blks_written) as temp, sum({present("wal_bytes", has, at="d.")}) as wal,
-            sum({present("wal_records", has, at="d.")}) as records,
-            sum({present("wal_fpi", has, at="d.")}) as fpi, sum({present("wal_buffers_full", has, at="d.")}) as full,
+            sum(d.temp_blks_written) as temp, sum({column_or_null("wal_bytes", has, at="d.")}) as wal,
+            sum({column_or_null("wal_records", has, at="d.")}) as records,
+            sum({column_or_null("wal_fpi", has, at="d.")}) as fpi,
+            sum({column_or_null("wal_buffers_full", has, at="d.")}) as full,
             {"sum(d.plans)" if planned else "null::double"} as plans,
             {"sum(d.total_plan_time) * 1e6" if planned else "null::double"} as plan,
             {_sd("plans", "plan_time") if planned else "null::double"} as plan_sd,
@@ -185,7 +204,7 @@ def _rows(interval: Interval) -> list[Row]:
 def _named(row: Row, roles: dict[str, str]) -> Row:
     """Return the beginning of a statement and its users."""
     users = [roles.get(one, one) for one in (row["user_ids"] or "").split(", ")]
-    return {"begins": beginning(row["text"]), "user": ", ".join(users)}
+    return {"begins": statement_beginning(row["text"]), "user": ", ".join(users)}
 
 
 def _sd(count: str, time: str) -> str:
@@ -212,7 +231,7 @@ def _timed(sql: str, timed: bool) -> str:
 
 def _temp_io(has: set[str]) -> str:
     """Return SQL for the time of reads and writes of temporary files (PostgreSQL 15 and later)."""
-    return " + ".join(present(f"temp_blk_{word}_time", has, at="d.") for word in _WAYS)
+    return " + ".join(column_or_null(f"temp_blk_{word}_time", has, at="d.") for word in _WAYS)
 
 
 def _io(has: set[str], *shared: str) -> str:
@@ -225,7 +244,7 @@ def _jit_parts(has: set[str]) -> list[str]:
     """Return the select list with the count and time of each step of JIT compilation."""
     known = [(f"jit_{one}", word, "") for one, word in JIT_COUNTS.items()]
     known += [(f"jit_{one}_time", one, " * 1e6") for one in JIT_TIMES]
-    return [f"sum({present(name, has, at='d.')}){times} as {word}" for name, word, times in known]
+    return [f"sum({column_or_null(name, has, at='d.')}){times} as {word}" for name, word, times in known]
 
 
 def _jit(has: set[str]) -> str:
@@ -248,23 +267,25 @@ def _texts(interval: Interval) -> str:
     return "(select null::bigint as queryid, null::varchar as query where false)"
 
 
-def _not_measured(interval: Interval, rows: list[Row]) -> list[Lack | None]:
+def _not_measured(interval: Interval, rows: list[Row]) -> list[MissingMeasurement | None]:
     planning = setting(interval, "pg_stat_statements.track_planning")
     has = interval.columns(VIEW)
     return [
         None
         if planning == "on" or "plans" not in has
-        else lacking(
+        else missing_measurement(
             "planning time", "pg_stat_statements.track_planning is off", "pg_stat_statements.track_planning = on"
         ),
-        untimed(interval, "time of reads"),
+        missing_timing(interval, "time of reads"),
         None
         if "wal_bytes" in has
-        else lacking("WAL by statement", "this version counts none", "PostgreSQL 13 or later"),
-        None if "statement_texts" in interval.after.views else lacking("texts", "they were left out (--redact)"),
+        else missing_measurement("WAL by statement", "this version counts none", "PostgreSQL 13 or later"),
+        None
+        if "statement_texts" in interval.after.views
+        else missing_measurement("texts", "they were left out (--redact)"),
         None
         if interval.after.facts.get("monitor") is not False
-        else lacking(
+        else missing_measurement(
             "statements of other roles",
             "the role may not see them",
             f"grant pg_monitor to {interval.after.facts.get('role')}",

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.engines.postgres.facts import OWN_MARK
-from dbdyno.snapshot.engines.postgres.lock_timeouts import LOCKED, after_a_wait
+from dbdyno.snapshot.engines.postgres.lock_timeouts import LOCKED, shorten_lock_timeout
 from dbdyno.snapshot.engines.postgres.source import Source
-from dbdyno.snapshot.engines.postgres.views import known
+from dbdyno.snapshot.engines.postgres.views import available_columns
 from dbdyno.snapshot.engines.view import Column, View
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Part:
     next_step: str | None = None
 
 
-class AgainError(Exception):
+class RestartTransactionError(Exception):
     """Error for a view that was refused without a savepoint, so the transaction has to start again."""
 
 
@@ -106,7 +106,7 @@ class Reader:
         Raises:
             AgainError: The view was refused without a savepoint.
         """
-        chosen = known(source, self._probed[source.name])
+        chosen = available_columns(source, self._probed[source.name])
         columns = tuple(column for _, column in chosen)
         expressions = [sql for sql, _ in chosen]
         keys = ", ".join(f'"{key}"' for key in source.keys if key in {c.name for c in columns})
@@ -123,9 +123,9 @@ class Reader:
             + (f" order by {keys}" if keys else "")
             + ") to stdout (format csv)"
         )
-        return self.copied(sql, columns)
+        return self.copy_out(sql, columns)
 
-    def copied(self, sql: str, columns: tuple[Column, ...]) -> Part:
+    def copy_out(self, sql: str, columns: tuple[Column, ...]) -> Part:
         """Return the rows that a COPY sends as CSV, or the reason why the server refused it.
 
         Raises:
@@ -145,20 +145,20 @@ class Reader:
             if self.connection.broken or error.sqlstate is None:
                 raise
             self._refused(error)
-            part = refused(error, columns)
+            part = refused_part(error, columns)
             if error.sqlstate != LOCKED:
                 return part
-            self.locked = self.locked or after_a_wait(self.connection)
+            self.locked = self.locked or shorten_lock_timeout(self.connection)
             return replace(part, problem=f"{part.problem}: {self.locked}")
         except psycopg.Error as error:
             self._refused(error)
-            return refused(error, columns)
+            return refused_part(error, columns)
         return Part(columns, data, time.perf_counter_ns() - started)
 
     def _refused(self, error: psycopg.Error) -> None:
         self._clean = False
         if not self._careful:
-            raise AgainError from error
+            raise RestartTransactionError from error
 
 
 _DATABASE = (
@@ -167,13 +167,13 @@ _DATABASE = (
 )
 
 
-def refused(error: psycopg.Error, columns: tuple[Column, ...] = ()) -> Part:
+def refused_part(error: psycopg.Error, columns: tuple[Column, ...] = ()) -> Part:
     """Return a part that the server refused, with the first line of its error and the next step."""
     said = str(error).strip().splitlines() or [type(error).__name__]
     return Part(columns, problem=said[0], next_step=_STEPS.get(error.sqlstate or ""))
 
 
-def joined(source: Source, parts: Sequence[Part]) -> View:
+def join_parts(source: Source, parts: Sequence[Part]) -> View:
     """Return the parts of a view, one per database, as one view; it has a problem only if every part has one."""
     whole = [part for part in parts if part.problem is None]
     elapsed = sum(part.elapsed_ns for part in parts)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.engines.postgres.parts import present, relation_name, several_databases, unknown
-from dbdyno.snapshot.model import Heading, Part, Row, columns, lacking, section, table
+from dbdyno.snapshot.engines.postgres.section_helpers import (
+    column_or_null,
+    has_several_databases,
+    relation_name,
+    unknown_rows_table,
+)
+from dbdyno.snapshot.model import Heading, Part, Row, columns, missing_measurement, section, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -32,8 +37,8 @@ def tables(interval: Interval, top: int) -> Part:
     title = "Most accessed tables"
     for view in views:
         if not interval.has(view):
-            why, step = interval.missing(view) or ("", None)
-            return section("tables", title, not_measured=[lacking("tables", why, step)])
+            why, step = interval.missing_reason(view) or ("", None)
+            return section("tables", title, not_measured=[missing_measurement("tables", why, step)])
     size = "null::bigint"
     source = "null::bigint as oid, null::bigint as datid, null::bigint as relpages"
     pages = f"(select {source} where false)"
@@ -46,7 +51,7 @@ def tables(interval: Interval, top: int) -> Part:
     has = interval.columns(views[0])
     rows = interval.query(
         f"""with t as (
-          select {relation_name("t", several_databases(interval))} as "table",
+          select {relation_name("t", has_several_databases(interval))} as "table",
             case when t.verdict = 'ok' then {touched} end as tuples,
             heap_blks_read as tab_read, heap_blks_hit as tab_hit,
             idx_blks_read as idx_read, idx_blks_hit as idx_hit, heap_blks_read + heap_blks_hit as tab_asked,
@@ -55,7 +60,8 @@ def tables(interval: Interval, top: int) -> Part:
             seq_scan as seq_scans, seq_tup_read as seq_rows, idx_scan as idx_scans,
             idx_tup_fetch as idx_rows, n_tup_ins as inserted, n_tup_upd as updated,
             n_tup_hot_upd / nullif(n_tup_upd, 0) as hot, n_tup_del as deleted,
-            n_tup_ins + n_tup_upd + n_tup_del as changed, {present("n_tup_newpage_upd", has, at="t.")} as new_page,
+            n_tup_ins + n_tup_upd + n_tup_del as changed,
+            {column_or_null("n_tup_newpage_upd", has, at="t.")} as new_page,
             {size} * seq_scan as scanned, n_live_tup as live, n_dead_tup as dead, {size} as size, t.verdict, t.why
           from pg_stat_user_tables t
             join pg_statio_user_tables i on i.datid = t.datid and i.relid = t.relid
@@ -82,7 +88,7 @@ def tables(interval: Interval, top: int) -> Part:
             table("By blocks asked for", _FETCHED, _most(known, "asked"), top=top),
             table("By volume of sequential scans", _SCANNED, _most(known, "scanned"), top=top),
             table("By rows changed", _without(_CHANGED, has), _most(known, "changed"), top=top),
-            unknown(interval, views[0], relation_name("", several_databases(interval)), top),
+            unknown_rows_table(interval, views[0], relation_name("", has_several_databases(interval)), top),
         ],
         about="tuples: rows read by sequential scans, fetched by index, inserted, updated, deleted."
         " read and hit: blocks of the table and of its indexes; asked for: both, with those of TOAST."
@@ -121,9 +127,9 @@ def indexes(interval: Interval, top: int) -> Part:
     views = ("pg_stat_user_indexes", "pg_statio_user_indexes")
     for view in views:
         if not interval.has(view):
-            why, step = interval.missing(view) or ("", None)
-            return section("indexes", "Indexes", not_measured=[lacking("indexes", why, step)])
-    relation = relation_name("x", several_databases(interval))
+            why, step = interval.missing_reason(view) or ("", None)
+            return section("indexes", "Indexes", not_measured=[missing_measurement("indexes", why, step)])
+    relation = relation_name("x", has_several_databases(interval))
     used = interval.query(
         f"""select x.indexrelname as index, {relation} as "table", idx_scan as scans,
           idx_tup_read as rows_read, idx_tup_fetch as rows_fetched, idx_blks_read as blocks_read,
@@ -147,7 +153,7 @@ def indexes(interval: Interval, top: int) -> Part:
             table("By blocks asked for", _INDEX_BLOCKS, _most(used, "asked"), top=top),
             table("By blocks read", _INDEX_READS, _most(used, "blocks_read"), top=top),
             table("Not scanned", _UNUSED, unused, top=top),
-            unknown(interval, views[0], "indexrelname", top),
+            unknown_rows_table(interval, views[0], "indexrelname", top),
         ],
         about="not scanned: neither primary key nor unique nor constraint, no scan in the interval;"
         " scans_ever: since the statistics began",
@@ -194,14 +200,14 @@ def vacuum(interval: Interval, top: int) -> Part:
     """Return the section on vacuum and analyze, and on how far each database is from wrap-around."""
     view = "pg_stat_user_tables"
     if not interval.has(view):
-        why, step = interval.missing(view) or ("", None)
-        return section("vacuum", "Vacuum", not_measured=[lacking("vacuum", why, step)])
+        why, step = interval.missing_reason(view) or ("", None)
+        return section("vacuum", "Vacuum", not_measured=[missing_measurement("vacuum", why, step)])
     has = interval.columns(view)
     rows = interval.query(
-        f"""select {relation_name("", several_databases(interval))} as "table",
+        f"""select {relation_name("", has_several_databases(interval))} as "table",
           vacuum_count as vacuums, autovacuum_count as autovacuums, analyze_count as analyzes,
           autoanalyze_count as autoanalyzes,
-          {", ".join(f"{present(f'total_{kind}_time', has)} * 1e6 as {kind}_time" for kind in _CARE)},
+          {", ".join(f"{column_or_null(f'total_{kind}_time', has)} * 1e6 as {kind}_time" for kind in _CARE)},
           n_dead_tup_before as dead_before, n_dead_tup as dead_after,
           greatest(last_vacuum, last_autovacuum) as last_vacuum, verdict, why
         from pg_stat_user_tables where verdict = 'ok'
@@ -222,7 +228,7 @@ def vacuum(interval: Interval, top: int) -> Part:
         not_measured=[
             None
             if "total_vacuum_time" in has
-            else lacking(
+            else missing_measurement(
                 "time of vacuum and analyze",
                 "this version does not add it up",
                 "PostgreSQL 18 or later; or log_autovacuum_min_duration",
@@ -256,7 +262,7 @@ def _cared_for(interval: Interval, shown: str, most: str) -> list[Row]:
     if interval.has("pg_class"):
         pages, size = interval.table("pg_class"), f"c.relpages * {_block(interval)}"
     return interval.query(
-        f"""select {relation_name("t", several_databases(interval))} as "table", n_live_tup as live, {shown},
+        f"""select {relation_name("t", has_several_databases(interval))} as "table", n_live_tup as live, {shown},
           {size} as size
         from pg_stat_user_tables t left join {pages} c on c.datid = t.datid and c.oid = t.relid
         where {most} > 1000 order by {most} desc""",

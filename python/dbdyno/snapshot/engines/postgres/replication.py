@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.engines.postgres.parts import present
+from dbdyno.snapshot.engines.postgres.section_helpers import column_or_null
 from dbdyno.snapshot.model import Heading, Part, Row, Table, columns, section, table
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _slots(interval: Interval) -> list[Row]:
     return interval.query(
         f"""select slot_name as slot, slot_type as type, active::varchar as active,
           {_beyond("restart_lsn", now)} as keeps, {_beyond("restart_lsn_before", before)} as keeps_before,
-          {text["wal_status"]} as status, {present("safe_wal_size", has)} as safe,
+          {text["wal_status"]} as status, {column_or_null("safe_wal_size", has)} as safe,
           {text["invalidation_reason"]} as reason, verdict, why
         from {view} where life <> 'gone' order by keeps desc nulls last, slot""",
         view,
@@ -170,9 +170,9 @@ def _logical(interval: Interval) -> Table | None:
         return None
     has = interval.columns(view)
     rows = interval.query(
-        f"""select slot_name as slot, {present("total_txns", has)} as transactions,
-          {present("total_bytes", has)} as bytes, spill_txns as spilled, spill_bytes as spill_bytes,
-          stream_txns as streamed, {present("stream_bytes", has)} as stream_bytes, verdict, why from {view}""",
+        f"""select slot_name as slot, {column_or_null("total_txns", has)} as transactions,
+          {column_or_null("total_bytes", has)} as bytes, spill_txns as spilled, spill_bytes as spill_bytes,
+          stream_txns as streamed, {column_or_null("stream_bytes", has)} as stream_bytes, verdict, why from {view}""",
         view,
     )
     shown = columns("slot:text transactions bytes:bytes spilled spill_bytes:bytes streamed stream_bytes:bytes")

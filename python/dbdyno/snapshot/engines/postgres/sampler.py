@@ -26,7 +26,7 @@ from dbdyno.base.errors import TraceError
 from dbdyno.bench.postgres.poll import PostgresPoller
 from dbdyno.snapshot.engines.postgres.memory import SessionMemory
 from dbdyno.snapshot.engines.view import Column, View
-from dbdyno.snapshot.sessions.samples import MEMORY, QUERIES, SampleBuffer, Source, activity, blocked
+from dbdyno.snapshot.sessions.samples import MEMORY, QUERIES, SampleBuffer, Source, activity_columns, blocked_columns
 
 if TYPE_CHECKING:
     import psycopg
@@ -37,9 +37,11 @@ if TYPE_CHECKING:
 
 PERIOD_NS = 1_000_000_000
 
-ACTIVITY = activity("BIGINT")
+ACTIVITY = activity_columns("BIGINT")
 
-BLOCKED = blocked("BIGINT", Column("datid", "text", "count", "BIGINT"), Column("relation", "text", "count", "BIGINT"))
+BLOCKED = blocked_columns(
+    "BIGINT", Column("datid", "text", "count", "BIGINT"), Column("relation", "text", "count", "BIGINT")
+)
 """Columns of blocked sessions, with one row per waiter and blocker; blocker 0 is a prepared transaction."""
 
 
@@ -190,7 +192,7 @@ class Sampler(PostgresPoller):
             sessions, waiters = conn.execute(_looking(self._statement)).fetchone() or (None, None)
             looks, self.queries = 1, self.queries + 1
         blocked = None
-        if waiters and self._seen.asks_who_blocks():
+        if waiters and self._seen.is_blocking_query_due():
             self.queries += 1
             found = conn.execute(_blocking(self._statement), [waiters]).fetchone()
             blocked = found[0] if found else None

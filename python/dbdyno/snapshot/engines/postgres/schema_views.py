@@ -20,7 +20,7 @@ from dbdyno.snapshot.engines.postgres.catalog import (
     TRIGGERS,
     VIEWS,
 )
-from dbdyno.snapshot.engines.postgres.reader import joined
+from dbdyno.snapshot.engines.postgres.reader import join_parts
 from dbdyno.snapshot.engines.postgres.source import Source
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class CatalogCache:
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], tuple[object, Part]] = {}
 
-    def written(self, reader: Reader) -> tuple[object, ...]:
+    def write_count(self, reader: Reader) -> tuple[object, ...]:
         """Return how often the catalogs of a database have been written."""
         return tuple(reader.connection.execute(_WRITTEN).fetchone() or ())
 
@@ -80,7 +80,7 @@ class CatalogCache:
         return part
 
 
-class Settings:
+class SettingsCache:
     """Reader of the settings that returns what was read last while they cannot have changed.
 
     A session's settings change when it reads the server's files again, which `pg_conf_load_time` reports for it
@@ -95,6 +95,6 @@ class Settings:
         life = (reader.connection.info.backend_pid, facts.get("loaded_us"), facts.get("in_recovery"))
         if self._known is not None and self._known[0] == life and None not in life:
             return replace(self._known[1], elapsed_ns=0)
-        view = joined(source, [reader.read(source)])
+        view = join_parts(source, [reader.read(source)])
         self._known = None if view.problem is not None else (life, view)
         return view

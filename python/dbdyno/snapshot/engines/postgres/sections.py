@@ -16,7 +16,7 @@ from dbdyno.snapshot.engines.postgres import (
     totals,
     waits,
 )
-from dbdyno.snapshot.model import Part, in_order
+from dbdyno.snapshot.model import Part, build_sections
 from dbdyno.snapshot.plans.plan_changes import plans
 from dbdyno.snapshot.sessions import blocking
 from dbdyno.snapshot.sessions import report as session_report
@@ -51,4 +51,4 @@ ORDER = (
 
 def sections(interval: Interval, top: int) -> list[Part]:
     """Return all sections, in order."""
-    return in_order(ORDER, interval, top)
+    return build_sections(ORDER, interval, top)

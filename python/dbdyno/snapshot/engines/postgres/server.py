@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.engines.postgres.parts import setting, several_databases, untimed
-from dbdyno.snapshot.model import Lack, Part, Row, columns, lacking, section, table
+from dbdyno.snapshot.engines.postgres.section_helpers import has_several_databases, missing_timing, setting
+from dbdyno.snapshot.model import MissingMeasurement, Part, Row, columns, missing_measurement, section, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -20,10 +20,10 @@ _IO = columns(
 def io(interval: Interval, top: int) -> Part:
     """Return the section on I/O by who (backend type), what (object) and how (context)."""
     view, title = "pg_stat_io", "I/O by who and what"
-    missing = interval.missing(view)
+    missing = interval.missing_reason(view)
     if missing:
         step = missing[1] or "PostgreSQL 16 or later"
-        return section("io", title, not_measured=[lacking("I/O by who and what", missing[0], step)])
+        return section("io", title, not_measured=[missing_measurement("I/O by who and what", missing[0], step)])
     has = interval.columns(view)
     timed = setting(interval, "track_io_timing") == "on"
     wal_timed = setting(interval, "track_wal_io_timing") == "on"
@@ -57,7 +57,7 @@ def io(interval: Interval, top: int) -> Part:
         title,
         [table("", _IO, rows, top=max(top, 20))],
         about="operations may cover several blocks; hits: blocks found in shared buffers",
-        not_measured=[untimed(interval, "time of reads and writes")],
+        not_measured=[missing_timing(interval, "time of reads and writes")],
     )
 
 
@@ -66,7 +66,7 @@ _VALUES = columns("what:text total:number per_second:number:per_second unit:text
 
 def log(interval: Interval, top: int) -> Part:
     """Return the section on WAL, checkpoints, the background writer and the archiver."""
-    lacks: list[Lack | None] = []
+    lacks: list[MissingMeasurement | None] = []
     tables = []
     for title, view, lines in (
         ("WAL", "pg_stat_wal", _WAL),
@@ -76,14 +76,18 @@ def log(interval: Interval, top: int) -> Part:
     ):
         if not interval.has(view):
             if view == "pg_stat_wal":
-                why = interval.missing(view) or ("", None)
-                lacks.append(lacking("WAL counters", why[0], why[1] or "PostgreSQL 14 or later"))
+                why = interval.missing_reason(view) or ("", None)
+                lacks.append(missing_measurement("WAL counters", why[0], why[1] or "PostgreSQL 14 or later"))
             continue
         rows = _values(interval, view, lines)
         tables.append(table(title, _VALUES, rows))
     has = interval.columns("pg_stat_wal")
     if "wal_sync_time" in has and setting(interval, "track_wal_io_timing") != "on":
-        lacks.append(lacking("time of WAL writes and syncs", "track_wal_io_timing is off", "track_wal_io_timing = on"))
+        lacks.append(
+            missing_measurement(
+                "time of WAL writes and syncs", "track_wal_io_timing is off", "track_wal_io_timing = on"
+            )
+        )
     return section("wal", "WAL and checkpoints", tables, not_measured=lacks, notes=_positions(interval))
 
 
@@ -170,10 +174,10 @@ _SLRU = columns("name:text hits reads hitrate:ratio written zeroed checked flush
 def slru(interval: Interval, top: int) -> Part:
     """Return the section on the caches of transaction status, subtransactions, multixacts and similar."""
     view, title = "pg_stat_slru", "SLRU caches"
-    missing = interval.missing(view)
+    missing = interval.missing_reason(view)
     if missing:
         step = missing[1] or "PostgreSQL 13 or later"
-        return section("slru", title, not_measured=[lacking("SLRU caches", missing[0], step)])
+        return section("slru", title, not_measured=[missing_measurement("SLRU caches", missing[0], step)])
     rows = interval.query(
         """select name, blks_hit as hits, blks_read as reads,
           blks_hit / nullif(blks_hit + blks_read, 0) as hitrate, blks_written as written,
@@ -190,7 +194,7 @@ def slru(interval: Interval, top: int) -> Part:
 def changes(interval: Interval, top: int) -> Part:
     """Return the section on objects created, dropped and renamed in between."""
     rows: list[Row] = []
-    several = several_databases(interval)
+    several = has_several_databases(interval)
     for kind, view, name in (
         ("database", "pg_stat_database", "datname"),
         ("table", "pg_stat_user_tables", "schemaname || '.' || relname"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbdyno.bench.postgres.shown_settings import shown_value
-from dbdyno.snapshot.engines.postgres.parts import relation_name, several_databases
-from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
+from dbdyno.snapshot.engines.postgres.section_helpers import has_several_databases, relation_name
+from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -23,9 +23,9 @@ _STATES = "('transaction_isolation', 'transaction_read_only', 'transaction_defer
 def settings(interval: Interval, top: int) -> Part:
     """Return the section on settings that changed, and on those that are not the default."""
     title = "Settings"
-    missing = interval.missing("pg_settings")
+    missing = interval.missing_reason("pg_settings")
     if missing:
-        return section("settings", title, not_measured=[lacking("settings", *missing)])
+        return section("settings", title, not_measured=[missing_measurement("settings", *missing)])
     before, after = interval.ends("pg_settings")
     changed = interval.query(
         f"""select coalesce(a.name, b.name) as setting, a.setting as before, b.setting as after,
@@ -65,7 +65,8 @@ def _storage(interval: Interval) -> list[Row]:
     before, after = interval.ends("pg_class")
     known = "options" in {column.name for column in interval.before.columns("pg_class")}
     named = [
-        f"select datid, {key} as oid, {relation_name('', several_databases(interval)).replace('relname', name)} as name"
+        f"select datid, {key} as oid,"
+        f" {relation_name('', has_several_databases(interval)).replace('relname', name)} as name"
         f" from {interval.ends(view)[1]}"
         for view, key, name in (
             ("pg_stat_user_tables", "relid", "relname"),
@@ -87,12 +88,12 @@ def _storage(interval: Interval) -> list[Row]:
 def extensions(interval: Interval, top: int) -> Part:
     """Return the section on the extensions of the databases that were read, with their versions."""
     view, title = "pg_extension", "Extensions"
-    missing = interval.missing(view)
+    missing = interval.missing_reason(view)
     if missing:
         older = [end.number for end in (interval.before, interval.after) if view not in end.views]
         why = f"snapshot {older[0]} was taken without" if older else missing[0]
-        return section("extensions", title, not_measured=[lacking("extensions", why, missing[1])])
-    name = "coalesce(a.datname, b.datname) || ': ' || " if several_databases(interval) else ""
+        return section("extensions", title, not_measured=[missing_measurement("extensions", why, missing[1])])
+    name = "coalesce(a.datname, b.datname) || ': ' || " if has_several_databases(interval) else ""
     before, after = interval.ends(view)
     rows = interval.query(
         f"""select {name}coalesce(b.extname, a.extname) as extension, b.extversion as version, a.extversion as before,

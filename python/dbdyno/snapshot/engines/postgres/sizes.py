@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.engines.postgres.parts import relation_name, several_databases
-from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
+from dbdyno.snapshot.engines.postgres.section_helpers import has_several_databases, relation_name
+from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -21,9 +21,9 @@ def sizes(interval: Interval, top: int) -> Part:
     lacks = []
     found: dict[str, list[Row]] = {}
     for view, name, what in (("pg_database", "datname", "database"), ("pg_tablespace", "spcname", "tablespace")):
-        missing = interval.missing(view)
+        missing = interval.missing_reason(view)
         if missing:
-            lacks.append(lacking(f"sizes of {what}s", *_why(interval, view, missing)))
+            lacks.append(missing_measurement(f"sizes of {what}s", *_why(interval, view, missing)))
             continue
         more = ", nullif(location, '') as location" if view == "pg_tablespace" else ""
         found[view] = interval.query(
@@ -35,10 +35,12 @@ def sizes(interval: Interval, top: int) -> Part:
         hidden = sum(row["size"] is None for row in found[view])
         if hidden:
             step = f"grant pg_monitor to {interval.after.facts.get('role')}"
-            lacks.append(lacking(f"sizes of {hidden} {what}s", "the role may not see them", step))
+            lacks.append(missing_measurement(f"sizes of {hidden} {what}s", "the role may not see them", step))
     tables, indexes = _relations(interval)
     if not interval.has("pg_class"):
-        lacks.append(lacking("sizes of tables and indexes", *(interval.missing("pg_class") or ("", None))))
+        lacks.append(
+            missing_measurement("sizes of tables and indexes", *(interval.missing_reason("pg_class") or ("", None)))
+        )
     grown = (sum(row["growth"] != 0 for row in rows) for rows in (tables, indexes))
     return section(
         "sizes",
@@ -80,7 +82,7 @@ def _relations(interval: Interval) -> tuple[list[Row], list[Row]]:
     if not all(interval.has(view) for view in views):
         return [], []
     block = int(interval.after.facts.get("block_bytes") or 8192)
-    several = several_databases(interval)
+    several = has_several_databases(interval)
     grown = f"(c.relpages - coalesce(c.relpages_before, 0)) * {block}"
     tables = interval.query(
         f"""select {relation_name("t", several)} as "table", c.relpages * {block} as size, {grown} as growth,

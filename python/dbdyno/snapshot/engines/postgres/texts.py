@@ -17,17 +17,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.evidence.memory import for_files
+from dbdyno.evidence.memory import file_connection
 from dbdyno.snapshot.engines.postgres.facts import is_ours
-from dbdyno.snapshot.engines.postgres.reader import Reader, refused
-from dbdyno.snapshot.engines.view import Column, View, unread
+from dbdyno.snapshot.engines.postgres.reader import Reader, refused_part
+from dbdyno.snapshot.engines.view import Column, View, unread_view
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.store.folder import Snapshot
 
 NAME = "statement_texts"
 LONGEST = 20_000
-FIRST = 50
+TEXTS_PER_ORDER = 50
 """Number of statements of each order whose text is read.
 
 It covers what a report shows, and dbdyno's own statements, which a report leaves out and which are the first ones of a
@@ -79,7 +79,9 @@ def view(reader: Reader, statements: View, before: Snapshot | None, most: int, s
     ours = {one for one, text in texts.items() if is_ours(text)}
     known = _identifiers(statements) if set(map(int, seen)) - texts.keys() else set()
     first = [one for one in map(int, seen) if one in known]
-    wanted = [one for one in dict.fromkeys([*first, *top(statements, before, ours)]) if one not in texts][:most]
+    wanted = [one for one in dict.fromkeys([*first, *top_statements(statements, before, ours)]) if one not in texts][
+        :most
+    ]
     spent = 0
     if wanted:
         started = time.perf_counter_ns()
@@ -94,9 +96,9 @@ def view(reader: Reader, statements: View, before: Snapshot | None, most: int, s
         except psycopg.Error as error:
             if reader.connection.broken:
                 raise
-            part = refused(error)
+            part = refused_part(error)
             if not texts:
-                return unread(NAME, "now", part.problem or "", part.next_step)
+                return unread_view(NAME, "now", part.problem or "", part.next_step)
             rows = []
         spent = time.perf_counter_ns() - started
         for identifier, text in rows:
@@ -114,7 +116,7 @@ def _identifiers(statements: View) -> Set[int]:
     return {int(row[at]) for row in csv.reader(io.StringIO(statements.rows.decode(errors="replace"))) if row[at]}
 
 
-def top(statements: View, before: Snapshot | None, ours: Set[int]) -> list[int]:
+def top_statements(statements: View, before: Snapshot | None, ours: Set[int]) -> list[int]:
     """Return the identifiers at the top of any order of Top SQL, by increase since the previous snapshot or in total.
 
     dbdyno's own statements, `ours`, are left out.
@@ -138,7 +140,7 @@ def top(statements: View, before: Snapshot | None, ours: Set[int]) -> list[int]:
     others = sums.keys() - ours
     found: dict[int, None] = {}
     for index in range(len(shown)):
-        first = heapq.nlargest(FIRST, others, key=_at(sums, index))
+        first = heapq.nlargest(TEXTS_PER_ORDER, others, key=_at(sums, index))
         found |= {one: None for one in first if sums[one][index] > 0}
     return list(found)
 
@@ -170,7 +172,7 @@ def _whole(before: Snapshot | None, view: str) -> str | None:
 
 def _query(sql: str) -> list[tuple[Any, ...]]:
 
-    with for_files() as connection:
+    with file_connection() as connection:
         return connection.execute(sql).fetchall()
 
 

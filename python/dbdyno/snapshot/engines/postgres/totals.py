@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbdyno.snapshot.engines.postgres.facts import is_ours
-from dbdyno.snapshot.engines.postgres.parts import JIT_COUNTS, JIT_TIMES, present, setting
-from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
+from dbdyno.snapshot.engines.postgres.section_helpers import JIT_COUNTS, JIT_TIMES, column_or_null, setting
+from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
@@ -29,9 +29,9 @@ _JIT = columns(
 def totals(interval: Interval, top: int) -> Part:
     """Return the section with sums over the statements of each database and of each role."""
     title = "Statements by database and role"
-    missing = interval.missing(VIEW)
+    missing = interval.missing_reason(VIEW)
     if missing:
-        return section("totals", title, not_measured=[lacking("statements", *missing)])
+        return section("totals", title, not_measured=[missing_measurement("statements", *missing)])
     names = {}
     if interval.has("pg_stat_database"):
         rows = interval.query(f"select datid, datname from {interval.ends('pg_stat_database')[1]}")
@@ -91,20 +91,20 @@ def _sums(interval: Interval, key: str, names: dict[int, str]) -> list[Row]:
     shared = "shared_blk" if "shared_blk_read_time" in has else "blk"
     io = [f"{shared}_read_time", f"{shared}_write_time", "local_blk_read_time", "local_blk_write_time"]
     waited = " + ".join(name for name in io if name in has)
-    temp = " + ".join(present(f"temp_blk_{word}_time", has) for word in ("read", "write"))
+    temp = " + ".join(column_or_null(f"temp_blk_{word}_time", has) for word in ("read", "write"))
     rows = interval.query(
         f"""select {key} as id, count(*) as statements, sum(calls) as calls, sum({time}) * 1e6 as time,
           sum({time}) / nullif(sum(sum({time})) over (), 0) as share, sum(rows) as rows,
-          sum({present("total_plan_time", has)}) * 1e6 as plan, sum({waited}) * 1e6 as io,
+          sum({column_or_null("total_plan_time", has)}) * 1e6 as plan, sum({waited}) * 1e6 as io,
           sum({temp}) * 1e6 as temp_io, sum(shared_blks_hit + shared_blks_read) as blocks,
           sum(shared_blks_read) as reads, sum(shared_blks_dirtied) as dirtied,
           sum(local_blks_hit + local_blks_read) as local, sum(local_blks_read) as local_reads,
           sum(local_blks_dirtied) as local_dirtied, sum(local_blks_written) as local_written,
           sum({shared}_read_time) * 1e6 as read_time, sum({shared}_write_time) * 1e6 as write_time,
-          sum({present("temp_blk_read_time", has)}) * 1e6 as temp_read_time,
-          sum({present("temp_blk_write_time", has)}) * 1e6 as temp_write_time, sum(temp_blks_read) as temp_read,
-          sum(temp_blks_written) as temp, sum({present("wal_bytes", has)}) as wal,
-          sum({present("wal_buffers_full", has)}) as full,
+          sum({column_or_null("temp_blk_read_time", has)}) * 1e6 as temp_read_time,
+          sum({column_or_null("temp_blk_write_time", has)}) * 1e6 as temp_write_time, sum(temp_blks_read) as temp_read,
+          sum(temp_blks_written) as temp, sum({column_or_null("wal_bytes", has)}) as wal,
+          sum({column_or_null("wal_buffers_full", has)}) as full,
           case when bool_or(verdict = 'evicted') then 'evicted' else 'ok' end as verdict,
           coalesce(max(why) filter (verdict = 'evicted'), '') as why
         from {VIEW} where {_where(interval)} group by 1 order by time desc""",
@@ -119,8 +119,8 @@ def _jit(interval: Interval, has: set[str], names: dict[int, str]) -> list[Row]:
     """Return the counts and times of JIT compilation, for databases where something was compiled."""
     if "jit_functions" not in has:
         return []
-    counts = ", ".join(f"sum({present(f'jit_{name}', has)}) as {word}" for name, word in JIT_COUNTS.items())
-    times = ", ".join(f"sum({present(f'jit_{word}_time', has)}) * 1e6 as {word}" for word in JIT_TIMES)
+    counts = ", ".join(f"sum({column_or_null(f'jit_{name}', has)}) as {word}" for name, word in JIT_COUNTS.items())
+    times = ", ".join(f"sum({column_or_null(f'jit_{word}_time', has)}) * 1e6 as {word}" for word in JIT_TIMES)
     rows = interval.query(
         f"select dbid as id, {counts}, {times} from {VIEW} where {_where(interval)} group by 1"
         " having sum(jit_functions) > 0 order by functions desc",

@@ -63,7 +63,7 @@ CLUSTER: tuple[Source, ...] = (
     Source("pg_replication_slots", ("slot_name",), "now", states=True),
     Source("pg_stat_progress_vacuum", ("pid",), "now", states=True),
 )
-"""Views read once for the whole cluster, together with `KEPT_SETTINGS`."""
+"""Views read once for the whole cluster, together with `STORED_SETTINGS`."""
 
 SETTINGS = Source(
     "pg_settings",
@@ -269,7 +269,7 @@ INTEGERS = frozenset({"bigint", "integer", "smallint", "oid", "xid", "numeric"})
 FLOATS = frozenset({"double precision", "real"})
 
 
-def known(source: Source, probed: Sequence[tuple[str, str]]) -> list[tuple[str, Column]]:
+def available_columns(source: Source, probed: Sequence[tuple[str, str]]) -> list[tuple[str, Column]]:
     """Return an SQL expression and a column for each column that the server has; `probed` are (name, type)."""
     names = {name for name, _ in probed}
     found = []

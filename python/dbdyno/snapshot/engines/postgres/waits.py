@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from dbdyno.evidence.events import ON_CPU, wait_class
 from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
-from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
+from dbdyno.snapshot.model import Part, Row, columns, missing_measurement, section, table
 from dbdyno.snapshot.sessions.history import WITHOUT
-from dbdyno.snapshot.sessions.summed import Summed
+from dbdyno.snapshot.sessions.summed_samples import SummedSamples
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
 
-NEXT = "dbdyno snap watch --target DSN --every 60s"
+NEXT_STEP = "dbdyno snap watch --target DSN --every 60s"
 _CLASSES = columns("class:text aas:aas share:ratio seen")
 _EVENTS = columns("event:text type:text class:text aas:aas share:ratio seen")
 _BY_SQL = columns("text:text:statement event:text aas:aas share:ratio statement:code:identifier")
@@ -30,7 +30,7 @@ def activity(interval: Interval) -> int:
 
     The rows of a day are millions, so they are added up while they are read.
     """
-    source, looks = Summed(interval, ACTIVITY).states(), interval.looks
+    source, looks = SummedSamples(interval, ACTIVITY).states(), interval.looks
     connection = interval.connection
     connection.execute(
         f"""create or replace temp table active as select kind, statement,
@@ -56,7 +56,7 @@ def waits(interval: Interval, top: int) -> Part:
     looks = activity(interval)
     if not looks:
         why = "the sessions were not sampled in this interval"
-        return section("waits", title, not_measured=[lacking("waits", why, NEXT)])
+        return section("waits", title, not_measured=[missing_measurement("waits", why, NEXT_STEP)])
 
     def counted(by: str, where: str = "is_client and is_active") -> list[Row]:
         return interval.query(

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import memory_connection
 from dbdyno.snapshot.engines.view import Column, Verdict
 from dbdyno.snapshot.reading.difference import SUBTRACTED, Sides, difference_sql, quoted
-from dbdyno.snapshot.reading.ends import NOT_THERE, Ends, scope_rows
-from dbdyno.snapshot.store.folder import Place, Snapshot, many
+from dbdyno.snapshot.reading.ends import NO_VIEW, Ends, scope_rows
+from dbdyno.snapshot.store.folder import Place, Snapshot, relation_of_places
 from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Batch:
 
     def __init__(self, chain: Sequence[Snapshot]) -> None:
 
-        self.connection = in_memory(in_order=True)
+        self.connection = memory_connection(in_order=True)
         self.pairs: list[Ends] = []
         peeked: Any = {}
         self._seen: dict[str, str | None] = {}
@@ -62,23 +62,25 @@ class Batch:
 
     def views(self) -> list[str]:
         """Return the views with counters."""
-        return sorted({v for pair in self.pairs for v in pair.after.views if counted(pair.after.columns(v))})
+        return sorted({v for pair in self.pairs for v in pair.after.views if counter_columns(pair.after.columns(v))})
 
-    def having(self, view: str) -> list[Ends]:
+    def pairs_with(self, view: str) -> list[Ends]:
         """Return the pairs with a difference of a view."""
         return [pair for pair in self.pairs if pair.has(view)]
 
     def has(self, view: str) -> bool:
         """Return True if any pair has the view."""
-        return bool(self.having(view))
+        return bool(self.pairs_with(view))
 
     def counters(self, view: str) -> list[Column]:
         """Return the counters of a view in any pair."""
-        return list({c.name: c for pair in self.having(view) for c in counted(pair.after.columns(view))}.values())
+        return list(
+            {c.name: c for pair in self.pairs_with(view) for c in counter_columns(pair.after.columns(view))}.values()
+        )
 
     def columns(self, view: str) -> set[str]:
         """Return the columns that all pairs with the view have."""
-        known = [pair.columns(view) for pair in self.having(view)]
+        known = [pair.columns(view) for pair in self.pairs_with(view)]
         return set.intersection(*known) if known else set()
 
     def table(self, view: str) -> str:
@@ -113,15 +115,15 @@ class Batch:
         """Add a verdict to each pair that lacks a view which other pairs have."""
         for view in self.views():
             for pair in self.pairs:
-                missing = pair.missing(view)
+                missing = pair.missing_reason(view)
                 if missing is not None:
-                    why = "is not on this server" if missing[0] == NOT_THERE.format(view) else missing[0]
+                    why = "is not on this server" if missing[0] == NO_VIEW.format(view) else missing[0]
                     pair.verdicts.setdefault((f"view:{view}", None), Verdict("partial", f"{view} {why}"))
 
     def _groups(self, view: str) -> Iterable[tuple[Sides, list[Ends]]]:
         """Return the pairs grouped by the view's columns, since each group takes one query."""
         found: dict[Sides, list[Ends]] = {}
-        for pair in self.having(view):
+        for pair in self.pairs_with(view):
             found.setdefault(pair.sides(view), []).append(pair)
         return found.items()
 
@@ -131,14 +133,14 @@ class Batch:
         keyed = replace(sides, before=(PART, *sides.before), after=(PART, *sides.after))
         before = _parts([(one.before.place(view), one.after.number) for one in moved], sides.before)
         after = _parts([(one.after.place(view), one.after.number) for one in moved], sides.after)
-        names = [quoted(c.name) for c in counted(sides.after)]
+        names = [quoted(c.name) for c in counter_columns(sides.after)]
         still = " and ".join(f"coalesce({name}, 0) = 0" for name in names)
         return (
             f"(from ({difference_sql(keyed, before, after)}) where not (verdict = 'ok' and life = 'kept' and {still}))"
         )
 
 
-def counted(columns: Iterable[Column]) -> list[Column]:
+def counter_columns(columns: Iterable[Column]) -> list[Column]:
     """Return the columns that are subtracted and added up."""
     return [column for column in columns if column.kind in SUBTRACTED]
 
@@ -157,5 +159,5 @@ def _parts(places: Sequence[tuple[Place | None, int]], columns: Sequence[Column]
         nulls = ", ".join(f"null::{c.type} as {quoted(c.name)}" for c in columns)
         return f"(select null::bigint as part, {nulls} where false)"
     names = ", ".join(f"({literal(path)}, {inside}, {part})" for (path, inside), part in known)
-    source = many(place for place, _ in known)
+    source = relation_of_places(place for place, _ in known)
     return f"(select m.part, {shown} from {source} r join (values {names}) m(_file, _in, part) using (_file, _in))"

@@ -18,9 +18,9 @@ from dbdyno.snapshot.engines.view import LOSSES, WORDS, Column, Verdict
 from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.sums.chunk import Chunk, folder_of
 from dbdyno.snapshot.reading.sums.day import Day
-from dbdyno.snapshot.reading.sums.index import beside, light, sampled_rows
-from dbdyno.snapshot.reading.sums.lights import Light
-from dbdyno.snapshot.reading.sums.total import OWN, fold_folded, fold_parts, total_sql
+from dbdyno.snapshot.reading.sums.index import sampled_rows, snapshots_around, snapshots_in_range
+from dbdyno.snapshot.reading.sums.indexed_snapshots import IndexedSnapshot
+from dbdyno.snapshot.reading.sums.total import FOLD_COLUMNS, fold_folded, fold_parts, total_sql
 from dbdyno.snapshot.store.folder import Snapshot, Store, rows_at
 from dbdyno.snapshot.store.parquet import literal
 
@@ -44,10 +44,10 @@ class Chain:
         self.target = chain[0].target
         self.first, self.last = chain[0].number, chain[-1].number
         self._folder, self._aside = _writable(folder_of(store, self.target))
-        self._beside: tuple[Light | None, Light | None] = None, None
+        self._beside: tuple[IndexedSnapshot | None, IndexedSnapshot | None] = None, None
 
     @property
-    def kept(self) -> bool:
+    def is_cached(self) -> bool:
         """Return True if the store caches sums; if it cannot be written, they are computed in a temporary folder."""
         return self._aside is None
 
@@ -59,7 +59,7 @@ class Chain:
     @cached_property
     def chunks(self) -> list[Chunk]:
         """Return the hours that the interval touches, each with all of the store's snapshots in it."""
-        every = beside(self.store, self.target, self.first, self.last)
+        every = snapshots_around(self.store, self.target, self.first, self.last)
         low, high = (bisect_right(every.numbers, end) for end in (self.first, self.last))
         high -= 1
         while low > 1 and _hour(every[low - 1]) == _hour(every[low]):
@@ -86,7 +86,7 @@ class Chain:
     def whole_days(self) -> list[Day]:
         """Return the days that the interval covers and that will not grow, cached or not."""
         found: dict[str, list[Chunk]] = {}
-        for chunk in self.chunks if self.kept else ():
+        for chunk in self.chunks if self.is_cached else ():
             found.setdefault(chunk.home.name[:DATE], []).append(chunk)
         before, after = (None if one is None else _date(one) for one in self._beside)
         newest = after or max(found, default="")
@@ -164,7 +164,7 @@ class Chain:
             for part in self.parts_of(piece):
                 yield part["elapsed_ns"], [(part["elapsed_ns"], one) for one in part["verdicts"]]
 
-    def unread(self, view: str) -> bool:
+    def is_partly_unread(self, view: str) -> bool:
         """Return True if a view's only problem is that some snapshots have no readable rows of it."""
         against = [
             (word, why)
@@ -208,7 +208,7 @@ class Chain:
         """
         whole = [chunk for chunk in self.chunks if self._covers(chunk) and good >= set(chunk.parts)]
         rest = [chunk for chunk in self.chunks if chunk not in whole]
-        shown = f"* exclude ({', '.join(OWN)}), last_part as part"
+        shown = f"* exclude ({', '.join(FOLD_COLUMNS)}), last_part as part"
         folded = [f"(select {shown} from {rows})" for rows in _alike(view, whole)]
         return _union([*folded, *_alike(view, rest, self._limits())])
 
@@ -230,15 +230,15 @@ class Chain:
         are the hours to read, None reads all.
         """
         if exact:
-            inside = light(self.store, self.target, self.first + 1, self.last)
+            inside = snapshots_in_range(self.store, self.target, self.first + 1, self.last)
             return sampled_rows(inside, view)
         read = self.chunks if chunks is None else chunks
-        nothing = {chunk.home for day in self.days for chunk in day.without(view)}
+        nothing = {chunk.home for day in self.days for chunk in day.hours_without(view)}
         known = (chunk for chunk in read if chunk.home not in nothing)
         return rows_at((str(chunk.file(view)), 0) for chunk in known if view in chunk.model["samples"])
 
-    def looked(self, chunks: Sequence[Chunk]) -> list[Chunk]:
-        """Return those hours of which sums over the looks may be read instead of the samples (`looked.py`)."""
+    def hours_with_look_sums(self, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """Return those hours of which sums over the looks may be read instead of the samples (`look_sums.py`)."""
         return [one for one in chunks if self._covers(one) and one.model.get("looked")]
 
     def close(self) -> None:
@@ -286,10 +286,10 @@ def _gravest(found: list[tuple[Verdict, int, bool]], whole: int) -> Verdict:
     lost = sum(elapsed for one, elapsed, judges in found if judges and one.word in LOSSES)
     if not lost:
         return Verdict(worst.word, said, worst.at_us)
-    return Verdict(worst.word, f"{covered(whole - lost, whole)}; {said}", worst.at_us)
+    return Verdict(worst.word, f"{coverage(whole - lost, whole)}; {said}", worst.at_us)
 
 
-def covered(good_ns: int, whole_ns: int) -> str:
+def coverage(good_ns: int, whole_ns: int) -> str:
     """Return `58 of 60 minutes`, in a readable unit."""
     for name, unit in (("days", 86400 * 10**9), ("hours", HOUR_NS), ("minutes", 60 * 10**9)):
         if whole_ns >= 3 * unit:
@@ -301,11 +301,11 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 20 else f"{value:.1f}".removesuffix(".0")
 
 
-def _hour(one: Light) -> int:
+def _hour(one: IndexedSnapshot) -> int:
     return one.at_ns // HOUR_NS
 
 
-def _date(one: Light) -> str:
+def _date(one: IndexedSnapshot) -> str:
     return datetime.fromtimestamp(one.at_ns / 1e9, UTC).strftime("%Y%m%d")
 
 

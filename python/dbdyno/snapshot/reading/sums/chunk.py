@@ -4,7 +4,7 @@
         chunk.json              the sub-intervals: times, verdicts, metrics, changed settings
         <view>.parquet          a row per key and sub-interval in which something was counted
         <view>.sum.parquet      the same, folded to a row per key
-        activity.parquet ...    what was sampled, and its sums (`looked.py`)
+        activity.parquet ...    what was sampled, and its sums (`look_sums.py`)
 
 The digest is computed from the snapshots' digests: a snapshot that was changed, added or deleted gives another folder,
 so a stale one is never read. A folder is written under a temporary name and renamed. An hour that grows reuses what it
@@ -26,23 +26,23 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.base.files import make_inner_folder, narrow
+from dbdyno.base.files import make_inner_folder, restrict_mode
 from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.snapshot.engines.registry import engine
 from dbdyno.snapshot.engines.view import Column, Verdict
-from dbdyno.snapshot.reading.changed_settings import changed
+from dbdyno.snapshot.reading.changed_settings import changed_settings
 from dbdyno.snapshot.reading.clock import elapsed_ns
 from dbdyno.snapshot.reading.difference import quoted
-from dbdyno.snapshot.reading.sums import looked
+from dbdyno.snapshot.reading.sums import look_sums
 from dbdyno.snapshot.reading.sums.batch import Batch
 from dbdyno.snapshot.reading.sums.index import VERSION, sampled_rows
-from dbdyno.snapshot.reading.sums.lights import Light
+from dbdyno.snapshot.reading.sums.indexed_snapshots import IndexedSnapshot
 from dbdyno.snapshot.reading.sums.pairwise import Pairwise
 from dbdyno.snapshot.reading.sums.total import fold_parts
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.snapshot.store.integrity import damage
-from dbdyno.snapshot.store.parquet import file_sum, literal
+from dbdyno.snapshot.store.parquet import file_checksum, literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.ends import Ends
@@ -70,7 +70,7 @@ class Chunk:
     `alone` makes the interval of two snapshots, for engines that are read pair by pair.
     """
 
-    def __init__(self, folder: Path, chain: Sequence[Light], alone: Callable[..., Any]) -> None:
+    def __init__(self, folder: Path, chain: Sequence[IndexedSnapshot], alone: Callable[..., Any]) -> None:
         self._alone = alone
         self.chain = chain
         self.parts = [one.number for one in chain[1:]]
@@ -85,7 +85,7 @@ class Chunk:
         path = self.folder / "chunk.json"
         if path in _OPEN:
             return _OPEN[path]
-        if not self.is_kept:
+        if not self.is_cached:
             self._make()
         try:
             model = self._read(path)
@@ -135,7 +135,7 @@ class Chunk:
         return [one["number"] for one in self.model["parts"]]
 
     @property
-    def is_kept(self) -> bool:
+    def is_cached(self) -> bool:
         """Return True if the hour is cached."""
         return (self.folder / "chunk.json").is_file()
 
@@ -216,7 +216,7 @@ class Chunk:
         }
         known = {one[0]: one for one in old["metrics"]} | names
         parts = [*old["parts"], *(_part(batch, at, metrics[at]) for at in range(len(batch.pairs)))]
-        is_looked = bool(parts) and looked.write(batch.connection, self.chain, parts, aside)
+        is_looked = bool(parts) and look_sums.write_look_sums(batch.connection, self.chain, parts, aside)
         return {
             "version": VERSION,
             "ids": [one.digest for one in self.chain],
@@ -226,7 +226,7 @@ class Chunk:
             "counts": counts,
             "samples": samples,
             "looked": is_looked,
-            "sums": {path.name: file_sum(path) for path in sorted(aside.glob("*.parquet"))},
+            "sums": {path.name: file_checksum(path) for path in sorted(aside.glob("*.parquet"))},
         }
 
     def _write_view(self, batch: Batch, view: str, aside: Path, before: list[Column]) -> tuple[list[Column], int]:
@@ -236,7 +236,7 @@ class Chunk:
             sources.append(f"(from read_parquet({literal(str(self._earlier[0] / f'{view}.parquet'))}))")
         if batch.has(view):
             batch.table(view)
-            new = [c for pair in batch.having(view) for c in pair.after.columns(view) if c.kind in _KEPT]
+            new = [c for pair in batch.pairs_with(view) for c in pair.after.columns(view) if c.kind in _KEPT]
             columns |= {c.name: c for c in [Column("part", "gauge", "count", "BIGINT"), *new]}
             names = ", ".join(quoted(name) for name in [*dict.fromkeys(["part", *(c.name for c in new)])])
             sources.append(f"(select {names}, life, verdict, why from {quoted(view)})")
@@ -283,7 +283,7 @@ def _copy(batch: Batch, query: str, path: Path) -> int:
     row = batch.connection.execute(
         f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)"
     ).fetchone()
-    narrow(path)
+    restrict_mode(path)
     return int(row[0]) if row else 0
 
 
@@ -304,7 +304,7 @@ def _part(batch: Batch, at: int, metrics: Sequence[tuple[Any, float | None]]) ->
             for (scope, value), one in pair.verdicts.items()
             if one.word != "ok" or one.why
         ],
-        "settings": changed(pair.before, pair.after, pair.query),
+        "settings": changed_settings(pair.before, pair.after, pair.query),
         "values": {metric.name: value for metric, value in metrics if value is not None},
     }
 

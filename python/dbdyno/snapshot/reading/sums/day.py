@@ -32,7 +32,7 @@ NAME = "day.json"
 DAY_VERSION = 2
 SESSIONS, MINUTES, TRANSACTIONS = "sessions.parquet", "minutes.parquet", "transactions.parquet"
 LOOKS = "looks.parquet"
-LOOKED = "session, kind, state, statement, event_type, event"
+LOOK_COLUMNS = "session, kind, state, statement, event_type, event"
 """What distinguishes the rows of `LOOKS`, which are of all sessions."""
 _SAMPLED = {SESSIONS, MINUTES, TRANSACTIONS, LOOKS}
 _KEYS = {"parts": int, "elapsed_ns": int, "verdicts": list, "events": list, "sampled": bool, "idle": int}
@@ -76,7 +76,7 @@ class Day:
         )
         return found if whole else None
 
-    def without(self, view: str) -> list[Chunk]:
+    def hours_without(self, view: str) -> list[Chunk]:
         """Return the hours in which nothing was sampled of a view, as far as that is cached."""
         counts = (self.model or {}).get("rows", {}).get(view, ())
         return [chunk for chunk, count in zip(self.chunks, counts, strict=False) if not count]
@@ -99,7 +99,7 @@ class Day:
         return self.path(f"{view}{'.sum' if folded else ''}.parquet")
 
     @property
-    def is_there(self) -> bool:
+    def is_cached(self) -> bool:
         """Return True if the day is cached, without a look at its files."""
         return (self.folder / NAME).is_file()
 

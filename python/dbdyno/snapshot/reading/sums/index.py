@@ -21,9 +21,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from dbdyno.base.errors import Error, EvidenceError
-from dbdyno.base.files import make_inner_folder, written_by_name
-from dbdyno.evidence.memory import for_files
-from dbdyno.snapshot.reading.sums.lights import Light, Lights
+from dbdyno.base.files import file_replacement, make_inner_folder
+from dbdyno.evidence.memory import file_connection
+from dbdyno.snapshot.reading.sums.indexed_snapshots import IndexedSnapshot, IndexedSnapshots
 from dbdyno.snapshot.reading.sums.manifests import BLOCK, File, Manifests, Totals
 from dbdyno.snapshot.store.folder import Snapshot, Store, rows_at
 from dbdyno.snapshot.store.integrity import damage
@@ -32,7 +32,7 @@ from dbdyno.snapshot.store.parquet import literal
 
 FOLDER = "sums"
 VERSION = 3
-MANY = 16
+REWRITE_ROWS = 16
 """Number of missing or surplus rows in the file from which it is written again."""
 _FACTS = ("clock", "database", "databases", "version", "in_recovery", "session", "started_us")
 _WHERE = ("file", "in", "file_sum", "digest")
@@ -62,7 +62,7 @@ _SUM = f"hash({', '.join(_COLUMNS)})"
 """Checksum of a row; a row with a wrong checksum is read again from its manifest."""
 Row = tuple[Any, ...]
 """The columns of `_COLUMNS`, then those of `_DERIVED`."""
-GOOD_S = 20.0
+VALID_S = 20.0
 _FOLDERS = "count(*)::bigint, sum(number)::bigint"
 _MANIFESTS = "sum(size)::bigint, sum(changed_ns // 1000000000)::bigint, sum(changed_ns % 1000000000)::bigint"
 """The rest of a block's `Totals`."""
@@ -95,11 +95,11 @@ class Index:
         self.read_s = time.monotonic()
         self._blocks: dict[int, dict[int, Row]] = {}
 
-    def of(self, store: Store, *targets: str) -> Lights:
+    def snapshots_of(self, store: Store, *targets: str) -> IndexedSnapshots:
         """Return the snapshots of some targets by number."""
         known = [self.numbers.get(one, []) for one in targets]
         numbers = known[0] if len(known) == 1 else sorted(number for some in known for number in some)
-        return Lights(numbers, self, store, targets)
+        return IndexedSnapshots(numbers, self, store, targets)
 
     def row(self, number: int) -> Row:
         """Return what is known of a snapshot.
@@ -123,7 +123,7 @@ class Index:
         for number, target in zip(numbers, targets, strict=True):
             self.numbers.setdefault(target, []).append(number)
 
-    def noted(self, note: str) -> set[int]:
+    def numbers_with_note(self, note: str) -> set[int]:
         """Return the numbers of snapshots that may have a note."""
         rows = _query(self.folder, "number", "note = $1", values=[note])
         return {number for (number,) in rows} | {number for number, row in self.fresh.items() if row[6] == note}
@@ -136,7 +136,7 @@ class Index:
 _LATELY: WeakKeyDictionary[Store, Index] = WeakKeyDictionary()
 
 
-def sampled_rows(chain: Sequence[Light], view: str) -> str:
+def sampled_rows(chain: Sequence[IndexedSnapshot], view: str) -> str:
     """Return an SQL relation with what was sampled before these snapshots; empty if nothing can be read."""
     there = [(one, str(one.store / place[0]), place[1]) for one in chain if (place := one.sampled.get(view))]
     whole: dict[str, bool] = {}
@@ -151,7 +151,7 @@ def between(store: Store, first: Snapshot, last: Snapshot) -> list[Snapshot]:
 
     Those in between whose manifest cannot be read are left out, and noted in `Store.damaged`.
     """
-    found = light(store, first.target, first.number, last.number)
+    found = snapshots_in_range(store, first.target, first.number, last.number)
     return [first, *(one for one in found if first.number < one.number < last.number), last]
 
 
@@ -160,35 +160,35 @@ def targets(store: Store) -> list[str]:
     return sorted(_lately(store, 0, 1 << 62).numbers)
 
 
-def known_of(store: Store, target: str | None, newest: int | None = None) -> Lights:
+def snapshots_of_target(store: Store, target: str | None, newest: int | None = None) -> IndexedSnapshots:
     """Return all snapshots of a target, or of all targets for None, by number.
 
     Snapshots that cannot be read are left out, and noted in `Store.damaged`. With `newest`, only that many of the
     latest are checked for changes on disk.
     """
     if not store.folder.is_dir():
-        return Index(store.folder).of(store)
+        return Index(store.folder).snapshots_of(store)
     known = {} if newest is None or store in _LATELY else _known(store.folder)
     index = _lately(store, 0 if newest is None else _begin(store, known, target, newest), 1 << 62, known)
-    return index.of(store, *(index.numbers if target is None else (target,)))
+    return index.snapshots_of(store, *(index.numbers if target is None else (target,)))
 
 
-def light(store: Store, target: str, low: int, high: int) -> Lights:
+def snapshots_in_range(store: Store, target: str, low: int, high: int) -> IndexedSnapshots:
     """Return the snapshots of a target with numbers from `low` to `high`, by number."""
-    found = _lately(store, low, high).of(store, target)
+    found = _lately(store, low, high).snapshots_of(store, target)
     return found[bisect_left(found.numbers, low) : bisect_right(found.numbers, high)]
 
 
-def beside(store: Store, target: str, low: int, high: int) -> Lights:
+def snapshots_around(store: Store, target: str, low: int, high: int) -> IndexedSnapshots:
     """Return all snapshots of a target by number; only those from `low` to `high` are checked for changes on disk."""
-    return _lately(store, low, high).of(store, target)
+    return _lately(store, low, high).snapshots_of(store, target)
 
 
 def _begin(store: Store, known: dict[int, Row], target: str | None, newest: int) -> int:
     """Return the number at which the newest snapshots of a target begin, as far as is known without a look; else 0."""
     kept = _LATELY.get(store)
     if kept is not None:
-        lights = kept.of(store, *(kept.numbers if target is None else (target,)))
+        lights = kept.snapshots_of(store, *(kept.numbers if target is None else (target,)))
         return lights.numbers[-newest] if newest <= len(lights) else 0
     for block in sorted(known, reverse=True):
         numbers, only, named = known[block][2:]
@@ -201,7 +201,7 @@ def _begin(store: Store, known: dict[int, Row], target: str | None, newest: int)
 
 
 def _lately(store: Store, low: int, high: int, known: dict[int, Row] | None = None) -> Index:
-    """Return the index, cached until snapshots or packs are added or deleted, or for `GOOD_S` seconds.
+    """Return the index, cached until snapshots or packs are added or deleted, or for `VALID_S` seconds.
 
     The manifests of numbers from `low` to `high` have been looked at. `known` is what `_known` returns, if that was
     read already.
@@ -211,7 +211,7 @@ def _lately(store: Store, low: int, high: int, known: dict[int, Row] | None = No
     kept = _LATELY.get(store)
     # A block more on both sides: who reads an interval needs its whole hours, and the snapshots beside them.
     blocks = max(low // BLOCK - 1, 0), high // BLOCK + 1
-    if kept is not None and kept.state == state and time.monotonic() - kept.read_s <= GOOD_S:
+    if kept is not None and kept.state == state and time.monotonic() - kept.read_s <= VALID_S:
         if kept.blocks[0] <= blocks[0] and blocks[1] <= kept.blocks[1]:
             return kept
         blocks = min(kept.blocks[0], blocks[0]), max(kept.blocks[1], blocks[1])
@@ -222,7 +222,7 @@ def _lately(store: Store, low: int, high: int, known: dict[int, Row] | None = No
     if kept is not None and (kept.totals, kept.numbers, kept.fresh) == (found.totals, found.numbers, found.fresh):
         found = kept
     found.state, found.read_s, found.blocks = state, time.monotonic(), blocks
-    if files.is_landing():
+    if files.is_being_written():
         _LATELY.pop(store, None)
     else:
         _LATELY[store] = found
@@ -262,13 +262,16 @@ def _fill(
             found.add(numbers, named or target)
             continue
         rows = {row[0]: row for row in _query(store.folder, _ROWS, _inside(block))} if block in blocks else {}
-        every = {file[0]: _row_at(store, file, rows, kept, noted=is_noted(file[0])) for file in files.of(block)}
+        every = {
+            file[0]: _row_at(store, file, rows, kept, noted=is_noted(file[0]))
+            for file in files.manifests_of_block(block)
+        }
         whole = {number: row for number, row in every.items() if row is not None}
         found.add(list(whole), [row[3] for row in whole.values()])
         found.fresh |= {number: row for number, row in whole.items() if row is not rows.get(number)}
         good[block] = [number for number, row in whole.items() if row is rows.get(number)]
         excess += len(rows) - len(good[block])
-    if excess + len(found.fresh) >= MANY:
+    if excess + len(found.fresh) >= REWRITE_ROWS:
         _keep(found, good, is_new=not blocks and not unseen)
 
 
@@ -331,7 +334,7 @@ def _query(
     if not path.is_file():
         return []
     try:
-        with for_files() as connection:
+        with file_connection() as connection:
             source = _whole(path) if whole else _of_version(path)
             return connection.execute(f"select {shown} from {source} where {where} {more}", values).fetchall()
     except duckdb.Error:  # it is written again
@@ -367,13 +370,13 @@ def _keep(index: Index, good: dict[int, list[int]], *, is_new: bool) -> None:
             f"select {', '.join(_COLUMNS)} from {_whole(path)} where number // {BLOCK} not in"
             f" (select unnest(${at}::bigint[])) or number in (select unnest(${at + 1}::bigint[])) union all {rows}"
         )
-    with contextlib.suppress(OSError, duckdb.Error), for_files() as connection:
+    with contextlib.suppress(OSError, duckdb.Error), file_connection() as connection:
         make_inner_folder(path.parent, exist_ok=True)
         connection.execute(
             f"create temp table put as select {VERSION} as version, *, {_SUM} as sum from ({rows}) order by number",
             values,
         )
-        with written_by_name(path) as aside:
+        with file_replacement(path) as aside:
             connection.execute(
                 f"copy put to {literal(str(aside))} (format parquet, compression zstd, row_group_size {BLOCK})"
             )

@@ -44,13 +44,13 @@ class Manifests:
         ends = accumulate((rest[0] for rest in self.totals.values()), initial=0)
         self._places = dict(zip(self.totals, pairwise(ends), strict=True))
 
-    def of(self, block: int) -> list[File]:
+    def manifests_of_block(self, block: int) -> list[File]:
         """Return the manifests of a block by number."""
         low, high = self._places[block]
         files = self._files
         return [(files[at], files[at + 1], files[at + 2]) for at in range(3 * low, 3 * high, 3)]
 
-    def is_landing(self) -> bool:
+    def is_being_written(self) -> bool:
         """Return True if the newest snapshot is still being written: it has a folder, but no manifest yet."""
         if self._newest < 0 or (self._files and self._files[-3] == self._newest):
             return False

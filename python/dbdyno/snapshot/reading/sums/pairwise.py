@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.ends import Ends
-from dbdyno.snapshot.reading.sums.batch import Batch, counted
+from dbdyno.snapshot.reading.sums.batch import Batch, counter_columns
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.parquet import literal
 
@@ -37,9 +37,9 @@ class Pairwise(Batch):
         if view not in self._made:
             self._made[view] = True
             queries = []
-            for pair in self.having(view):
+            for pair in self.pairs_with(view):
                 self._enter(pair.after.number)
-                names = [quoted(c.name) for c in counted(pair.after.columns(view))]
+                names = [quoted(c.name) for c in counter_columns(pair.after.columns(view))]
                 still = " and ".join(f"coalesce({name}, 0) = 0" for name in names)
                 number = pair.after.number
                 queries.append(

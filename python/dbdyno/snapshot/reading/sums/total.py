@@ -13,7 +13,7 @@ from dbdyno.snapshot.engines.view import WORDS, Column
 from dbdyno.snapshot.reading.difference import Sides, quoted
 from dbdyno.snapshot.store.parquet import literal
 
-OWN = ("good", "bad", "word", "bad_why", "least", "last_part", "last_life")
+FOLD_COLUMNS = ("good", "bad", "word", "bad_why", "least", "last_part", "last_life")
 """The columns of a folded row besides keys, texts and counters."""
 
 

@@ -38,13 +38,13 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
     Raises:
         EvidenceError: No complete block counts.
     """
-    from dbdyno.evidence.query import connect, whole_parts
-    from dbdyno.study.analysis.contract.declared import SCHEMA
+    from dbdyno.evidence.query import complete_parts, connect
+    from dbdyno.study.analysis.contract.declarations import SCHEMA
     from dbdyno.study.analysis.measured.facts import run_facts
 
     whole = [block for block in run.blocks() if block.kind == "measure"]
     connection, _ = connect(run)
-    _, broken = whole_parts(run, "metrics")
+    _, broken = complete_parts(run, "metrics")
     with connection:
         tables = {name for (name,) in connection.execute("show tables").fetchall()}
         rows = connection.execute(_SQL, [list(DISK)]).fetchall() if "metrics" in tables else []
@@ -117,8 +117,8 @@ def _arm(run: Run, at: int, turns: list[Turn]) -> ArmRow:
     """Return an arm of the model; its operations are the redo writes that the cells counted."""
     about = run.manifest.arms[at]
     texts = set(about["changes"].values())
-    writes = math.fsum(_known_values(turn.of("FL_RQ_W") for turn in turns))
-    times = math.fsum(_known_values(turn.of("FL_RQ_TM_W") for turn in turns))
+    writes = math.fsum(_known_values(turn.difference("FL_RQ_W") for turn in turns))
+    times = math.fsum(_known_values(turn.difference("FL_RQ_TM_W") for turn in turns))
     rates = list(_known_values(turn.values()["redo_rate"] for turn in turns))
     return {
         "index": at,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbdyno.stats.metrics import Metric
-from dbdyno.study.analysis.contract.rows import Judging
+from dbdyno.study.analysis.contract.rows import JudgeRow
 
 if TYPE_CHECKING:
     from dbdyno.stats.comparison import BlockComparison
@@ -31,7 +31,7 @@ class Turn:
     sums: dict[str, tuple[float, float]] = field(default_factory=dict)
     disk: dict[str, tuple[float, float]] = field(default_factory=dict)
 
-    def of(self, name: str) -> float:
+    def difference(self, name: str) -> float:
         """Return a counter's difference; NaN if no cell counts it."""
         return self.sums[name][0] if name in self.sums else math.nan
 
@@ -40,7 +40,7 @@ class Turn:
         rate = self.sums.get("FL_RQ_W", (math.nan, math.nan))[1]
         time, requests = (self.disk.get(name, (math.nan, 0.0))[0] for name in DISK)
         return {
-            "redo_write": _ratio(self.of("FL_RQ_TM_W") * 1000, self.of("FL_RQ_W")),
+            "redo_write": _ratio(self.difference("FL_RQ_TM_W") * 1000, self.difference("FL_RQ_W")),
             "redo_rate": rate,
             "disk_write": _ratio(time * 1000, requests),
         }
@@ -50,7 +50,7 @@ def _ratio(part: float, whole: float) -> float:
     return part / whole if whole > 0 else math.nan
 
 
-def compare_turns(turns: list[list[Turn]], judge: Judging) -> list[BlockComparison]:
+def compare_turns(turns: list[list[Turn]], judge: JudgeRow) -> list[BlockComparison]:
     """Return the comparisons of the second arm with the first, for every metric that the cells give in some block."""
     from dbdyno.stats.blocks import compare_metric
 

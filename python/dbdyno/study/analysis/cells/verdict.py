@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dbdyno.study.analysis.cells.turns import METRICS, SKIPPED, Turn, compare_turns
-from dbdyno.study.analysis.checks.gates import conclude, rows, withheld_from
+from dbdyno.study.analysis.checks.gates import rows, withheld_arms_of_model, withhold_verdict
 from dbdyno.study.analysis.contract.parts import BlockRatios, RaceRow
 from dbdyno.study.analysis.contract.rows import Caution, Model, VerdictRow
 from dbdyno.study.analysis.measured.race import COUNTERS, share_over_blocks
@@ -33,8 +33,8 @@ def add(model: Model, run: Run, turns: list[list[Turn]], blocks: list[Block]) ->
     model["verdict"]["sentences"] += [*_race_sentences(model, run), *_outliers(model, turns, judge["level"])]
     model["figures"]["blocks"] = list(_by_block(turns, blocks, comparisons))
     found = list(_gates(model, run, turns, blocks))
-    without = withheld_from(model["arms"], found, judge)
-    conclude({**model, "kind": "cells"}, without)
+    without = withheld_arms_of_model(model["arms"], found, judge)
+    withhold_verdict({**model, "kind": "cells"}, without)
     model["gates"] = rows(found, judge)
     model["warnings"] = _conditions(run, blocks)
 
@@ -88,18 +88,18 @@ def _noise(rows: tuple[BlockComparison, ...]) -> VerdictRow:
 def _race(turns: list[list[Turn]], level: float) -> Iterator[RaceRow]:
     """Yield a row for each arm with a race: which copy was first, the share over blocks, reasons of bypasses."""
     for at, own in enumerate(turns):
-        totals = {key: sum(_zero(t.of(name)) for t in own) for key, name in COUNTERS.items()}
+        totals = {key: sum(_zero(t.difference(name)) for t in own) for key, name in COUNTERS.items()}
         shares = [
-            t.of("FL_FLASH_FIRST") / races
+            t.difference("FL_FLASH_FIRST") / races
             for t in own
-            if (races := _zero(t.of("FL_DISK_FIRST")) + _zero(t.of("FL_FLASH_FIRST")))
+            if (races := _zero(t.difference("FL_DISK_FIRST")) + _zero(t.difference("FL_FLASH_FIRST")))
         ]
         passed: dict[str, int] = {}
         for turn in own:
             for name in turn.sums:
-                if name.startswith(SKIPPED) and not name.endswith("_MIN") and turn.of(name):
+                if name.startswith(SKIPPED) and not name.endswith("_MIN") and turn.difference(name):
                     reason = name.removeprefix(SKIPPED)
-                    passed[reason] = passed.get(reason, 0) + round(turn.of(name))
+                    passed[reason] = passed.get(reason, 0) + round(turn.difference(name))
         if not shares and not passed:
             continue
         share, low, high = share_over_blocks(shares, level) if shares else (math.nan,) * 3
@@ -128,8 +128,8 @@ def _zero(value: float) -> float:
 
 def _mean_ns(turns: list[Turn], time: str, requests: str) -> float:
     """Return the time per request over all turns [ns]; NaN if it is not counted."""
-    count = math.fsum(_zero(turn.of(requests)) for turn in turns)
-    known = [turn.of(time) for turn in turns if not math.isnan(turn.of(time))]
+    count = math.fsum(_zero(turn.difference(requests)) for turn in turns)
+    known = [turn.difference(time) for turn in turns if not math.isnan(turn.difference(time))]
     return math.fsum(known) * 1000 / count if known and count else math.nan
 
 
@@ -183,8 +183,8 @@ def _outliers(model: Model, turns: list[list[Turn]], level: float) -> Iterator[s
 
 def _slow_on_both(turn: Turn) -> float:
     """Return the outliers per million redo writes that were slow on both copies, or bypassed the flash log."""
-    slow = turn.of("FL_ACTUAL_OUTLIERS") + turn.of("FL_SKIP_OUTLIERS")
-    writes = turn.of("FL_RQ_W")
+    slow = turn.difference("FL_ACTUAL_OUTLIERS") + turn.difference("FL_SKIP_OUTLIERS")
+    writes = turn.difference("FL_RQ_W")
     return slow * 1e6 / writes if writes > 0 else math.nan
 
 
@@ -237,7 +237,7 @@ def _gates(model: Model, run: Run, turns: list[list[Turn]], blocks: list[Block])
 def _work(turns: list[list[Turn]]) -> Gate:
     from dbdyno.stats.gates import Gate
 
-    counts = [_zero(turn.of("FL_RQ_W")) or _zero(turn.of("FL_IO_W")) for own in turns for turn in own]
+    counts = [_zero(turn.difference("FL_RQ_W")) or _zero(turn.difference("FL_IO_W")) for own in turns for turn in own]
     least = min(counts)
     return Gate(
         "redo writes enough",
@@ -254,8 +254,8 @@ def _switch_gates(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
 
     shares = {}
     for on, own in zip(run.manifest.iorm["on"], turns, strict=True):
-        raced = sum(_zero(turn.of("FL_IO_W")) for turn in own)
-        every = sum(_zero(turn.of("FL_RQ_W")) for turn in own)
+        raced = sum(_zero(turn.difference("FL_IO_W")) for turn in own)
+        every = sum(_zero(turn.difference("FL_RQ_W")) for turn in own)
         shares[on] = raced / every if every else math.nan
     if any(math.isnan(share) for share in shares.values()):
         yield Gate("the plan took effect", None, "the cells do not count FL_RQ_W", code="switched")
@@ -284,10 +284,10 @@ def _identity(turns: list[list[Turn]]) -> Gate:
 
     broken = known = 0
     for turn in (turn for own in turns for turn in own):
-        writes = turn.of("FL_IO_W")
+        writes = turn.difference("FL_IO_W")
         if not math.isnan(writes):
             known += 1
-            broken += turn.of("FL_DISK_FIRST") + turn.of("FL_FLASH_FIRST") != writes
+            broken += turn.difference("FL_DISK_FIRST") + turn.difference("FL_FLASH_FIRST") != writes
     return Gate(
         "disk first + flash first = redo writes served",
         not broken if known else None,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def gates(measures: Measures) -> Iterator[Gate]:
     """Yield a gate for each arm that replayed a capture; none for other workloads."""
-    from dbdyno.stats.gates_lost import answers_as_captured
+    from dbdyno.stats.gates_losses import answers_as_captured
 
     for arm in measures.arms:
         reports = [own for block in arm.blocks for own in block.report.get("arms", []) if own["arm"] == arm.number]

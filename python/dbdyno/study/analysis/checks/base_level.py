@@ -1,7 +1,7 @@
 """Checks for a base that drifted, whose mean over the run then describes no state of the machine.
 
 Arms alternate within blocks, so a ratio within blocks does not follow a drift that affects all arms alike. If arms are
-judged one by one, each ratio to the base is checked for this (`gates_in_time.not_still`). Of the levels of a factor
+judged one by one, each ratio to the base is checked for this (`gates_in_time.ratio_problem`). Of the levels of a factor
 each pair is compared, with intervals that hold from the start to the end (`stats/levels.py`); only a ratio that
 certainly moved withholds the verdict. An arm that left a race was not observed afterwards, so in a race a drift
 concerns the whole run.
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 
-def begins_s(measures: Measures, run: Run) -> list[float]:
+def block_starts_s(measures: Measures, run: Run) -> list[float]:
     """Return the start of each block that counts [s]."""
     blocks = measures.arms[0].blocks
     known = timeline(blocks, run.manifest.resumed)
     return [known.begins_s[block.index] for block in blocks]
 
 
-def drifted_at(measures: Measures, run: Run, headline: str) -> list[float] | None:
+def times_if_base_drifted_s(measures: Measures, run: Run, headline: str) -> list[float] | None:
     """Return the start [s] of each block, or batch, with a headline value if the base drifted by half or more.
 
     The result is None if it did not certainly drift that much, or if the plan accepts the drift.
@@ -41,24 +41,26 @@ def drifted_at(measures: Measures, run: Run, headline: str) -> list[float] | Non
 
     if in_virtual_time(run) or "level" in run.manifest.plan["judge"].get("accept", []):
         return None
-    at_s = begins_s(measures, run)
+    at_s = block_starts_s(measures, run)
     if not drift("", measures.arms[0].values["mean"], at_s, is_level=True).withholds:
         return None
     return at_s[:: measures.batch_size(headline)]
 
 
-def ratios(measures: Measures, headline: str, at_s: Sequence[float], threshold: float) -> dict[str, str]:
+def invalid_ratios(measures: Measures, headline: str, at_s: Sequence[float], threshold: float) -> dict[str, str]:
     """Return, for each arm that is compared with another, why its ratio is not valid; empty if it is valid."""
-    from dbdyno.stats.gates_in_time import not_still
+    from dbdyno.stats.gates_in_time import ratio_problem
 
     columns = _logs(measures, headline)
     return {
-        arm.label: not_still(arm.label, measures.arms[arm.base].label, columns[at] - columns[arm.base], at_s, threshold)
-        for at, arm in measures.compared()
+        arm.label: ratio_problem(
+            arm.label, measures.arms[arm.base].label, columns[at] - columns[arm.base], at_s, threshold
+        )
+        for at, arm in measures.compared_arms()
     }
 
 
-def curves(
+def moved_curve_arms(
     measures: Measures, groups: Sequence[Sequence[int]], headline: str, at_s: Sequence[float], threshold: float
 ) -> dict[str, str]:
     """Return, for each arm of a factor's curves, how its ratio to another arm of its curve drifted; empty if not."""

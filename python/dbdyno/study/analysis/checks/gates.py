@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Block, Run
 from dbdyno.study.analysis.checks import answers, base_level, client_cost, hosts, stalls
-from dbdyno.study.analysis.contract.rows import ArmRow, Caution, GateRow, Judging, Model, RunRow
+from dbdyno.study.analysis.contract.rows import ArmRow, Caution, GateRow, JudgeRow, Model, RunRow
 from dbdyno.study.analysis.measured.measures import BATCHES_MIN, QUANTILES, ArmMeasures, Measures
 from dbdyno.study.analysis.measured.timeline import timeline
 from dbdyno.study.analysis.probe import logs
 
 if TYPE_CHECKING:
-    from dbdyno.stats.decide import Withheld
+    from dbdyno.stats.decide import WithheldVerdict
     from dbdyno.stats.gates import Gate
-    from dbdyno.stats.gates_lost import Lost, Words
-    from dbdyno.study.analysis.drawn.pictures import Latencies
+    from dbdyno.stats.gates_losses import Losses, LossWording
+    from dbdyno.study.analysis.figure_data.pictures import Latencies
 
 CANARIES = {
     "cpu_ns": "CPU canary",
@@ -33,12 +33,12 @@ RISKY = {
     "innodb_flush_log_at_trx_commit": "commits do not wait for the disk",
     "innodb_doublewrite": "a page that is written in part cannot be mended after a crash",
 }
-OFF = ("off", "0", "2")
+UNSAFE_VALUES = ("off", "0", "2")
 """Values of those settings that risk a loss of commits: with 0 or 2, a commit does not wait for the flush."""
 
 
 @dataclass(frozen=True)
-class Examined:
+class GateInput:
     """Input of the gates of a run, or of one arm of it.
 
     `codes` are failed transactions by SQLSTATE, per arm; `blocks` is the number of blocks with the headline metric in
@@ -51,19 +51,19 @@ class Examined:
     connection: Any
     codes: list[dict[str, int]]
     facts: RunRow
-    judge: Judging
+    judge: JudgeRow
     kind: str
     blocks: int
     virtual: bool
     """True if the time is a model's, in which nothing drifts, stalls or steps."""
 
 
-def examine(of: Examined) -> list[Gate]:
+def all_gates(of: GateInput) -> list[Gate]:
     """Return all gates of a run."""
     return [*gates_between_arms(of), *gates_of_run(of)]
 
 
-def rows(found: Sequence[Gate], judge: Judging) -> list[GateRow]:
+def rows(found: Sequence[Gate], judge: JudgeRow) -> list[GateRow]:
     """Return gates as rows of the model, with the effect of their failure on the verdict."""
     from dbdyno.base.decisions import RULES
 
@@ -82,13 +82,13 @@ def rows(found: Sequence[Gate], judge: Judging) -> list[GateRow]:
     ]
 
 
-def withheld(found: Sequence[Gate], measures: Measures, judge: Judging) -> dict[str, Withheld]:
+def withheld_arms(found: Sequence[Gate], measures: Measures, judge: JudgeRow) -> dict[str, WithheldVerdict]:
     """Return the arms without a verdict, by label, each with the first reason.
 
     A reason is a gate of the arm, of its base, or of the whole run that withholds, has failed, and is not accepted by
     the plan.
     """
-    from dbdyno.stats.decide import Withheld
+    from dbdyno.stats.decide import WithheldVerdict
 
     against = [gate for gate in found if gate.withholds and gate.code not in judge.get("accept", [])]
     without = {}
@@ -98,19 +98,21 @@ def withheld(found: Sequence[Gate], measures: Measures, judge: Judging) -> dict[
         if own and (arm.base != at or len(measures.arms) == 1):
             dead = not _any_succeeded(arm) or not _any_succeeded(base)
             own.sort(key=lambda gate: not gate.reason.startswith("All "))
-            without[arm.label] = Withheld(own[0].reason, "failed" if dead else "no verdict")
+            without[arm.label] = WithheldVerdict(own[0].reason, "failed" if dead else "no verdict")
     return without
 
 
-def withheld_from(arms: Sequence[ArmRow], found: Sequence[Gate], judge: Judging) -> dict[str, Withheld]:
+def withheld_arms_of_model(
+    arms: Sequence[ArmRow], found: Sequence[Gate], judge: JudgeRow
+) -> dict[str, WithheldVerdict]:
     """Return the arms without a verdict if only the arms of the model are known: every gate concerns the whole run."""
-    from dbdyno.stats.decide import Withheld
+    from dbdyno.stats.decide import WithheldVerdict
 
     against = [gate for gate in found if gate.withholds and gate.code not in judge.get("accept", [])]
-    return {str(arm["name"]): Withheld(against[0].reason) for arm in arms[1:] if against}
+    return {str(arm["name"]): WithheldVerdict(against[0].reason) for arm in arms[1:] if against}
 
 
-def conclude(model: Model, without: dict[str, Withheld]) -> None:
+def withhold_verdict(model: Model, without: dict[str, WithheldVerdict]) -> None:
     """List the arms without a verdict, and withhold the verdict of the run if its arms are not judged one by one.
 
     Such runs are curves, sweeps, correlations, and an arm against itself; one arm without a verdict is enough.
@@ -127,29 +129,29 @@ def conclude(model: Model, without: dict[str, Withheld]) -> None:
         row |= {"decision": held.decision, "words": held.decision}
 
 
-def busy(found: Sequence[Gate]) -> list[str]:
+def busy_processor_sentences(found: Sequence[Gate]) -> list[str]:
     """Return the sentences to put before the answer if other programs used the processors."""
     at_fault = [gate for gate in found if gate.code == "processors" and gate.ok is False]
     return [f"O{gate.text[1:]}: on a free machine the answer may be another." for gate in at_fault]
 
 
-def conditions(run: Run, measures: Measures, virtual: bool) -> list[Caution]:
+def condition_warnings(run: Run, measures: Measures, virtual: bool) -> list[Caution]:
     """Return warnings about the conditions of the run, each with its next step."""
     return list(_conditions(run, measures, virtual))
 
 
 def _any_succeeded(arm: ArmMeasures) -> bool:
-    return bool(arm.of("transactions") or not arm.of("failed"))
+    return bool(arm.total("transactions") or not arm.total("failed"))
 
 
-def gates_between_arms(of: Examined) -> Iterator[Gate]:
+def gates_between_arms(of: GateInput) -> Iterator[Gate]:
     """Yield gates between the arms: errors, work, and enough blocks and transactions."""
     import numpy as np
 
     from dbdyno.stats import gates
 
     measures, judge = of.measures, of.judge
-    compared = [(arm, measures.arms[arm.base]) for _, arm in measures.compared()]
+    compared = [(arm, measures.arms[arm.base]) for _, arm in measures.compared_arms()]
     yield from _loss_gates(of)
     yield from answers.gates(measures)
     if not compared:
@@ -176,7 +178,7 @@ def gates_between_arms(of: Examined) -> Iterator[Gate]:
         yield support if judge["headline"] == "p99" or support.ok else replace(support, ok=None)
 
 
-def gates_of_run(of: Examined) -> Iterator[Gate]:
+def gates_of_run(of: GateInput) -> Iterator[Gate]:
     """Yield gates within a run, whatever its arms: violated laws of a model, or effects of real time."""
     if of.virtual:
         yield from _invariants(of.measures.arms[0].blocks)
@@ -195,13 +197,13 @@ def batches_of_p99(measures: Measures) -> int:
     return min(len(arm.blocks) for arm in measures.arms) // measures.batch_size("p99")
 
 
-def _loss_gates(of: Examined) -> Iterator[Gate]:
+def _loss_gates(of: GateInput) -> Iterator[Gate]:
     """Yield gates for failed transactions and, in an open loop, dropped arrivals: alone and compared with the base."""
-    from dbdyno.stats.gates_lost import ERRORS
+    from dbdyno.stats.gates_losses import ERRORS
 
     arms = of.measures.arms
     lost = [
-        _lost_of(arm, arm.of("failed"), arm.of("transactions") + arm.of("failed"), own)
+        _lost_of(arm, arm.total("failed"), arm.total("transactions") + arm.total("failed"), own)
         for arm, own in zip(arms, of.codes, strict=True)
     ]
     yield from _lost_gates(of, lost, ERRORS)
@@ -209,39 +211,39 @@ def _loss_gates(of: Examined) -> Iterator[Gate]:
         yield from _open_loop(of)
 
 
-def _lost_of(arm: ArmMeasures, lost: int, tried: int, codes: dict[str, int]) -> Lost:
-    from dbdyno.stats.gates_lost import Lost
+def _lost_of(arm: ArmMeasures, lost: int, tried: int, codes: dict[str, int]) -> Losses:
+    from dbdyno.stats.gates_losses import Losses
 
     kinds = ", ".join(f"SQLSTATE {code}" for code in list(codes)[:2])
-    return Lost(arm.label, lost, tried, kinds + (" ..." if len(codes) > 2 else ""))
+    return Losses(arm.label, lost, tried, kinds + (" ..." if len(codes) > 2 else ""))
 
 
-def _lost_gates(of: Examined, lost: list[Lost], words: Words) -> Iterator[Gate]:
+def _lost_gates(of: GateInput, lost: list[Losses], words: LossWording) -> Iterator[Gate]:
     """Yield a gate for each arm, and for each comparison with a base if both pass; a single one if nothing was lost."""
     from dbdyno.stats.gates import Gate
-    from dbdyno.stats.gates_lost import lost_alike, lost_alone
+    from dbdyno.stats.gates_losses import equal_losses, few_losses
 
     if any(own.tried for own in lost) and not any(own.lost for own in lost):
         tried = sum(own.tried for own in lost)
         yield Gate(words.name, True, f"none of {tried:,} {words.noun} {words.verb}", code=words.code)
         return
-    alone = [lost_alone(own, words, lost[:2] if len(lost) == 2 else ()) for own in lost]
+    alone = [few_losses(own, words, lost[:2] if len(lost) == 2 else ()) for own in lost]
     yield from sorted(alone, key=lambda gate: gate.ok is not False)
-    for at, arm in of.measures.compared():
+    for at, arm in of.measures.compared_arms():
         if alone[at].ok and alone[arm.base].ok:
-            yield lost_alike(lost[at], lost[arm.base], words, of.judge["threshold"])
+            yield equal_losses(lost[at], lost[arm.base], words, of.judge["threshold"])
 
 
-def _open_loop(of: Examined) -> Iterator[Gate]:
+def _open_loop(of: GateInput) -> Iterator[Gate]:
     from dbdyno.stats import gates
-    from dbdyno.stats.gates_lost import ARRIVALS
+    from dbdyno.stats.gates_losses import ARRIVALS
     from dbdyno.stats.wording import duration
 
     arms = of.measures.arms
     lost = []
     for arm in arms:
-        skipped = arm.of("skipped")
-        lost.append(_lost_of(arm, skipped, arm.of("transactions") + arm.of("failed") + skipped, {}))
+        skipped = arm.total("skipped")
+        lost.append(_lost_of(arm, skipped, arm.total("transactions") + arm.total("failed") + skipped, {}))
         lags = [own["lag_max_ns"] for b in arm.blocks for own in b.report["arms"] if own["arm"] == arm.number]
         late = sum(lag > LAG_MAX_NS for lag in lags)
         yield gates.Gate(
@@ -266,7 +268,7 @@ def _open_loop(of: Examined) -> Iterator[Gate]:
         )
 
 
-def _in_time(of: Examined) -> Iterator[Gate]:
+def _in_time(of: GateInput) -> Iterator[Gate]:
     """Yield gates for effects of real time: drift, stalls, steps of the clock, dependent blocks."""
     import numpy as np
 
@@ -277,8 +279,8 @@ def _in_time(of: Examined) -> Iterator[Gate]:
     known = timeline(blocks, of.run.manifest.resumed)
     at_s = [known.begins_s[block.index] for block in blocks]
     label = f"mean {arms[0].operation} time of {arms[0].label}"
-    yield from gates.level(label, arms[0].values["mean"], at_s, _ratios(of, at_s))
-    for _, arm in of.measures.compared():
+    yield from gates.base_level(label, arms[0].values["mean"], at_s, _ratios(of, at_s))
+    for _, arm in of.measures.compared_arms():
         logs_of = np.log(arm.values["mean"]) - np.log(arms[arm.base].values["mean"])
         if of.kind in ("experiment", "aa"):
             yield gates.steady_difference(arm.label, arms[arm.base].label, logs_of, at_s, of.judge["threshold"])
@@ -295,23 +297,23 @@ def _in_time(of: Examined) -> Iterator[Gate]:
         yield gates.processors_free(float(np.mean(shares)), int(blocks[-1].report.get("processors", 0)))
 
 
-def _ratios(of: Examined, at_s: list[float]) -> dict[str, str]:
+def _ratios(of: GateInput, at_s: list[float]) -> dict[str, str]:
     """Return, for each arm compared within blocks, why its ratio is not valid if the base drifted; empty if it is."""
     from dbdyno.study.analysis.questions import factors
 
     headline, threshold = of.judge["headline"], of.judge["threshold"]
     if of.kind in ("experiment", "aa"):
-        return base_level.ratios(of.measures, headline, at_s, threshold)
+        return base_level.invalid_ratios(of.measures, headline, at_s, threshold)
     if of.kind == "sweep":
-        return base_level.curves(of.measures, factors.curves_of(of.run), headline, at_s, threshold)
+        return base_level.moved_curve_arms(of.measures, factors.curves_of(of.run), headline, at_s, threshold)
     return {}
 
 
-def _operations(of: Examined) -> Iterator[Gate]:
+def _operations(of: GateInput) -> Iterator[Gate]:
     """Yield gates for enough transactions in slices or turns, if the arms alternate."""
     import statistics
 
-    from dbdyno.stats.gates import operations_enough
+    from dbdyno.stats.gates import enough_operations
 
     if len(of.measures.arms) < 2 or of.facts["open_loop"]:
         return
@@ -324,7 +326,7 @@ def _operations(of: Examined) -> Iterator[Gate]:
             if (slices := sum(s.arm == arm.number and s.counts for s in block.slices))
         ]
         usual = statistics.median(per_slice) if per_slice else float("nan")
-        yield operations_enough(arm.label, usual, stretch, counted=counted, waiting=arm.sessions > 1)
+        yield enough_operations(arm.label, usual, stretch, counted=counted, waiting=arm.sessions > 1)
 
 
 def _invariants(blocks: list[Block]) -> Iterator[Gate]:
@@ -380,7 +382,7 @@ def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[Caution
             "look into the engine's log; the blocks are marked",
         )
     first = [own["first_error"] for b in blocks for own in b.report["arms"] if own["first_error"]]
-    number = sum(arm.of("failed") for arm in measures.arms)
+    number = sum(arm.total("failed") for arm in measures.arms)
     if number:
         said = f", the first: {first[0]}" if first else ""
         yield _warning(
@@ -390,7 +392,7 @@ def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[Caution
         )
     for facts in run.manifest.targets.values():
         for setting in facts.get("settings", []):
-            if setting["name"] in RISKY and str(setting["value"]).lower() in OFF:
+            if setting["name"] in RISKY and str(setting["value"]).lower() in UNSAFE_VALUES:
                 yield _warning(
                     "not durable",
                     f"{setting['name']} = {str(setting['value']).lower()}: {RISKY[setting['name']]}",
@@ -403,7 +405,7 @@ def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[Caution
                 "set TMPDIR to a folder on a disk",
             )
     yield from logs.warnings(run)
-    if len(blocks) < run.manifest.blocks_planned and not run.manifest.says("race"):
+    if len(blocks) < run.manifest.blocks_planned and not run.manifest.has("race"):
         yield _warning(
             "cut short",
             f"{len(blocks)} of {run.manifest.blocks_planned} blocks are whole",

@@ -14,7 +14,7 @@ from dbdyno.study.analysis.measured.measures import Measures
 
 if TYPE_CHECKING:
     from dbdyno.stats.gates_in_time import Stall
-    from dbdyno.study.analysis.drawn.pictures import Latencies
+    from dbdyno.study.analysis.figure_data.pictures import Latencies
 
 USUAL = 0.9
 

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from dbdyno.study.analysis.contract.declared import table
+from dbdyno.study.analysis.contract.declarations import table
 
 sys.stdout.write(table() + "\n")

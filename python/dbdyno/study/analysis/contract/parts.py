@@ -9,11 +9,11 @@ from typing import Literal, NotRequired, TypedDict
 
 from dbdyno.stats.comparison import ComparisonRow
 
-Known = list[float | None]
+OptionalNumbers = list[float | None]
 """Numbers of which some are unknown (None)."""
 
 
-class Outline(TypedDict):
+class LatencyDistribution(TypedDict):
     """Share of an arm's operations by bucket of latency."""
 
     arm: int
@@ -28,8 +28,8 @@ class QuantileRatios(TypedDict):
     arm: int
     quantile: list[float]
     ratio: list[float]
-    low: Known
-    high: Known
+    low: OptionalNumbers
+    high: OptionalNumbers
 
 
 class Tail(TypedDict):
@@ -51,7 +51,7 @@ class BlockRatios(TypedDict):
     marked: list[str]
 
 
-class Heat(TypedDict):
+class LatencyHeatmap(TypedDict):
     """Number of an arm's transactions by time and latency."""
 
     arm: int
@@ -66,7 +66,7 @@ Waited = TypedDict("Waited", {"arm": int, "class": str, "event": str, "samples":
 """A wait event's share of the session time of an arm."""
 
 
-class OverTime(TypedDict):
+class TimeSeries(TypedDict):
     """A measure of an arm (null: of all arms) over time, by stretch."""
 
     measure: str
@@ -128,7 +128,7 @@ class Sweep(TypedDict):
     curves: list[SweepCurve]
 
 
-class Dots(TypedDict):
+class ScatterPoints(TypedDict):
     """Hit ratio and mean time of each statement."""
 
     hit_ratio: list[float]
@@ -154,7 +154,7 @@ class CorrelatedStatement(TypedDict):
     rows: float
 
 
-class Correlated(TypedDict):
+class PropertyCorrelation(TypedDict):
     """Correlation of a property with the mean time; `q` is p after control of the false discovery rate."""
 
     x: str
@@ -173,7 +173,7 @@ class Correlation(TypedDict):
     """All correlations, with their statements."""
 
     statements: list[CorrelatedStatement]
-    rows: list[Correlated]
+    rows: list[PropertyCorrelation]
     assumption: str
 
 
@@ -242,7 +242,7 @@ class ArmSide(TypedDict):
     high: NotRequired[float]
 
 
-class BesideRow(TypedDict):
+class ArmPairRow(TypedDict):
     """An arm of two runs of one study, beside each other."""
 
     sides: list[ArmSide]
@@ -378,14 +378,14 @@ LineRow = TypedDict(
 """A line of both sets of traces, or of one (`only_in`); the difference is per execution of the client, or in all."""
 
 
-class FarQuantile(TypedDict):
+class HighQuantile(TypedDict):
     """A high quantile of both sets; None if fewer than ten values are beyond it."""
 
     name: str
-    values_ns: Known
+    values_ns: OptionalNumbers
 
 
-class Beyond(TypedDict):
+class ExceedanceDifference(TypedDict):
     """Difference of the shares of the two sets beyond a threshold, over blocks."""
 
     difference: float | None

@@ -14,7 +14,7 @@ from dbdyno.stats.comparison import ComparisonRow
 from dbdyno.study.analysis.contract import parts
 
 
-class Judging(TypedDict, total=False):
+class JudgeRow(TypedDict, total=False):
     """How the verdict is reached, as the plan in the manifest has it: `study.plan.plan.Judge`."""
 
     level: float
@@ -212,17 +212,17 @@ class MethodRow(TypedDict, total=False):
 class Figures(TypedDict, total=False):
     """Data of the figures: parallel arrays."""
 
-    distribution: list[parts.Outline]
+    distribution: list[parts.LatencyDistribution]
     quantile_ratio: list[parts.QuantileRatios]
     tail: list[parts.Tail]
     blocks: list[parts.BlockRatios]
-    heatmap: list[parts.Heat]
+    heatmap: list[parts.LatencyHeatmap]
     waits: list[parts.Waited]
-    over_time: list[parts.OverTime]
+    over_time: list[parts.TimeSeries]
     contributions: list[parts.Contribution]
     curve: JsonObject | None
     sweep: parts.Sweep
-    correlation: parts.Dots
+    correlation: parts.ScatterPoints
 
 
 class Model(TypedDict, total=False):
@@ -251,7 +251,7 @@ class Model(TypedDict, total=False):
     resources: list[parts.ResourceRow]
     laws: list[parts.LawRow]
     volumes: list[parts.VolumeRow]
-    beside: list[parts.BesideRow]
+    beside: list[parts.ArmPairRow]
     race: list[parts.RaceRow]
     databases: list[DatabaseRow]
     order: list[OrderRow]

@@ -43,7 +43,7 @@ group by all order by object
 """
 
 
-def of_run(connection: Any, measures: Measures, level: float) -> list[DatabaseRow]:
+def rows_of_run(connection: Any, measures: Measures, level: float) -> list[DatabaseRow]:
     """Return a row per arm and database, the studied database first; empty if a machine has one database.
 
     A row has transactions and I/Os per second of virtual time (`disk_per_s`, `flash_per_s`), the database's `share` of

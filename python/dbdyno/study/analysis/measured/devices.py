@@ -59,7 +59,7 @@ _NAMES = (
 )
 
 
-def of_run(connection: Any, measures: Measures) -> list[DeviceRow]:
+def rows_of_run(connection: Any, measures: Measures) -> list[DeviceRow]:
     """Return one row per arm and kind of station that served anything, the busiest first.
 
     `completions` is the total of the blocks that count, over all stations of the row. `sojourn_ns` is the mean time

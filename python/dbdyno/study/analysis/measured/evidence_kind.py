@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dbdyno.bench.protocol import Reads
-from dbdyno.evidence.run import Run, reading
+from dbdyno.bench.protocol import EvidenceReading
+from dbdyno.evidence.run import Run, type_errors_as_evidence_errors
 
 
-def reads(run: Run) -> Reads:
+def reads(run: Run) -> EvidenceReading:
     """Return how the run's evidence is read, as its manifest says."""
-    with reading("kind of evidence", run.id):
-        return Reads.from_json(run.manifest.reads)
+    with type_errors_as_evidence_errors("kind of evidence", run.id):
+        return EvidenceReading.from_json(run.manifest.reads)
 
 
 def in_virtual_time(run: Run) -> bool:

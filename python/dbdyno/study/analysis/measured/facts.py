@@ -53,8 +53,8 @@ def run_facts(run: Run, blocks: list[Block]) -> RunRow:
 
 def _duration_s(run: Run) -> float | None:
     """Return the elapsed time of the run [s]; for older evidence, from the start of the first block."""
-    if in_virtual_time(run) or run.manifest.says("wall_s"):
-        return run.manifest.wall_s if run.manifest.says("wall_s") else None
+    if in_virtual_time(run) or run.manifest.has("wall_s"):
+        return run.manifest.wall_s if run.manifest.has("wall_s") else None
     return timeline(run.blocks(), run.manifest.resumed).length_s
 
 

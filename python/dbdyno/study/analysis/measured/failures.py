@@ -48,7 +48,7 @@ class Failures:
     expected: list[dict[str, int]]
 
 
-def of_run(connection: Any, measures: Measures) -> Failures:
+def failures_of_run(connection: Any, measures: Measures) -> Failures:
     """Return the failures of a run.
 
     A script with several commands has a row for each command that failed. The script itself has a row only for errors
@@ -103,19 +103,21 @@ def differing_failures(measures: Measures, failures: Failures, threshold: float)
 
     Such arms had different outcomes, so their times are not of the same work.
     """
-    from dbdyno.stats.gates_lost import Lost, Words, lost_alike
+    from dbdyno.stats.gates_losses import Losses, LossWording, equal_losses
 
     found: list[Caution] = []
-    for at, arm in measures.compared():
+    for at, arm in measures.compared_arms():
         base = measures.arms[arm.base]
         apart = []
         for code in dict.fromkeys([*failures.expected[arm.base], *failures.expected[at]]):
-            words = Words("expected errors", "expected errors", "transactions", f"ended in {code}", "")
+            words = LossWording("expected errors", "expected errors", "transactions", f"ended in {code}", "")
             own, usual = (
-                Lost(one.label, failures.expected[number].get(code, 0), one.of("transactions") + one.of("failed"))
+                Losses(
+                    one.label, failures.expected[number].get(code, 0), one.total("transactions") + one.total("failed")
+                )
                 for number, one in ((at, arm), (arm.base, base))
             )
-            gate = lost_alike(own, usual, words, threshold)
+            gate = equal_losses(own, usual, words, threshold)
             apart += [gate.text] if gate.ok is False else []
         if apart:
             next_step = "compare their times for what they are: those of other outcomes"

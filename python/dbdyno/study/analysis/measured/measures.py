@@ -58,7 +58,7 @@ class ArmMeasures:
     number: int = 0
     expected: tuple[str, ...] = ()
 
-    def pooled(self) -> NDArray[np.uint64]:
+    def pooled_latencies(self) -> NDArray[np.uint64]:
         """Return all latencies of the arm in blocks that count [ns], sorted."""
         import numpy as np
 
@@ -66,13 +66,13 @@ class ArmMeasures:
 
         return np.frombuffer(_core.latencies(self.parts, self.name, self.operation, list(self.expected)), dtype="<u8")
 
-    def of(self, name: str) -> int:
+    def total(self, name: str) -> int:
         """Return a count over all blocks: `transactions` (successful ones), `failed` or `skipped`."""
         import numpy as np
 
         return int(np.nansum(self.values[name]))
 
-    def batched(self, q: float, size: int) -> Array:
+    def batch_quantiles(self, q: float, size: int) -> Array:
         """Return a quantile over batches of `size` neighbouring blocks; only whole batches are used."""
         ends = range(0, len(self.parts) - size + 1, size)
         if len(ends) < BATCHES_MIN:
@@ -89,7 +89,7 @@ class Measures:
     arms: list[ArmMeasures]
     broken: list[str]
 
-    def compared(self) -> list[tuple[int, ArmMeasures]]:
+    def compared_arms(self) -> list[tuple[int, ArmMeasures]]:
         """Return the arms that are compared with another, with their indexes."""
         return [(at, arm) for at, arm in enumerate(self.arms) if arm.base != at]
 
@@ -103,7 +103,7 @@ class Measures:
         size = self.batch_size(name)
         if size == 1:
             return [arm.values[name] for arm in self.arms]
-        return [arm.batched(QUANTILES[name], size) for arm in self.arms]
+        return [arm.batch_quantiles(QUANTILES[name], size) for arm in self.arms]
 
     def batch_size(self, name: str) -> int:
         """Return the number of neighbouring blocks that are combined for a quantile."""
@@ -123,9 +123,9 @@ def measure(run: Run, operation: str | None = None) -> Measures:
     Raises:
         EvidenceError: There are none.
     """
-    from dbdyno.evidence.query import whole_parts
+    from dbdyno.evidence.query import complete_parts
 
-    readable, broken = whole_parts(run, "calls")
+    readable, broken = complete_parts(run, "calls")
     names = {path.stem for path in readable}
     blocks = [b for b in run.blocks() if b.kind == "measure" and b.name in names]
     if not blocks:

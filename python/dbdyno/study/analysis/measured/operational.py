@@ -71,9 +71,9 @@ from spans group by object order by 2 desc nulls last, length(object) limit 1
 """
 
 
-def of_run(connection: Any, run: Run, measures: Measures) -> list[LawRow]:
+def laws_of_run(connection: Any, run: Run, measures: Measures) -> list[LawRow]:
     """Return the laws of a run, each with both sides; `arm` is None if a law applies to the whole run."""
-    from dbdyno.study.analysis.drawn.pictures import has_table
+    from dbdyno.study.analysis.figure_data.pictures import has_table
 
     about = run.manifest.arms
     rows = [_little(arm) for arm in measures.arms if not about[arm.number].get("rate_per_s")]

@@ -36,7 +36,7 @@ select arm, block, metric, sum(value) from counter group by all
 """
 
 
-def of_run(connection: Any, measures: Measures, level: float) -> list[RaceRow]:
+def rows_of_run(connection: Any, measures: Measures, level: float) -> list[RaceRow]:
     """Return a row per arm with a race; empty if no cell raced.
 
     A row has the counters over all blocks that count, and the share of races that flash won with its interval over

@@ -62,7 +62,7 @@ ARMS_REPORTED = 4
 """Largest number of arms that each get a sentence; with more, only the least and the most are reported."""
 
 
-def of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceRow]:
+def rows_of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceRow]:
     """Return the mean resources of a transaction per arm over the blocks that count; empty if none were measured."""
     rows: list[ResourceRow] = []
     for arm in measures.arms:
@@ -90,7 +90,7 @@ def _cache_row(reports: list[Mapping[str, Any]]) -> ResourceRow:
 
 def _log(connection: Any, measures: Measures) -> dict[int, float]:
     """Return, by arm, the log that was written during its turns, per transaction."""
-    from dbdyno.study.analysis.drawn.pictures import has_table
+    from dbdyno.study.analysis.figure_data.pictures import has_table
 
     if not has_table(connection, "metrics"):
         return {}
@@ -99,7 +99,7 @@ def _log(connection: Any, measures: Measures) -> dict[int, float]:
     per = {}
     for arm in measures.arms:
         # The log is read before and after the time that counts, without the time to settle after a switch.
-        count = arm.of("transactions")
+        count = arm.total("transactions")
         if count and arm.name in written:
             per[arm.number] = written[arm.name] / count
     return per
@@ -138,7 +138,7 @@ def counted_by_block(connection: Any, run: Run, measures: Measures) -> dict[tupl
 
     They are known if arms alternate turn by turn and statements are counted.
     """
-    from dbdyno.study.analysis.drawn.pictures import has_table
+    from dbdyno.study.analysis.figure_data.pictures import has_table
     from dbdyno.study.analysis.questions.correlation import is_own, texts_of
 
     if not run.manifest.plan["watch"].get("statements") or not has_table(connection, "metrics"):
@@ -161,7 +161,7 @@ def sentences(model: Model, measures: Measures) -> list[str]:
     For many arms only the least and the most are given. The result is empty if fewer than two are known.
     """
     rows = {row["arm"]: row for row in model["resources"] if _cpu(row)}
-    pairs = [(rows[at], rows[arm.base]) for at, arm in measures.compared() if at in rows and arm.base in rows]
+    pairs = [(rows[at], rows[arm.base]) for at, arm in measures.compared_arms() if at in rows and arm.base in rows]
     if not pairs:
         return []
     names = {row["arm"]: model["arms"][row["arm"]]["name"] for row in rows.values()}

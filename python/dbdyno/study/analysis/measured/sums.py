@@ -40,7 +40,7 @@ VALUES = (
 _SQL = "select arm, block, metric, value from metrics where kind = 'sum' order by block"
 
 
-class Summed(Measures):
+class SumMeasures(Measures):
     """Measures whose blocks cannot be pooled."""
 
     def batch_size(self, name: str) -> int:
@@ -49,10 +49,10 @@ class Summed(Measures):
 
 
 @runtime_checkable
-class Kept(Protocol):
+class RunWithMeasures(Protocol):
     """A run that has its values by block but no evidence, such as a result."""
 
-    def measures(self) -> Summed:
+    def measures(self) -> SumMeasures:
         """Return the values of the arms by block."""
 
 
@@ -62,7 +62,7 @@ def measures_of(run: Run, operation: str | None = None) -> Measures:
     Raises:
         EvidenceError: There is no complete block.
     """
-    if isinstance(run, Kept):
+    if isinstance(run, RunWithMeasures):
         return run.measures()
     if reads(run).evidence == SUMS:
         return measure_sums(run)
@@ -72,7 +72,7 @@ def measures_of(run: Run, operation: str | None = None) -> Measures:
     return measures
 
 
-def measure_sums(run: Run) -> Summed:
+def measure_sums(run: Run) -> SumMeasures:
     """Read the sums of a run's complete blocks.
 
     Raises:
@@ -94,7 +94,7 @@ def measure_sums(run: Run) -> Summed:
 
 def measures_of_rows(
     run: Run, blocks: list[Block], rows: list[tuple[str, int, str, float]], broken: list[str]
-) -> Summed:
+) -> SumMeasures:
     """Return measures made of rows with arm, block number, metric name and value."""
     import numpy as np
 
@@ -112,7 +112,7 @@ def measures_of_rows(
         arms.append(
             ArmMeasures(about["name"], about["name"], about["sessions"], blocks, [], values, base=place, number=at)
         )
-    return Summed(arms, broken)
+    return SumMeasures(arms, broken)
 
 
 def _by_wall_clock(arm: ArmMeasures) -> None:

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.stats.distributions import t_cdf, t_quantile
-from dbdyno.study.analysis.contract.parts import FarQuantile
+from dbdyno.study.analysis.contract.parts import HighQuantile
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbdyno.study.analysis.drawn.pictures import Latencies
+    from dbdyno.study.analysis.figure_data.pictures import Latencies
 
-FAR = (0.99, 0.999, 0.9999, 0.99999)
-BEYOND = 10
+HIGH_QUANTILES = (0.99, 0.999, 0.9999, 0.99999)
+VALUES_BEYOND_LEAST = 10
 
 
-def of_arms(measures: Measures, latencies: Latencies, most: int, level: float) -> dict[str, object] | None:
+def compare_tails(measures: Measures, latencies: Latencies, most: int, level: float) -> dict[str, object] | None:
     """Return the tails of the first two arms, or None if one has fewer than 100 operations.
 
     `threshold_ns` is the base's p99. `exceed`: how many of each arm are longer, their share, and the difference of the
@@ -51,7 +51,7 @@ def of_arms(measures: Measures, latencies: Latencies, most: int, level: float) -
             "counts": among,
             "expected": [sum(among) * v.size / whole for v in pair],
         },
-        "quantiles": far_quantiles(pair, FAR),
+        "quantiles": high_quantiles(pair, HIGH_QUANTILES),
     }
 
 
@@ -71,14 +71,14 @@ def _over_blocks(base: ArmMeasures, other: ArmMeasures, threshold: float, level:
     return {"difference": mean, "low": mean - half, "high": mean + half, "p": p}
 
 
-def far_quantiles(sides: Sequence[NDArray[Any]], quantiles: Sequence[float]) -> list[FarQuantile]:
+def high_quantiles(sides: Sequence[NDArray[Any]], quantiles: Sequence[float]) -> list[HighQuantile]:
     """Return high quantiles, and the longest, of the sorted values of several sides."""
     import numpy as np
 
     def at(values: NDArray[Any], q: float) -> float | None:
-        return float(np.quantile(values, q)) if values.size * (1 - q) >= BEYOND - 1e-9 else None
+        return float(np.quantile(values, q)) if values.size * (1 - q) >= VALUES_BEYOND_LEAST - 1e-9 else None
 
-    rows: list[FarQuantile] = [
+    rows: list[HighQuantile] = [
         {"name": f"p{q * 100:.6g}", "values_ns": [at(values, q) for values in sides]} for q in quantiles
     ]
     return [*rows, {"name": "longest", "values_ns": [float(values[-1]) for values in sides]}]

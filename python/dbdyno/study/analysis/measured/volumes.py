@@ -25,7 +25,7 @@ LATE_SHARE = 0.1
 """Share of a request's time above which late replies cause a warning."""
 
 
-def of_run(connection: Any, run: Run, measures: Measures) -> list[VolumeRow]:
+def rows_of_run(connection: Any, run: Run, measures: Measures) -> list[VolumeRow]:
     """Return one row per modelled device below a server: requests in blocks that count, times since the mount.
 
     `arms` are the numbers of the arms on it.

@@ -7,8 +7,8 @@ from typing import Any
 from dbdyno.base import decisions
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.json_types import JsonObject
-from dbdyno.evidence.run import Run, reading
-from dbdyno.study.analysis.contract.declared import SCHEMA
+from dbdyno.evidence.run import Run, type_errors_as_evidence_errors
+from dbdyno.study.analysis.contract.declarations import SCHEMA
 
 FIRST, READ, OVERWRITE = "first write", "read", "overwrite"
 BINS = 10
@@ -36,7 +36,7 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
     from dbdyno.evidence.query import connect
 
     connection, broken = connect(run)
-    with connection, reading("flash probe", run.id):
+    with connection, type_errors_as_evidence_errors("flash probe", run.id):
         measured = {row[0]: row[1:] for row in connection.execute(_PHASES).fetchall()}
         times = connection.execute(_TIMES, {"bins": BINS}).fetchall()
         about = dict(run.manifest.flash)

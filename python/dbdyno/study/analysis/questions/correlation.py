@@ -12,8 +12,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import StatsError
-from dbdyno.evidence.memory import for_files
-from dbdyno.study.analysis.contract.parts import Correlated, CorrelatedStatement, Property
+from dbdyno.evidence.memory import file_connection
+from dbdyno.study.analysis.contract.parts import CorrelatedStatement, Property, PropertyCorrelation
 from dbdyno.study.analysis.contract.rows import Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
 
@@ -106,7 +106,7 @@ def texts_of(run: Run) -> dict[str, str]:
     path = run.path / "statements.parquet"
     if not path.exists():
         return {}
-    with for_files() as reader:
+    with file_connection() as reader:
         rows = reader.execute("select statement, text from read_parquet(?)", [str(path)])
         return dict(rows.fetchall())
 
@@ -128,7 +128,7 @@ def _statement(name: str, text: str, counted: dict[str, float]) -> CorrelatedSta
     }
 
 
-def _row(statements: list[CorrelatedStatement], name: Property, label: str) -> Correlated | None:
+def _row(statements: list[CorrelatedStatement], name: Property, label: str) -> PropertyCorrelation | None:
     """Return Pearson's and Spearman's correlation of a property with the mean time.
 
     The result is None if either does not vary, or there are too few statements.
@@ -156,7 +156,7 @@ def _row(statements: list[CorrelatedStatement], name: Property, label: str) -> C
     }
 
 
-def _adjust(rows: list[Correlated]) -> None:
+def _adjust(rows: list[PropertyCorrelation]) -> None:
     """Add q to the rows: control of the false discovery rate over the properties (Benjamini and Hochberg 1995)."""
     from dbdyno.stats.decide import benjamini_hochberg
 
@@ -165,7 +165,7 @@ def _adjust(rows: list[Correlated]) -> None:
         row["q"] = q
 
 
-def _verdict(rows: list[Correlated], statements: list[CorrelatedStatement], fallen: int) -> VerdictRow:
+def _verdict(rows: list[PropertyCorrelation], statements: list[CorrelatedStatement], fallen: int) -> VerdictRow:
     own = next((row for row in rows if row["property"] == "hit_ratio"), None)
     if own is None:
         return {
@@ -202,7 +202,7 @@ def _verdict(rows: list[Correlated], statements: list[CorrelatedStatement], fall
     }
 
 
-def _in_the_open(row: Correlated) -> str:
+def _in_the_open(row: PropertyCorrelation) -> str:
     p = 10.0 ** row["pearson_log10_p"]
     words = f"p {p:.2g}" if p >= 1e-4 else f"p 10^{row['pearson_log10_p']:.0f}"
     return (

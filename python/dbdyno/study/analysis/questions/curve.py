@@ -21,7 +21,7 @@ _UNITS = {"B": 1, "kB": 1024, "MB": 2**20, "GB": 2**30}
 
 def add(model: Model, connection: Any, measures: Measures) -> None:
     """Fit a curve to each arm, and add the curves and the resulting verdict to the model."""
-    put(model, [(arm.label, points(connection, arm)) for arm in measures.arms])
+    add_curves(model, [(arm.label, points(connection, arm)) for arm in measures.arms])
 
 
 def points(connection: Any, arm: ArmMeasures) -> Columns:
@@ -36,7 +36,7 @@ def points(connection: Any, arm: ArmMeasures) -> Columns:
     return columns
 
 
-def put(model: Model, found: list[tuple[str, Columns]]) -> None:
+def add_curves(model: Model, found: list[tuple[str, Columns]]) -> None:
     """Add one curve per entry to the model, in the order of its arms, each with a separate fit."""
     several = len(found) > 1
     curves, verdicts = [], []

@@ -17,11 +17,11 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.evidence.run import Run
 from dbdyno.stats.gates import enough_blocks
 from dbdyno.stats.wording import change_of, duration, size
-from dbdyno.study.analysis.checks.base_level import drifted_at
-from dbdyno.study.analysis.contract.rows import ArmRow, Judging, Model, VerdictRow
+from dbdyno.study.analysis.checks.base_level import times_if_base_drifted_s
+from dbdyno.study.analysis.contract.rows import ArmRow, JudgeRow, Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
 from dbdyno.study.analysis.questions.laws import LawRow, law_of
-from dbdyno.study.analysis.questions.level_words import LOADS, is_conclusive, level_text, sentence
+from dbdyno.study.analysis.questions.level_sentences import LOADS, is_conclusive, level_text, sentence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +86,7 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
     about, judge = levels_of(run), run.manifest.plan["judge"]
     metric, names = metric_named(headline), list(run.manifest.plan["factors"])
     values = _larger_is_better(measures, headline, metric.higher_is_better)
-    drifted = drifted_at(measures, run, headline)
+    drifted = times_if_base_drifted_s(measures, run, headline)
     at_s = None if drifted is None else drifted[: len(values)]
     groups = list(_groups(about, names))
     level = 1 - (1 - judge["level"]) / max(len(groups), 1)
@@ -174,7 +174,7 @@ def _curve(
     numbers = numbers_of(texts)
     rows = []
     for at, (arm, text) in enumerate(zip(arms, texts, strict=True)):
-        ratio, low, high = found.against(at, 0)
+        ratio, low, high = found.ratio_to(at, 0)
         rows.append(
             {
                 "arm": arm,
@@ -217,7 +217,7 @@ def _law(curve: Mapping[str, Any], measures: Measures, values: Array, level: flo
 
 
 def _interactions(
-    about: list[dict[str, str]], names: list[str], values: Array, judge: Judging, at_s: list[float] | None
+    about: list[dict[str, str]], names: list[str], values: Array, judge: JudgeRow, at_s: list[float] | None
 ) -> Any:
     """Yield each pair of factors whose combinations were all run, with the others at their first levels."""
     import numpy as np
@@ -291,7 +291,7 @@ def _answer(own: list[JsonObject]) -> dict[str, int] | None:
     return {"arm": levels[other]["arm"], "base": levels[0]["arm"]}
 
 
-def _verdict(factors: JsonObject, judge: Judging) -> VerdictRow:
+def _verdict(factors: JsonObject, judge: JudgeRow) -> VerdictRow:
     """Return the verdict: the curves of the axis first; "unclear" if no curve is conclusive."""
     own = _of_axis(factors)
     if not own:

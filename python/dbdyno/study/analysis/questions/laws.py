@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypedDict
 
 from dbdyno.study.analysis.contract.parts import LawPoint
-from dbdyno.study.analysis.questions.level_words import number_text
+from dbdyno.study.analysis.questions.level_sentences import number_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +53,7 @@ def law_of(
     drawn: list[LawPoint] = []
     if found.holds and found.law in BENT and is_rate:
         places = np.geomspace(min(xs), max(xs), POINTS)
-        drawn = [{"x": float(x), "per_s": float(y)} for x, y in zip(places, found.at(places), strict=True)]
+        drawn = [{"x": float(x), "per_s": float(y)} for x, y in zip(places, found.values_at(places), strict=True)]
     return {
         "law": found.law,
         "holds": found.holds,

@@ -15,9 +15,9 @@ from dbdyno.stats.wording import duration
 from dbdyno.study.analysis.contract.rows import Model
 from dbdyno.study.analysis.measured.measures import Measures
 
-MOSTLY = 0.5
+START_SHARE = 0.5
 """Share of a method's time from which on its start-up is reported."""
-FEW = 40
+START_ROWS = 40
 """Number of rows with which the start-up was timed: one partition."""
 
 
@@ -47,7 +47,7 @@ def add(model: Model, measures: Measures, run: Run) -> None:
     verdict = model["verdict"]
     verdict["sentences"][:0] = sentences(ways)
     for way in ways:
-        if way.started >= MOSTLY and verdict["headline"].startswith(f"{way.name} "):
+        if way.started >= START_SHARE and verdict["headline"].startswith(f"{way.name} "):
             verdict["headline"] = (
                 f"{verdict['headline'].rstrip('.')}; {100 * way.started:.0f} % of its time is its start."
             )
@@ -62,10 +62,11 @@ def sentences(ways: Sequence[LoadMethod]) -> list[str]:
     rates = ", ".join(f"{way.name} {way.rows / way.mean_ns * 1e9:,.0f}" for way in ways)
     said = [f"Rows a second: {rates}."] if ways else []
     for way in ways:
-        if way.started >= MOSTLY:
+        if way.started >= START_SHARE:
             share, mean = f"{100 * way.started:.0f} %", duration(way.mean_ns)
             said.append(
-                f"{share} of the {mean} of {way.name} is what it takes for {FEW} rows, too: its start was compared, "
+                f"{share} of the {mean} of {way.name} is what it takes for {START_ROWS} rows, too:"
+                " its start was compared, "
                 "not its writing. Over more rows (--set lines=200000) the order may turn."
             )
     return said

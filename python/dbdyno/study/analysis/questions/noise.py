@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dbdyno.base.errors import StatsError
-from dbdyno.study.analysis.contract.rows import Judging, VerdictRow
+from dbdyno.study.analysis.contract.rows import JudgeRow, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
 
 
-def noise_verdict(measures: Measures, judge: Judging, headline: str, *, in_virtual_time: bool = False) -> VerdictRow:
+def noise_verdict(measures: Measures, judge: JudgeRow, headline: str, *, in_virtual_time: bool = False) -> VerdictRow:
     """Return the noise floor of the headline metric first, then of the other metrics.
 
     A model has no noise floor: there both arms must be equal.
@@ -58,7 +58,7 @@ def _equal(measures: Measures) -> VerdictRow:
     """Return the verdict on whether an arm and its twin with the same random numbers had the same times."""
     import numpy as np
 
-    base, again = measures.arms[0].pooled(), measures.arms[1].pooled()
+    base, again = measures.arms[0].pooled_latencies(), measures.arms[1].pooled_latencies()
     if np.array_equal(base, again):
         return {
             "decision": "noise floor",

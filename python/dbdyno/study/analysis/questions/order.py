@@ -23,7 +23,7 @@ from dbdyno.study.analysis.contract.rows import Model, OrderRow, RatioRow
 from dbdyno.study.analysis.measured.measures import Measures
 
 if TYPE_CHECKING:
-    from dbdyno.stats.decide import Withheld
+    from dbdyno.stats.decide import WithheldVerdict
 
 QUESTIONS = {
     "written": (("bad", "off"), ("good", "off")),
@@ -32,7 +32,7 @@ QUESTIONS = {
     "done": (("good", "on"), ("good", "off")),
 }
 """Comparisons for an engine: which arm with which, by order and optimizer."""
-MOSTLY = 0.5
+START_SHARE = 0.5
 """Share of the fastest arm's time from which on the start of a flow is reported beside the effect of the order."""
 Key = tuple[str, str]
 
@@ -65,7 +65,7 @@ class Ratio:
         """Return the ratio in the form of the model."""
         return {"ratio": self.value, "low": self.low, "high": self.high}
 
-    def words(self) -> str:
+    def as_text(self) -> str:
         """Return the change in words, with its interval."""
         return change_of(self.value, self.low, self.high, higher_is_better=False)
 
@@ -73,7 +73,7 @@ class Ratio:
 TITLES = {"pig": "Pig", "spark": "Spark", "duckdb": "DuckDB", "postgres": "PostgreSQL"}
 
 
-def add(model: Model, measures: Measures, run: Run, without: Mapping[str, Withheld]) -> None:
+def add(model: Model, measures: Measures, run: Run, without: Mapping[str, WithheldVerdict]) -> None:
     """Add `order` to the model, and the answer for each engine at the head of the verdict.
 
     `without` has the arms that get no verdict; their engine gets none either.
@@ -144,27 +144,27 @@ def _sentence(found: Mapping[str, Ratio], start: float) -> str:
     if written.alike:
         costs = f"as written, the order makes no difference larger than {matters}"
     elif written.slower:
-        costs = f"as written, the bad order is {written.words()}"
+        costs = f"as written, the bad order is {written.as_text()}"
     elif written.faster:
-        costs = f"as written, the order that was meant to be bad is {written.words()}"
+        costs = f"as written, the order that was meant to be bad is {written.as_text()}"
     else:
-        costs = f"as written, what the bad order costs is not known: {written.words()}"
+        costs = f"as written, what the bad order costs is not known: {written.as_text()}"
     if left.alike:
         rest = f"optimized, the order you write makes no difference larger than {matters}"
     elif left.slower:
-        rest = f"optimized, the bad order is still {left.words()}"
+        rest = f"optimized, the bad order is still {left.as_text()}"
     elif left.faster:
-        rest = f"optimized, the bad order is even {left.words()} than the good one"
+        rest = f"optimized, the bad order is even {left.as_text()} than the good one"
     else:
-        rest = f"optimized, it is {left.words()} as far as is known"
+        rest = f"optimized, it is {left.as_text()} as far as is known"
     if done.slower:
-        harm = f"a good order the optimizer makes {done.words()}"
+        harm = f"a good order the optimizer makes {done.as_text()}"
     elif done.faster:
-        harm = f"a good order the optimizer makes {done.words()} still"
+        harm = f"a good order the optimizer makes {done.as_text()} still"
     else:
         harm = ""
     told = [costs, rest, *([harm] if harm else [])]
-    if start >= MOSTLY:
+    if start >= START_SHARE:
         share = percent(min(start, 1.0))
         told.append(f"{share} % of the fastest arm's time is planning and starting, which next to no rows take, too")
     return "; ".join(told)

@@ -156,6 +156,8 @@ def _limits(run: Run) -> list[str]:
         return []
     machine = run.manifest.machine
     from dbdyno.model.limits import sentences
-    from dbdyno.model.machine import parsed
+    from dbdyno.model.machine import parse_machine
 
-    return sentences(parsed(machine["target"], machine["toml"]), [arm["settings"] for arm in run.manifest.plan["arms"]])
+    return sentences(
+        parse_machine(machine["target"], machine["toml"]), [arm["settings"] for arm in run.manifest.plan["arms"]]
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 from dbdyno.evidence.run import Run
 from dbdyno.stats.wording import change_of
-from dbdyno.study.analysis.contract.rows import Judging, Model, VerdictRow
+from dbdyno.study.analysis.contract.rows import JudgeRow, Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
 
 _ENDS = {
@@ -20,7 +20,7 @@ _ENDS = {
 
 def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
     """Add `tune` and the verdict to the model."""
-    race = run.manifest.race if run.manifest.says("race") else None
+    race = run.manifest.race if run.manifest.has("race") else None
     model["figures"] |= {"distribution": [], "quantile_ratio": [], "tail": []}
     if race is None:
         model["verdict"] = {"decision": "unclear", "headline": "The race was cut before its end.", "sentences": []}
@@ -63,7 +63,7 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
 
 
 def _verdict(
-    tune: Mapping[str, Any], race: Mapping[str, Any], names: list[str], judge: Judging, planned: int
+    tune: Mapping[str, Any], race: Mapping[str, Any], names: list[str], judge: JudgeRow, planned: int
 ) -> VerdictRow:
     leader, still = names[tune["leader"]], [at for at in race["alive"] if at != tune["leader"]]
     certain = race["end"] == "one"

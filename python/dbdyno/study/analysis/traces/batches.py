@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     Ints = NDArray[np.integer[Any]]
 
 ROWS = "batch_rows"
-"""Name of the relation that `batched` provides."""
+"""Name of the relation that `batched_rows` provides."""
 
 
-def evenly(count: int, batches: int) -> Ints:
+def even_batches(count: int, batches: int) -> Ints:
     """Return the batch of each of `count` rows, from 0: batches of equal length, the first ones longer by one.
 
     They are those of SQL's `ntile`.
@@ -32,14 +32,14 @@ def evenly(count: int, batches: int) -> Ints:
     return np.repeat(np.arange(batches), [length + (at < longer) for at in range(batches)])
 
 
-def at_least(count: int, batches: int, least: int) -> Ints:
+def batches_of_at_least(count: int, batches: int, least: int) -> Ints:
     """Return the batch of each of `count` rows, from 0: at most `batches`, with at least `least` rows if possible."""
     import numpy as np
 
     return np.arange(count) * max(1, min(batches, count // least)) // count
 
 
-def numbered(group: Ints, started: Ints, line: Ints, batches_of: Callable[[int], Ints]) -> Ints:
+def batch_numbers(group: Ints, started: Ints, line: Ints, batches_of: Callable[[int], Ints]) -> Ints:
     """Return the batch of each row within its group, in the order of start and line.
 
     Args:
@@ -67,7 +67,7 @@ def _in_order(started: Ints, line: Ints) -> bool:
 
 
 @contextlib.contextmanager
-def batched(traces: Traces, query: str, batches_of: Callable[[int], Ints]) -> Iterator[str]:
+def batched_rows(traces: Traces, query: str, batches_of: Callable[[int], Ints]) -> Iterator[str]:
     """Yield the name of a relation with the rows of a query and their `batch`.
 
     The query has the columns `grouped` (small whole numbers), `started_ns` and `line`, none of which may be NULL.
@@ -78,7 +78,7 @@ def batched(traces: Traces, query: str, batches_of: Callable[[int], Ints]) -> It
     if not rows["grouped"].size:
         rows["batch"] = np.empty(0, dtype=np.int32)
     else:
-        rows["batch"] = numbered(rows["grouped"], rows.pop("started_ns"), rows.pop("line"), batches_of)
+        rows["batch"] = batch_numbers(rows["grouped"], rows.pop("started_ns"), rows.pop("line"), batches_of)
     traces.connection.register(ROWS, rows)
     try:
         yield ROWS

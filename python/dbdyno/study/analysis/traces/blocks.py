@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from dbdyno.base.json_types import TableRow
-from dbdyno.study.analysis.traces.batches import at_least, batched
+from dbdyno.study.analysis.traces.batches import batched_rows, batches_of_at_least
 from dbdyno.study.analysis.traces.turns import COMMIT
 from dbdyno.trace.source import Traces
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     Numbers = dict[str, Array]
 
 Unit = Literal["pair", "session", "file", "batch"]
-SEVERAL = 5
+BLOCKS_LEAST = 5
 """Number of sessions or files in each set from which on they are the blocks."""
-LIGHT = 0.05
+LIGHT_SHARE = 0.05
 """Share of the typical block's number of calls below which a session or file is not a block."""
 BATCHES = 20
 BATCH_LEAST = 8
@@ -56,7 +56,7 @@ class Blocks:
 def unit_of(sets: tuple[Traces, Traces]) -> Unit:
     """Return the unit of the blocks of two sets that are not paired."""
     for unit in ("session", "file"):
-        if min(_heavy(s, unit) for s in sets) >= SEVERAL:
+        if min(_heavy(s, unit) for s in sets) >= BLOCKS_LEAST:
             return unit
     return "batch"
 
@@ -81,7 +81,7 @@ def is_light(counts: Array) -> NDArray[np.bool_]:
         return np.zeros(0, dtype=bool)
     ordered = np.sort(counts)
     typical = ordered[np.searchsorted(np.cumsum(ordered), ordered.sum() / 2)]
-    return np.asarray(counts < LIGHT * typical)
+    return np.asarray(counts < LIGHT_SHARE * typical)
 
 
 def _number(traces: Traces, query: str) -> int:
@@ -89,7 +89,7 @@ def _number(traces: Traces, query: str) -> int:
     return int(row[0]) if row else 0
 
 
-def cut(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
+def make_blocks(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
     """Create views of the evidence with the block of each row, and return the blocks.
 
     The views are `c` (calls), `w` (waits), `between` (the waits between calls) and `ends` (ends of transactions), with
@@ -122,7 +122,7 @@ def cut(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
     put = "create or replace temp table population as select"
     if unit == "batch":
         query = f"select elapsed_ns, started_ns, line, 0::utinyint as grouped from ({chosen})"  # noqa: S608
-        with batched(traces, query, _batches) as rows_in_order:
+        with batched_rows(traces, query, _batches) as rows_in_order:
             execute(f"{put} batch::uinteger as blk, elapsed_ns from {rows_in_order}")
     else:
         execute(f"{put} blk::uinteger as blk, elapsed_ns from ({chosen})")
@@ -138,10 +138,10 @@ def cut(traces: Traces, unit: Unit, *, event: str | None) -> Blocks:
 
 
 def _batches(count: int) -> Ints:
-    return at_least(count, BATCHES, BATCH_LEAST)
+    return batches_of_at_least(count, BATCHES, BATCH_LEAST)
 
 
-def per_block(traces: Traces, blocks: Blocks) -> Numbers:
+def block_values(traces: Traces, blocks: Blocks) -> Numbers:
     """Return values of each block: executions, transactions, times, CPU, waits, and quantiles of the population.
 
     Batches have only the number, mean and quantiles of the population; the other values are NaN.
@@ -258,7 +258,7 @@ def _in_batches(traces: Traces, family: str) -> Iterator[str]:
         select l.grouped::integer as grouped, counts, started_ns, line, {durations[0]}
         from {source} r join line_names l on l.name is not distinct from r.name
         """  # noqa: S608
-    with batched(traces, query, _batches) as rows:
+    with batched_rows(traces, query, _batches) as rows:
         shown = f"name, batch as blk, counts, time_ns, {durations[1]}"
         yield f"(select {shown} from {rows} join line_names using (grouped))"  # noqa: S608
 

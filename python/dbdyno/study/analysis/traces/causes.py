@@ -24,12 +24,12 @@ from dataclasses import dataclass, field
 from dbdyno.study.analysis.contract.parts import Contribution
 from dbdyno.study.analysis.traces.account import CPU, ROUND_TRIP, UNACCOUNTED, Account, Part
 from dbdyno.study.analysis.traces.statement_changes import Basis, Change, basis_of, changes, differ
-from dbdyno.study.analysis.traces.statement_matching import Known
+from dbdyno.study.analysis.traces.statement_matching import MatchedStatement
 from dbdyno.study.analysis.traces.turns import COMMIT, HARD
-from dbdyno.trace.holders import WORK, Held
+from dbdyno.trace.holders import WORK, LockWaits
 
 Key = tuple[str, str]
-Locks = tuple[Mapping[str, Held], Mapping[str, Held]]
+Locks = tuple[Mapping[str, LockWaits], Mapping[str, LockWaits]]
 """What the holders did during the waits for locks of each set, by event."""
 READS = "physical reads"
 MOSTLY = 0.5
@@ -39,7 +39,7 @@ LONGER, MUCH_LONGER = 1.3, 3.0
 
 The larger limit applies if only one set has many such waits, because they may have another reason.
 """
-MANY = 10.0
+MANY_RATIO = 10.0
 """Ratio of the numbers of waits for a lock from which on only one set has many."""
 
 
@@ -72,7 +72,7 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class Explained:
+class Explanation:
     """Explanation of two sets: the scale, what changed, and the causes, largest first."""
 
     accounts: tuple[Account, Account]
@@ -97,7 +97,9 @@ class Explained:
         return found[0], found[1]
 
 
-def explain(accounts: tuple[Account, Account], known: dict[str, Known], locks: Locks = ({}, {})) -> Explained:
+def explain(
+    accounts: tuple[Account, Account], known: dict[str, MatchedStatement], locks: Locks = ({}, {})
+) -> Explanation:
     """Return the causes of the difference between two accounts."""
     basis = basis_of(*accounts)
     units = {"run": (1, 1), "execution": [a.executions for a in accounts], "transaction": [a.commits for a in accounts]}
@@ -123,7 +125,7 @@ def explain(accounts: tuple[Account, Account], known: dict[str, Known], locks: L
         cause.effect_ns += after - before
         cause.held_ns = [cause.held_ns[0] + before, cause.held_ns[1] + after]
     ordered = sorted(found.values(), key=lambda cause: -abs(cause.effect_ns))
-    return Explained(accounts, basis, scales, changed, tuple(ordered), locks)
+    return Explanation(accounts, basis, scales, changed, tuple(ordered), locks)
 
 
 class _Held:
@@ -140,7 +142,7 @@ class _Held:
             at = int(times[1] > times[0])
             shares = [one.shares() if one else {} for one in sides]
             name, share = next(iter(shares[at].items()), ("", 0.0))
-            much = LONGER if max(counts) <= MANY * min(counts) else MUCH_LONGER
+            much = LONGER if max(counts) <= MANY_RATIO * min(counts) else MUCH_LONGER
             before = means[1 - at].get(_own(name), 0.0)
             if share >= MOSTLY and means[at].get(_own(name), 0.0) >= much * before:
                 self.shares[event] = [{_own(name): side[name]} if name in side else {} for side in shares]
@@ -184,7 +186,7 @@ def _split(
     part: Part, change: Change | None, counts: tuple[float, float], times: tuple[float, float]
 ) -> Iterator[tuple[Key, float]]:
     """Yield the causes of one part with the effect of each; the effects add up to its difference."""
-    number, length = halves(counts, times)
+    number, length = number_and_length_effects(counts, times)
     if part.what == ROUND_TRIP:
         yield ("length", ROUND_TRIP), length
         yield _whose_round_trips(part.owner, change), number
@@ -230,7 +232,7 @@ def _other_work(
             return
     number = 0.0
     if "executions" in change.what:
-        number, _ = halves(change.executions(), times)
+        number, _ = number_and_length_effects(change.executions(), times)
         yield ("executions", part.owner), number
     left = times[1] - times[0] - number
     if change.reason == "fetches":
@@ -247,7 +249,7 @@ def _other_work(
 
 def _same_work(part: Part, counts: tuple[float, float], times: tuple[float, float]) -> Iterator[tuple[Key, float]]:
     """Yield the causes for a statement that did the same work: the resource that took longer."""
-    number, length = halves(counts, times)
+    number, length = number_and_length_effects(counts, times)
     if part.kind == "data read":
         yield ("reads", ""), number
         yield ("length", READS), length
@@ -259,7 +261,7 @@ def _same_work(part: Part, counts: tuple[float, float], times: tuple[float, floa
         yield ("wait", part.what), number + length
 
 
-def halves(counts: tuple[float, float], times: tuple[float, float]) -> tuple[float, float]:
+def number_and_length_effects(counts: tuple[float, float], times: tuple[float, float]) -> tuple[float, float]:
     """Return the effect of more waits and the effect of longer waits, which add up to a difference of times."""
     difference = times[1] - times[0]
     if not counts[0] or not counts[1]:
@@ -270,7 +272,7 @@ def halves(counts: tuple[float, float], times: tuple[float, float]) -> tuple[flo
     return number, difference - number
 
 
-def contributions(explained: Explained) -> list[Contribution]:
+def contributions(explained: Explanation) -> list[Contribution]:
     """Return the response time of both sets by resource: CPU, each event, round trips, the rest."""
     found: dict[str, Contribution] = {}
     for at, (account, scale) in enumerate(zip(explained.accounts, explained.scales, strict=True)):

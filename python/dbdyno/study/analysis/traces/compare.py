@@ -16,36 +16,36 @@ from dbdyno.base.errors import TraceError
 from dbdyno.base.json_types import TableRow
 from dbdyno.stats.comparison import ComparisonRow
 from dbdyno.study.analysis.analyse import json_model
-from dbdyno.study.analysis.contract.declared import SCHEMA
+from dbdyno.study.analysis.contract.declarations import SCHEMA
 from dbdyno.study.analysis.contract.rows import Figures, Model
-from dbdyno.study.analysis.drawn.pictures import distribution, tail
+from dbdyno.study.analysis.figure_data.pictures import distribution, tail
 from dbdyno.study.analysis.traces import page as traces_page
 from dbdyno.study.analysis.traces import verdict as traces_verdict
 from dbdyno.study.analysis.traces.account import Account, account
 from dbdyno.study.analysis.traces.blocks import (
+    BLOCKS_LEAST,
     FAMILIES,
     QUANTILES,
-    SEVERAL,
     Blocks,
     Line,
     Unit,
-    cut,
+    block_values,
     is_light,
     lines_of,
-    per_block,
+    make_blocks,
     population,
     unit_of,
 )
-from dbdyno.study.analysis.traces.causes import Explained, contributions, explain
+from dbdyno.study.analysis.traces.causes import Explanation, contributions, explain
+from dbdyno.study.analysis.traces.explanation import explanation_of
 from dbdyno.study.analysis.traces.lines import compare_lines, judge
+from dbdyno.study.analysis.traces.options import ComparisonOptions
 from dbdyno.study.analysis.traces.pairs import Pairs, pair
-from dbdyno.study.analysis.traces.question import Question
 from dbdyno.study.analysis.traces.reasons import reasons
 from dbdyno.study.analysis.traces.statement_changes import SAME_WORK, are_transactions_alike, differ, rows_of
 from dbdyno.study.analysis.traces.statement_matching import match
 from dbdyno.study.analysis.traces.strata import What, make_batches, strata
 from dbdyno.study.analysis.traces.tails import compare_tails
-from dbdyno.study.analysis.traces.why import why_of
 from dbdyno.trace.holders import holders
 from dbdyno.trace.plans import plans_of
 from dbdyno.trace.source import Traces
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 Sets = tuple[Traces, Traces]
 
 
-def compare_traces(base: Traces, other: Traces, question: Question | None = None) -> Model:
+def compare_traces(base: Traces, other: Traces, question: ComparisonOptions | None = None) -> Model:
     """Return the analysis of `other` compared with `base`.
 
     Raises:
@@ -67,11 +67,11 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
     from dbdyno.stats.blocks import row_of
     from dbdyno.stats.decide import decide
 
-    asked = question or Question()
+    asked = question or ComparisonOptions()
     sets = (base, other)
     pairs = pair(sets, asked.pair) if asked.pair else None
     known = match(sets, merge_literals=asked.merge_literals)
-    unit = "pair" if pairs and len(pairs.keys) >= SEVERAL else unit_of(sets)
+    unit = "pair" if pairs and len(pairs.keys) >= BLOCKS_LEAST else unit_of(sets)
     read = [_read(traces, unit, name, asked) for traces, name in zip(sets, asked.names, strict=True)]
     one, two = read
     explained = explain((one.account, two.account), known, (holders(base), holders(other)))
@@ -91,7 +91,7 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
         "verdict": traces_verdict.verdict(verdict, used, asked, explained, why, once),
         "account": traces_page.account(explained),
         "reasons": why,
-        "why": [why_of(explained, why, asked.names).as_dict()],
+        "why": [explanation_of(explained, why, asked.names).as_dict()],
         "changes": changed,
         "pairs": _pairs(pairs, numbers) if pairs and unit == "pair" else [],
         "arms": [
@@ -139,24 +139,24 @@ class _Side:
     lines: dict[str, dict[str, Line]]
 
 
-def _read(traces: Traces, unit: Unit, name: str, asked: Question) -> _Side:
+def _read(traces: Traces, unit: Unit, name: str, asked: ComparisonOptions) -> _Side:
     """Return what is needed of the rows of a set, and free them.
 
     Raises:
         TraceError: The set has no times to compare.
     """
     found = account(traces)
-    blocks = cut(traces, unit, event=asked.event)
+    blocks = make_blocks(traces, unit, event=asked.event)
     values = population(traces)
     if not values.size:
         what = f"no wait for {asked.event!r}" if asked.event else "no call of the client"
         raise TraceError(f"{what} in it", where=name, next_step="see the details with `dbdyno trace check`")
-    numbers = _heavy(per_block(traces, blocks), blocks)
+    numbers = _heavy(block_values(traces, blocks), blocks)
     make_batches(traces)
     return _Side(found, blocks, numbers, values, {family: lines_of(traces, family, blocks) for family in FAMILIES})
 
 
-def _figures(sets: Sets, values: tuple[Any, Any], explained: Explained) -> Figures:
+def _figures(sets: Sets, values: tuple[Any, Any], explained: Explanation) -> Figures:
     """Return the data of the figures."""
     whole = [v.astype("uint64") for v in values]
     return {
@@ -175,8 +175,8 @@ def _comparisons(
     sets: Sets,
     numbers: tuple[Numbers, Numbers],
     blocks: tuple[Blocks, Blocks],
-    explained: Explained,
-    asked: Question,
+    explained: Explanation,
+    asked: ComparisonOptions,
 ) -> list[BlockComparison]:
     """Return the comparisons of whole-set metrics; the first one decides the verdict."""
     counted = _per(explained, blocks)
@@ -199,7 +199,7 @@ def _comparisons(
     return [found[0], *(c for c in found[1:] if c.blocks >= 2)]
 
 
-def _per(explained: Explained, blocks: tuple[Blocks, Blocks]) -> str:
+def _per(explained: Explanation, blocks: tuple[Blocks, Blocks]) -> str:
     """Return the unit by which the time of a block is divided: execution, transaction, or empty for none.
 
     It is empty if one run is compared with another run of the same work, or if the same work took another number of
@@ -231,7 +231,7 @@ def _judge(
     blocks: tuple[Blocks, Blocks],
     name: str,
     label: str,
-    asked: Question,
+    asked: ComparisonOptions,
     *,
     per: str = "",
 ) -> BlockComparison:
@@ -259,23 +259,25 @@ def _blocks_used(
     metric: str,
     numbers: tuple[Numbers, Numbers],
     blocks: tuple[Blocks, Blocks],
-    explained: Explained,
-    asked: Question,
-) -> traces_verdict.Used:
+    explained: Explanation,
+    asked: ComparisonOptions,
+) -> traces_verdict.UsedBlocks:
     """Return the number of blocks behind the verdict; a block without executions has no time per execution."""
     import numpy as np
 
     if blocks[0].unit == "batch":
-        return traces_verdict.Used("batch", (blocks[0].count, blocks[1].count), (blocks[0].count, blocks[1].count))
+        return traces_verdict.UsedBlocks(
+            "batch", (blocks[0].count, blocks[1].count), (blocks[0].count, blocks[1].count)
+        )
     values = _values(numbers, metric, "" if asked.event else _per(explained, blocks))
     good = [np.isfinite(side) & (side > 0) for side in values]
     if blocks[0].unit == "pair":
         good = [good[0] & good[1]] * 2
     counts = (int(good[0].sum()), int(good[1].sum()))
-    return traces_verdict.Used(blocks[0].unit, counts, (blocks[0].count, blocks[1].count))
+    return traces_verdict.UsedBlocks(blocks[0].unit, counts, (blocks[0].count, blocks[1].count))
 
 
-def _totals(sets: Sets, what: What, label: str, explained: Explained, asked: Question) -> BlockComparison:
+def _totals(sets: Sets, what: What, label: str, explained: Explanation, asked: ComparisonOptions) -> BlockComparison:
     from dbdyno.stats.stratified import compare_totals
 
     sides = [[s for own in strata(traces, what).values() for s in own] for traces in sets]
@@ -290,7 +292,7 @@ def _totals(sets: Sets, what: What, label: str, explained: Explained, asked: Que
     )
 
 
-def _share_of_single_calls(sets: Sets, explained: Explained) -> float:
+def _share_of_single_calls(sets: Sets, explained: Explanation) -> float:
     """Return the share of the difference that comes from calls and waits made once."""
     from dbdyno.stats.stratified import single_part
 
@@ -302,9 +304,9 @@ def _share_of_single_calls(sets: Sets, explained: Explained) -> float:
     return abs(sides[1] - sides[0]) / difference if difference else 0.0
 
 
-def _compare_statements(sets: Sets, explained: Explained, asked: Question) -> dict[str, ComparisonRow]:
+def _compare_statements(sets: Sets, explained: Explanation, asked: ComparisonOptions) -> dict[str, ComparisonRow]:
     """Return, for each statement of both sets, the comparison of its time per execution."""
-    from dbdyno.stats.blocks import decide_one, row_of
+    from dbdyno.stats.blocks import decide_metric, row_of
     from dbdyno.stats.decide import benjamini_hochberg
     from dbdyno.stats.stratified import compare_totals
 
@@ -323,7 +325,7 @@ def _compare_statements(sets: Sets, explained: Explained, asked: Question) -> di
                 unit="ns",
             )
     qs = benjamini_hochberg([comparison.p for comparison in found.values()])
-    return {key: row_of(decide_one(comparison, q)) for (key, comparison), q in zip(found.items(), qs, strict=True)}
+    return {key: row_of(decide_metric(comparison, q)) for (key, comparison), q in zip(found.items(), qs, strict=True)}
 
 
 def _add_steps(sets: Sets, changed: list[TableRow]) -> None:

@@ -53,7 +53,7 @@ def compare_lines(
 
     `lines` are the lines of each set by family.
     """
-    from dbdyno.stats.blocks import decide_one, row_of
+    from dbdyno.stats.blocks import decide_metric, row_of
     from dbdyno.stats.decide import benjamini_hochberg
 
     rows: list[LineRow] = []
@@ -69,7 +69,7 @@ def compare_lines(
                 found += [(row, comparison) for comparison in compared]
     qs = benjamini_hochberg([comparison.p for _, comparison in found])
     for (row, comparison), q in zip(found, qs, strict=True):
-        row["metrics"].append(row_of(decide_one(comparison, q)))
+        row["metrics"].append(row_of(decide_metric(comparison, q)))
     rows.sort(key=lambda row: (FAMILIES.index(row["family"]), -abs(row["difference_ns"] or 0.0)))
     return rows
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from dbdyno.study.analysis.contract.parts import AccountRow, Known, QuantileRatios, Waited
+from dbdyno.study.analysis.contract.parts import AccountRow, OptionalNumbers, QuantileRatios, Waited
 from dbdyno.study.analysis.contract.rows import ArmRow, RunRow, TestRow
-from dbdyno.study.analysis.drawn.pictures import QUANTILE_GRID
+from dbdyno.study.analysis.figure_data.pictures import QUANTILE_GRID
 from dbdyno.study.analysis.traces.blocks import QUANTILES, Blocks
 from dbdyno.study.analysis.traces.verdict import UNITS
 from dbdyno.trace.page import facts
@@ -14,12 +14,12 @@ from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
     from dbdyno.study.analysis.traces.account import Account
-    from dbdyno.study.analysis.traces.causes import Explained
-    from dbdyno.study.analysis.traces.question import Question
-    from dbdyno.study.analysis.traces.verdict import Used
+    from dbdyno.study.analysis.traces.causes import Explanation
+    from dbdyno.study.analysis.traces.options import ComparisonOptions
+    from dbdyno.study.analysis.traces.verdict import UsedBlocks
 
 
-def account(explained: Explained) -> AccountRow:
+def account(explained: Explanation) -> AccountRow:
     """Return times and counts of both sets; the times are totals, or per execution or transaction (`basis`)."""
     names = (
         "response_ns",
@@ -42,7 +42,7 @@ def account(explained: Explained) -> AccountRow:
     }
 
 
-def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, asked: Question) -> ArmRow:
+def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, asked: ComparisonOptions) -> ArmRow:
     """Return one set as an arm."""
     import numpy as np
 
@@ -122,7 +122,7 @@ def quantile_ratio(values: tuple[Any, Any]) -> list[QuantileRatios]:
         return []
     base, other = (np.maximum(np.quantile(v, grid), 1.0) for v in values)
     ratio = [float(r) for r in other / base]
-    nothing: Known = [None] * len(grid)
+    nothing: OptionalNumbers = [None] * len(grid)
     return [{"arm": 1, "quantile": grid, "ratio": ratio, "low": nothing, "high": nothing}]
 
 
@@ -145,7 +145,7 @@ def classes(sets: tuple[Traces, Traces]) -> list[Waited]:
     return found
 
 
-def run(sets: tuple[Traces, Traces], used: Used, asked: Question) -> RunRow:
+def run(sets: tuple[Traces, Traces], used: UsedBlocks, asked: ComparisonOptions) -> RunRow:
     """Return the head of the page."""
     a, b = asked.names
     subject = f"the waits for {asked.event}" if asked.event else "the client's executions"

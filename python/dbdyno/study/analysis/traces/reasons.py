@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from dbdyno.stats.wording import duration
 from dbdyno.study.analysis.traces.account import CPU, ROUND_TRIP, UNACCOUNTED, Part
-from dbdyno.study.analysis.traces.causes import READS, Cause, Explained
+from dbdyno.study.analysis.traces.causes import READS, Cause, Explanation
 from dbdyno.study.analysis.traces.statement_changes import Change, differ
 from dbdyno.study.analysis.traces.turns import COMMIT
-from dbdyno.trace.holders import holders_words
+from dbdyno.trace.holders import describe_holders
 
 MOST = 20
 LEAST = 0.005
@@ -23,7 +23,7 @@ LITERALS = 10
 """Number of texts that differ only in literals from which on they are mentioned."""
 
 
-def reasons(explained: Explained, names: tuple[str, str]) -> list[dict[str, object]]:
+def reasons(explained: Explanation, names: tuple[str, str]) -> list[dict[str, object]]:
     """Return the causes, largest first, as rows with code, about, effect, text, counts and times."""
     least = LEAST * max(explained.response_ns)
     return [
@@ -47,18 +47,18 @@ def signed_duration(ns: float) -> str:
     return f"{'+' if ns > 0 else '-'}{duration(abs(ns))}"
 
 
-def _holders_text(cause: Cause, explained: Explained) -> str:
+def _holders_text(cause: Cause, explained: Explanation) -> str:
     """Return who waited for locks during the cause; for a wait for locks, what the holders did."""
     before, after = cause.held_ns
     if abs(after - before) >= HELD_LEAST * abs(cause.effect_ns) > 0:
         return f"; for locks of sessions that were in it others waited {duration(after)} instead of {duration(before)}"
     sides = [side.get(cause.about) for side in explained.locks] if cause.code == "wait" else [None, None]
     most = max((one for one in sides if one), key=lambda one: one.time_ns, default=None)
-    words = holders_words(most) if most else ""
+    words = describe_holders(most) if most else ""
     return f"; {words}" if words else ""
 
 
-def _words(cause: Cause, explained: Explained, names: tuple[str, str]) -> str:
+def _words(cause: Cause, explained: Explanation, names: tuple[str, str]) -> str:
     change = explained.changes.get(cause.about)
     if change is not None and cause.code in _STATEMENTS:
         return _STATEMENTS[cause.code](change, explained, names)
@@ -95,7 +95,7 @@ def _wait(cause: Cause, names: tuple[str, str]) -> str:
     return f"{cause.about}: {told[1]} instead of {told[0]}"
 
 
-def _hard(cause: Cause, explained: Explained) -> str:
+def _hard(cause: Cause, explained: Explanation) -> str:
     counts = [a.hard_parses * scale for a, scale in zip(explained.accounts, explained.scales, strict=True)]
     if not differ(counts[0], counts[1]):
         return f"hard parses: {_times(cause)} for {number(counts[1])} of them"
@@ -105,7 +105,7 @@ def _hard(cause: Cause, explained: Explained) -> str:
     return f"{number(counts[1])} hard parses instead of {number(counts[0])}{why}"
 
 
-def _commits(cause: Cause, explained: Explained) -> str:
+def _commits(cause: Cause, explained: Explanation) -> str:
     counts = [a.commits * scale for a, scale in zip(explained.accounts, explained.scales, strict=True)]
     if not any(counts):  # a recording does not say which calls were commits
         return f"commits: {_times(cause)}"
@@ -114,7 +114,7 @@ def _commits(cause: Cause, explained: Explained) -> str:
     return f"{number(counts[1])} commits instead of {number(counts[0])}"
 
 
-def _round_trips(cause: Cause, explained: Explained) -> str:
+def _round_trips(cause: Cause, explained: Explanation) -> str:
     counts = [a.round_trips * scale for a, scale in zip(explained.accounts, explained.scales, strict=True)]
     fetched = [_rows_a_fetch(explained, at) for at in (0, 1)]
     why = ""
@@ -123,7 +123,7 @@ def _round_trips(cause: Cause, explained: Explained) -> str:
     return f"{number(counts[1])} round trips instead of {number(counts[0])}{why}"
 
 
-def _main_statement(explained: Explained) -> str:
+def _main_statement(explained: Explanation) -> str:
     """Return the statement with most of the change of the round trips, if there is one."""
     found = _changes_by_owner(explained, ROUND_TRIP, lambda part: part.count)
     whole = sum(found.values())
@@ -133,7 +133,7 @@ def _main_statement(explained: Explained) -> str:
     return f", mostly {statement(change)}"
 
 
-def _most_of(what: str, explained: Explained) -> str:
+def _most_of(what: str, explained: Explanation) -> str:
     """Return the statement with most of the change of a resource, if there is one."""
     found = _changes_by_owner(explained, what, lambda part: part.time_ns)
     whole = sum(found.values())
@@ -144,7 +144,7 @@ def _most_of(what: str, explained: Explained) -> str:
     return f"; most of it in {statement(change)}"
 
 
-def _changes_by_owner(explained: Explained, what: str, size: Callable[[Part], float]) -> dict[str, float]:
+def _changes_by_owner(explained: Explanation, what: str, size: Callable[[Part], float]) -> dict[str, float]:
     """Return how much more of a resource each statement used in the second set."""
     found: dict[str, float] = {}
     for account, scale in zip(explained.accounts, (-explained.scales[0], explained.scales[1]), strict=True):
@@ -154,7 +154,7 @@ def _changes_by_owner(explained: Explained, what: str, size: Callable[[Part], fl
     return found
 
 
-def _rows_a_fetch(explained: Explained, at: int) -> float:
+def _rows_a_fetch(explained: Explanation, at: int) -> float:
     """Return the rows per fetch of the client's statements whose number of fetches changed."""
     sides = [change.sides[at] for change in explained.changes.values() if "fetches" in change.what]
     client = [side for side in sides if side and side.depth == 0]
@@ -162,7 +162,7 @@ def _rows_a_fetch(explained: Explained, at: int) -> float:
     return sum(side.rows for side in client) / fetches if fetches else 0.0
 
 
-def _reads(cause: Cause, explained: Explained) -> str:
+def _reads(cause: Cause, explained: Explanation) -> str:
     del explained
     more = "less" if cause.counts[1] > cause.counts[0] else "more"
     counts = f"{number(cause.counts[1])} waits for reads instead of {number(cause.counts[0])}"
@@ -173,30 +173,30 @@ def _times(cause: Cause) -> str:
     return f"{duration(cause.times_ns[1])} instead of {duration(cause.times_ns[0])}"
 
 
-def _plan(change: Change, explained: Explained, names: tuple[str, str]) -> str:
+def _plan(change: Change, explained: Explanation, names: tuple[str, str]) -> str:
     plans = change.plans()
     which = f" ({plans[1]} instead of {plans[0]})" if plans[0] != plans[1] else ""
     return f"{statement(change)} runs with another plan{which}{_figures(change, ('gets', 'reads', 'rows'))}"
 
 
-def _rows(change: Change, explained: Explained, names: tuple[str, str]) -> str:
+def _rows(change: Change, explained: Explanation, names: tuple[str, str]) -> str:
     one, two = change.per_execution("rows")
     return f"{statement(change)} handles {number(two)} rows per execution instead of {number(one)}"
 
 
-def _gets(change: Change, explained: Explained, names: tuple[str, str]) -> str:
+def _gets(change: Change, explained: Explanation, names: tuple[str, str]) -> str:
     one, two = change.per_execution("gets")
     same = "the same plan and rows" if any(change.plans()) else "the same rows"
     return f"{statement(change)} takes {number(two)} buffer gets per execution instead of {number(one)}, with {same}"
 
 
-def _executions(change: Change, explained: Explained, names: tuple[str, str]) -> str:
+def _executions(change: Change, explained: Explanation, names: tuple[str, str]) -> str:
     one, two = change.executions()
     per = {"execution": " per execution of the client", "transaction": " per transaction"}.get(explained.basis, "")
     return f"{statement(change)} is executed {number(two)} times instead of {number(one)}{per}"
 
 
-def _only_in_one(change: Change, explained: Explained, names: tuple[str, str]) -> str:
+def _only_in_one(change: Change, explained: Explanation, names: tuple[str, str]) -> str:
     at = int(change.sides[1] is not None)
     side = change.sides[at]
     times = f", executed {number(side.executions)} times" if side else ""

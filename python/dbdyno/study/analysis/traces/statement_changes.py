@@ -14,7 +14,7 @@ from typing import Literal
 from dbdyno.base.json_types import TableRow
 from dbdyno.stats.comparison import ComparisonRow
 from dbdyno.study.analysis.traces.account import Account, Statement
-from dbdyno.study.analysis.traces.statement_matching import Known
+from dbdyno.study.analysis.traces.statement_matching import MatchedStatement
 from dbdyno.study.analysis.traces.turns import COMMIT, HARD
 
 Basis = Literal["run", "execution", "transaction"]
@@ -37,7 +37,7 @@ class Change:
     Changes are `new`, `gone`, `plan`, `executions`, `rows`, `fetches`, `gets`, `reads`, `hard parses`.
     """
 
-    known: Known
+    known: MatchedStatement
     sides: tuple[Statement | None, Statement | None]
     scales: tuple[float, float]
     what: tuple[str, ...]
@@ -114,13 +114,13 @@ def differ(one: float, two: float, ratio: float = NOTABLE) -> bool:
 
 
 def changes(
-    accounts: tuple[Account, Account], known: dict[str, Known], scales: tuple[float, float]
+    accounts: tuple[Account, Account], known: dict[str, MatchedStatement], scales: tuple[float, float]
 ) -> dict[str, Change]:
     """Return every statement of either set with its changes."""
     found: dict[str, Change] = {}
     for key in dict.fromkeys([*accounts[0].statements, *accounts[1].statements]):
         sides = (accounts[0].statements.get(key), accounts[1].statements.get(key))
-        about = known.get(key) or Known(key, "", (1, 1))
+        about = known.get(key) or MatchedStatement(key, "", (1, 1))
         bare = Change(about, sides, scales, ())
         found[key] = Change(about, sides, scales, tuple(_changed_figures(bare)))
     return found

@@ -26,7 +26,7 @@ _LIST = re.compile(r"\( ?:n(?: ?, ?:n)* ?\)")
 
 
 @dataclass(frozen=True)
-class Known:
+class MatchedStatement:
     """A statement of either set, with the number of texts that it stands for in each."""
 
     key: str
@@ -34,7 +34,7 @@ class Known:
     texts: tuple[int, int]
 
 
-def match(sets: tuple[Traces, Traces], *, merge_literals: bool = False) -> dict[str, Known]:
+def match(sets: tuple[Traces, Traces], *, merge_literals: bool = False) -> dict[str, MatchedStatement]:
     """Create a table `matched` (statement, key, text, command) in each set, and return the statements by key.
 
     `merge_literals` matches all by their text, even those whose SQL_ID is in both sets.
@@ -49,7 +49,7 @@ def match(sets: tuple[Traces, Traces], *, merge_literals: bool = False) -> dict[
             group = statement if statement in shared else _matching_key(row)
             groups.setdefault(group, [set(), set()])[at].add(statement)
             keys[at][statement] = group
-    known: dict[str, Known] = {}
+    known: dict[str, MatchedStatement] = {}
     names: dict[str, str] = {}
     for group, members in groups.items():
         every = sorted(members[0] | members[1])
@@ -57,7 +57,7 @@ def match(sets: tuple[Traces, Traces], *, merge_literals: bool = False) -> dict[
         names[group] = name
         first = next(rows[every[0]] for rows in listed if every[0] in rows)
         text = first["text"] if len(every) == 1 else (first["force_match"] or first["text"])
-        known[name] = Known(name, str(text or ""), (len(members[0]), len(members[1])))
+        known[name] = MatchedStatement(name, str(text or ""), (len(members[0]), len(members[1])))
     for traces, rows, own in zip(sets, listed, keys, strict=True):
         _lay(traces, [(s, names[own[s]], row["text"], row["command"]) for s, row in rows.items()])
     return known

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from dbdyno.study.analysis.traces.account import ROUND_TRIP
-from dbdyno.study.analysis.traces.batches import batched, evenly
+from dbdyno.study.analysis.traces.batches import batched_rows, even_batches
 from dbdyno.study.analysis.traces.turns import free_turns
 from dbdyno.trace.source import Traces
 
@@ -83,7 +83,7 @@ def make_batches(traces: Traces) -> None:
 
 
 def _add_batches(traces: Traces, query: str, strata_of: str, cpu_ns: str) -> None:
-    with batched(traces, query, lambda count: evenly(count, BATCHES)) as rows:
+    with batched_rows(traces, query, lambda count: even_batches(count, BATCHES)) as rows:
         sums = f"sum(ns)::double as ns, {cpu_ns}::double as cpu_ns, count(*)::double as size"
         traces.connection.execute(
             f"""

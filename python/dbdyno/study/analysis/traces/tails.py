@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from dbdyno.stats.distributions import t_cdf, t_quantile
-from dbdyno.study.analysis.contract.parts import Beyond
-from dbdyno.study.analysis.measured.tail import far_quantiles
+from dbdyno.study.analysis.contract.parts import ExceedanceDifference
+from dbdyno.study.analysis.measured.tail import high_quantiles
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ def compare_tails(sets: tuple[Traces, Traces], values: tuple[Array, Array], leve
             "counts": among,
             "expected": [sum(among) * v.size / whole for v in values],
         },
-        "quantiles": far_quantiles(values, FAR),
+        "quantiles": high_quantiles(values, FAR),
     }
 
 
-def _over_blocks(sets: tuple[Traces, Traces], threshold: float, level: float) -> Beyond:
+def _over_blocks(sets: tuple[Traces, Traces], threshold: float, level: float) -> ExceedanceDifference:
     """Return the difference of the shares beyond the threshold over blocks, other minus base."""
     import numpy as np
 
@@ -69,7 +69,7 @@ def _over_blocks(sets: tuple[Traces, Traces], threshold: float, level: float) ->
             [threshold],
         )
         shares.append(np.array([row["share"] for row in rows], dtype=float))
-    nothing: Beyond = {"difference": None, "low": None, "high": None, "p": None}
+    nothing: ExceedanceDifference = {"difference": None, "low": None, "high": None, "p": None}
     if min(s.size for s in shares) < 2:
         return nothing
     parts = [float(s.var(ddof=1)) / s.size for s in shares]

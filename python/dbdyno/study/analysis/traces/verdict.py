@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from dbdyno.stats.comparison import BlockComparison
     from dbdyno.stats.decide import Verdict
     from dbdyno.study.analysis.traces.blocks import Blocks, Unit
-    from dbdyno.study.analysis.traces.causes import Explained
+    from dbdyno.study.analysis.traces.causes import Explanation
+    from dbdyno.study.analysis.traces.options import ComparisonOptions
     from dbdyno.study.analysis.traces.pairs import Pairs
-    from dbdyno.study.analysis.traces.question import Question
 
 UNITS = {"pair": "pairs of files", "session": "sessions", "file": "files", "batch": "batches of calls"}
 WHOSE = {"execution": "An execution of the client in ", "transaction": "A transaction in "}
@@ -41,7 +41,7 @@ SINGLE = 0.5
 
 
 @dataclass(frozen=True)
-class Used:
+class UsedBlocks:
     """Unit of the blocks, number of blocks of each set on which the verdict is based, and total number of blocks."""
 
     unit: Unit
@@ -55,9 +55,9 @@ class Used:
 
 def verdict(
     found: Verdict,
-    used: Used,
-    asked: Question,
-    explained: Explained,
+    used: UsedBlocks,
+    asked: ComparisonOptions,
+    explained: Explanation,
     why: list[JsonObject],
     once: float,
 ) -> VerdictRow:
@@ -78,7 +78,7 @@ def verdict(
     return {"decision": decision, "headline": headline(explained, asked), "sentences": sentences}
 
 
-def headline(explained: Explained, asked: Question) -> str:
+def headline(explained: Explanation, asked: ComparisonOptions) -> str:
     """Return the sentence with response time and database time of the second set compared with the first."""
     base, other = asked.names
     response, database = explained.response_ns, explained.database_ns
@@ -122,7 +122,7 @@ def comparison_words(times: tuple[float, float]) -> str:
     return f"1/{1 / ratio:.3g} as long as"
 
 
-def _more_calls(explained: Explained, asked: Question) -> list[str]:
+def _more_calls(explained: Explanation, asked: ComparisonOptions) -> list[str]:
     """Return a sentence if one set has many times the executions of the other.
 
     Each execution may then be cheaper although the whole is dearer, for example for a client that asks row by row. Only
@@ -142,7 +142,7 @@ def _more_calls(explained: Explained, asked: Question) -> list[str]:
     ]
 
 
-def _is_other_mix(explained: Explained, at: int) -> bool:
+def _is_other_mix(explained: Explanation, at: int) -> bool:
     """Return True if most executions of a set are of statements that it runs more often; else it only ran longer."""
     other = [c for c in explained.changes.values() if {"new", "gone", "executions"} & set(c.what)]
     counts = [c.executions() for c in other if (side := c.sides[at]) and side.depth == 0]
@@ -150,13 +150,13 @@ def _is_other_mix(explained: Explained, at: int) -> bool:
     return more > MIX_LEAST
 
 
-def _event_sentence(lead: BlockComparison, asked: Question) -> str:
+def _event_sentence(lead: BlockComparison, asked: ComparisonOptions) -> str:
     if math.isnan(lead.ratio):
         return f"{asked.event}: too few waits to compare."
     return f"{lead.label}: {_times_text((lead.base_value, lead.value))}, {lead.words}."
 
 
-def _main(why: list[JsonObject], explained: Explained) -> list[JsonObject]:
+def _main(why: list[JsonObject], explained: Explanation) -> list[JsonObject]:
     """Return the reasons that make the difference; of equal times only large ones that cancel each other."""
     response = explained.response_ns
     difference = abs(response[1] - response[0])
@@ -164,7 +164,7 @@ def _main(why: list[JsonObject], explained: Explained) -> list[JsonObject]:
     return [reason for reason in why if abs(reason["effect_ns"]) >= least][:REASONS]
 
 
-def _inside(why: list[JsonObject], said: list[JsonObject], explained: Explained) -> str:
+def _inside(why: list[JsonObject], said: list[JsonObject], explained: Explanation) -> str:
     """Return the reason for most of the difference of the database times, unless it was already given.
 
     A network that varies may be larger and hide it.
@@ -177,7 +177,7 @@ def _inside(why: list[JsonObject], said: list[JsonObject], explained: Explained)
     return f"; {most['text']}" if abs(most["effect_ns"]) >= INSIDE_LEAST * abs(two - one) else ""
 
 
-def _meaning(lead: BlockComparison, decision: str, used: Used, asked: Question, is_once: bool) -> str:
+def _meaning(lead: BlockComparison, decision: str, used: UsedBlocks, asked: ComparisonOptions, is_once: bool) -> str:
     """Return a sentence on what the decision is based on, and what it does not say."""
     unit = used.unit
     if is_once:
@@ -208,7 +208,7 @@ def _meaning(lead: BlockComparison, decision: str, used: Used, asked: Question, 
     )
 
 
-def method(used: Used, asked: Question, explained: Explained) -> list[str]:
+def method(used: UsedBlocks, asked: ComparisonOptions, explained: Explanation) -> list[str]:
     """Return how the numbers were computed, one sentence each."""
     unit = used.unit
     base, other = asked.names
@@ -250,8 +250,8 @@ def method(used: Used, asked: Question, explained: Explained) -> list[str]:
     sentences.append(
         f"Differences within {asked.threshold * 100:g} % count as none. The headline is tested by itself; the other"
         " metrics share a false-discovery rate (Benjamini and Hochberg), and so do all lines, and all statements."
-        f" A verdict from fewer than {least_blocks.blocks_least(asked.level)} independent blocks"
-        f" ({least_blocks.least_in_each(asked.level)} in each set where they are not paired) is provisional."
+        f" A verdict from fewer than {least_blocks.least_paired_blocks(asked.level)} independent blocks"
+        f" ({least_blocks.least_unpaired_blocks(asked.level)} in each set where they are not paired) is provisional."
     )
     return sentences
 
@@ -259,8 +259,8 @@ def method(used: Used, asked: Question, explained: Explained) -> list[str]:
 def warnings_of(
     sets: tuple[Traces, Traces],
     blocks: tuple[Blocks, Blocks],
-    asked: Question,
-    explained: Explained,
+    asked: ComparisonOptions,
+    explained: Explanation,
     pairs: Pairs | None,
 ) -> list[Caution]:
     """Return the readers' warnings, and what to keep in mind about these two sets."""

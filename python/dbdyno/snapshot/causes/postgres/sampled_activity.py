@@ -1,0 +1,37 @@
+"""What sampled sessions did, added up once per interval: many causes ask for it, and a day has a million rows."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.reading.sums.look_sums import LOOKS
+from dbdyno.snapshot.sessions.summed_samples import files_of, looked_hours
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.interval import Interval
+
+_TABLES = count()
+
+
+def sampled_activity(one: Interval) -> tuple[str, int]:
+    """Return a table of what sessions did in an interval, and the number of looks.
+
+    The table has a row per combination of `kind`, `state`, `statement`, `event_type` and `event`; `n` is how often a
+    session was seen in that combination.
+    """
+    return one.compute_once("sampled sessions", lambda: _added_up(one)), one.looks
+
+
+def _added_up(one: Interval) -> str:
+    name = f"sampled_sessions_{next(_TABLES)}"
+    hours, others = looked_hours(one)
+    columns = "kind, state, statement, event_type, event"
+    rows = f"select {columns}, 1 as seen from {one.samples('activity', ACTIVITY, others)[0]} where {one.inside}"
+    if hours:
+        rows = f"select {columns}, seen from {files_of(hours, LOOKS)} union all by name {rows}"
+    one.connection.execute(
+        f"create temp table {name} as select {columns}, sum(seen)::bigint as n from ({rows}) group by all"
+    )
+    return name

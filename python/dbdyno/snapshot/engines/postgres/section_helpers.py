@@ -1,0 +1,93 @@
+"""Helpers that the sections of PostgreSQL's report share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dbdyno.snapshot.model import MissingMeasurement, Table, columns, missing_measurement, table
+from dbdyno.snapshot.reading.difference import quoted
+from dbdyno.snapshot.store.parquet import literal
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.interval import Interval
+    from dbdyno.snapshot.store.folder import Snapshot
+
+
+JIT_COUNTS = {
+    "functions": "functions",
+    "inlining_count": "inlined",
+    "optimization_count": "optimized",
+    "emission_count": "emitted",
+    "deform_count": "deformed",
+}
+"""Columns of pg_stat_statements after `jit_`, and their names in the report."""
+JIT_TIMES = ("generation", "inlining", "optimization", "emission", "deform")
+
+
+def column_or_null(name: str, has: set[str], *, at: str = "") -> str:
+    """Return SQL for a column if both ends have it, otherwise NULL; `at` is its relation's alias and a dot."""
+    return at + quoted(name) if name in has else "null::double"
+
+
+def setting(interval: Interval, name: str) -> str | None:
+    """Return a setting with the same value at both ends; None if it changed or is not known."""
+    if not interval.has("pg_settings"):
+        return None
+    values = []
+    for end in interval.ends("pg_settings"):
+        rows = interval.query(f"select setting from {end} where name = {literal(name)}")
+        values.append(rows[0]["setting"] if rows else None)
+    return values[0] if values[0] == values[1] else None
+
+
+def missing_timing(interval: Interval, what: str) -> MissingMeasurement | None:
+    """Return an entry on what is not measured because reads and writes are not timed; None if they are timed."""
+    if setting(interval, "track_io_timing") == "on":
+        return None
+    return missing_measurement(what, "track_io_timing is off", "track_io_timing = on")
+
+
+def own_transactions(interval: Interval) -> dict[str, int]:
+    """Return the number of dbdyno's transactions that each database counted between the two reads."""
+    return interval.compute_once("own transactions", lambda: own_transactions_of(interval.chain))
+
+
+def own_transactions_of(chain: Sequence[Snapshot]) -> dict[str, int]:
+    """Return the number of dbdyno's transactions that each database counted between the first and the last snapshot."""
+    total: dict[str, int] = {}
+    for index, one in enumerate(chain):
+        cost = one.cost.get("own_transactions") or {}
+        for when, skipped in (("before", index == 0), ("after", index == len(chain) - 1)):
+            for name, number in ({} if skipped else cost.get(when) or {}).items():
+                total[name] = total.get(name, 0) + int(number)
+        if index:
+            name = str(one.steady_facts.get("database"))
+            total[name] = total.get(name, 0) + one.looks
+    return total
+
+
+def unknown_rows_table(interval: Interval, view: str, name: str, top: int) -> Table:
+    """Return the table of a view's rows whose difference is not known, each with its verdict and reason.
+
+    A row with a known lower bound is not included.
+    """
+    rows = interval.query(
+        f"select {name} as name, verdict, why from {view}"
+        " where verdict <> 'ok' and not (verdict = 'evicted' and life <> 'gone') order by verdict, name",
+        view,
+    )
+    shown = columns("name:text verdict:text why:text")
+    return table("Difference not known", shown, rows, top=top)
+
+
+def relation_name(alias: str = "", database: bool = False) -> str:
+    """Return SQL for schema.table without the schema public; with `database`, the database comes first."""
+    at = f"{alias}." if alias else ""
+    plain = f"case when {at}schemaname = 'public' then {at}relname else {at}schemaname || '.' || {at}relname end"
+    return f"{at}datname || ': ' || {plain}" if database else plain
+
+
+def has_several_databases(interval: Interval) -> bool:
+    """Return True if objects of more than one database were read."""
+    return len(interval.after.facts.get("databases") or ()) > 1

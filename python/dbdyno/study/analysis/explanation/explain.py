@@ -1,0 +1,330 @@
+"""Causes of a difference between two arms, or of the time of one: largest first, with intervals over blocks.
+
+The mean time of a transaction is divided into events (`parts`); events that one reason explains are one cause
+(`reasons`). The amount of a cause is its time in one arm minus its time in the other. Its interval comes from the
+jackknife over blocks: both arms of a block are left out together if they ran side by side, each alone if they are from
+two runs. No cause is named if a gate withheld the verdict, if sessions were sampled too rarely, if there are too few
+blocks, or if the interval of the whole difference contains zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dbdyno.base.explanation import LEAST_SHARE, MOST, CausalExplanation, Cause, unexplained
+from dbdyno.study.analysis.explanation.pair import Pair, Reason, Station
+from dbdyno.study.analysis.explanation.parts import CPU, QUEUE, READY, Array, Event, Side
+from dbdyno.study.analysis.explanation.reasons import kind_of, reasons
+from dbdyno.study.analysis.explanation.same_work import compare_work
+from dbdyno.study.analysis.explanation.server_counters import ArmCounters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LOOKS_LEAST = 100
+"""Smallest number of times that the sessions of an arm must have been sampled for its events."""
+BLOCKS_LEAST = 4
+"""Smallest number of blocks for an interval."""
+_OWN = {
+    "CPU": "CPU of the server's sessions",
+    "ready": "time ready to run: for a processor, or on the way to the client",
+    "queue": "waiting for a free session: the load comes faster than it is served",
+    "lock": "sessions wait for each other's locks: {}",
+    "network": "the server waits for its client ({}): what the client does between two messages, and the way to it",
+    "workers": "sessions wait for their own parallel workers ({}): what these wait for is not in it",
+}
+_OF_PROGRAMS = {
+    "CPU": "CPU of the programs",
+    "ready": "time that a program was on no processor: it waited for one, for files, or for an answer to what it asked",
+}
+
+
+class Split:
+    """Two arms (or one alone) divided into events, with the error of each difference."""
+
+    def __init__(self, base: Side | None, other: Side, *, paired: bool) -> None:
+        self.base, self.other, self.paired = base, other, paired
+        sides = [side for side in (base, other) if side is not None]
+        known = dict.fromkeys(event for side in sides for event in side.events)
+        self.events: list[Event] = [*dict.fromkeys((*known, CPU, READY, QUEUE))]
+        self.blocks = min(side.blocks for side in sides)
+
+    def amount(self, groups: Sequence[Sequence[int]]) -> tuple[Array, Array]:
+        """Return the difference of each group of events, and its standard error."""
+        from dbdyno.stats.jackknife import jackknife
+
+        def of(side: Side) -> Callable[[Any], Array]:
+            def figure(keep: Any) -> Array:
+                times = side.event_times_ns(self.events, keep)
+                return np.array([times[list(group)].sum() for group in groups])
+
+            return figure
+
+        if self.base is None:
+            return jackknife(of(self.other), self.other.blocks)
+        one, two = of(self.base), of(self.other)
+        if self.paired:
+            return jackknife(lambda keep: two(keep) - one(keep), self.blocks)
+        (first, first_error), (second, second_error) = (
+            jackknife(one, self.base.blocks),
+            jackknife(two, self.other.blocks),
+        )
+        return second - first, np.sqrt(first_error**2 + second_error**2)
+
+
+def explain(
+    base: Side | None,
+    other: Side,
+    *,
+    level: float,
+    arm: int,
+    counts: tuple[ArmCounters | None, ArmCounters | None] = (None, None),
+    stations: tuple[Mapping[str, Station], Mapping[str, Station]] = ({}, {}),
+    paired: bool = True,
+    withheld: str = "",
+) -> CausalExplanation:
+    """Explain why `other` differs from `base`; without a base, where its time goes.
+
+    Args:
+        base: The base; None to explain the time of `other` alone.
+        other: The arm to explain.
+        level: Confidence level of the intervals.
+        arm: Index of the arm.
+        counts: Server counters of both arms.
+        stations: Devices of a model in both arms.
+        paired: True if the arms ran side by side in the same blocks.
+        withheld: Why there is no verdict; empty if there is one.
+    """
+    split = Split(base, other, paired=paired)
+    what = f"{other.name} against {base.name}" if base is not None else other.name
+    every = np.ones(other.blocks, dtype=bool)
+    after = other.mean(every)
+    before = base.mean(np.ones(base.blocks, dtype=bool)) if base is not None else None
+    amount = after - (before or 0.0)
+    whole = CausalExplanation(what, "ns", amount, before, after, level=level, blocks=split.blocks, arm=arm)
+    if withheld:
+        return replace(whole, withheld=withheld)
+    pair = _pair(base, other, counts, stations, amount)
+    if lack := _lack(split):
+        return replace(whole, withheld=lack[0], next=lack[1], notes=_slower_counter_sentences(pair, split.blocks))
+    low, high = _interval(*split.amount([range(len(split.events))]), split.blocks, level)
+    whole = replace(whole, low=float(low[0]), high=float(high[0]))
+    if base is not None and low[0] <= 0 <= high[0]:
+        small = "the difference of the mean times is no larger than its own uncertainty"
+        return replace(
+            whole, withheld=small, next="more blocks", notes=_counter_sentences(base, other, counts, stations, amount)
+        )
+    found = _causes(split, pair, amount, level)
+    left, share = unexplained(amount, found)
+    return replace(whole, causes=tuple(found), rest=left, rest_share=share, notes=_notes(split))
+
+
+def _lack(split: Split) -> tuple[str, str] | None:
+    """Return why the evidence is not enough for causes and what would be; None if it is enough."""
+    for side in (split.base, split.other):
+        if side is None:
+            continue
+        known = side.exact or side.programs  # there are no waits to sample, or all were timed
+        if not side.looks and not known:
+            return (f"nobody looked at the waits of {side.name}", "activity_hz = 10 under [watch] samples them")
+        if not known and side.looks < LOOKS_LEAST:
+            return (
+                f"sessions of {side.name} were looked at some {side.looks:.0f} times: fewer than {LOOKS_LEAST} say"
+                " little",
+                "a longer run, more sessions, or a larger activity_hz under [watch]",
+            )
+        if not known and not side.samples and not side.cpu_count.sum():
+            return (f"neither a wait nor CPU of {side.name} was seen: nothing says where its time went", "")
+        if not np.isfinite(side.mean(np.ones(side.blocks, dtype=bool))):
+            return (f"no transaction of {side.name} succeeded", "")
+    if split.blocks < BLOCKS_LEAST:
+        return (f"{split.blocks} blocks are too few for an interval", f"--blocks {2 * BLOCKS_LEAST}")
+    return None
+
+
+def _interval(amount: Array, error: Array, blocks: int, level: float) -> tuple[Array, Array]:
+    from dbdyno.stats.jackknife import half_width
+
+    half = half_width(error, blocks, level)
+    return amount - half, amount + half
+
+
+def _pair(
+    base: Side | None,
+    other: Side,
+    counts: tuple[ArmCounters | None, ArmCounters | None],
+    stations: tuple[Mapping[str, Station], Mapping[str, Station]],
+    amount: float,
+) -> Pair | None:
+    """Return both arms for the rules, the slower first; None for one arm alone."""
+    if base is None:
+        return None
+    sides = (other, base) if amount > 0 else (base, other)
+    counted = counts[::-1] if amount > 0 else counts
+    both = (counted[0], counted[1]) if counted[0] is not None and counted[1] is not None else None
+    cpu, reads, writes = (_per_transaction(sides, name) for name in ("cpu", "reads", "writes"))
+    ordered = (stations[1], stations[0]) if amount > 0 else stations
+    spills = sides[0].temporary_files_ns > sides[1].temporary_files_ns
+    return Pair(sides[0].name, sides[1].name, both, cpu, reads, writes, spills, ordered, abs(amount))
+
+
+def _counter_sentences(
+    base: Side,
+    other: Side,
+    counts: tuple[ArmCounters | None, ArmCounters | None],
+    stations: tuple[Mapping[str, Station], Mapping[str, Station]],
+    amount: float,
+) -> tuple[str, ...]:
+    """Return sentences on differing counters if the times of the arms do not differ certainly.
+
+    A reason that would apply with either arm as the slower one is left out.
+    """
+    pairs = [_pair(base, other, counts, stations, sign * abs(amount)) for sign in (1, -1)]
+    first, second = ({one.code: one for one in _open_reasons(reasons(pair))} if pair else {} for pair in pairs)
+    words = [one.words for code, one in (first | second).items() if (code in first) != (code in second)]
+    return tuple(f"Counted otherwise, and without a difference of time that is certain: {one}." for one in words[:MOST])
+
+
+def _slower_counter_sentences(pair: Pair | None, blocks: int) -> tuple[str, ...]:
+    """Return sentences on differing counters of the slower arm, for which waits say too little to name a cause."""
+    known = _open_reasons(reasons(pair)) if pair is not None and blocks >= BLOCKS_LEAST else []
+    return tuple(
+        f"Counted otherwise, though how much of the time it is was not seen: {one.words}." for one in known[:MOST]
+    )
+
+
+def _open_reasons(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:
+    """Return the reasons that have something left to explain; for example, a spill is not also a cold cache."""
+    explained: frozenset[str] = frozenset()
+    found = []
+    for kinds, reason in known:
+        if not kinds <= explained:
+            found.append(reason)
+        explained |= kinds
+    return found
+
+
+def _per_transaction(sides: tuple[Side, Side], name: str) -> tuple[float, float] | None:
+    """Return what the host reports of the sessions' processes per transaction; None if not for both arms."""
+    if not all(side.cpu_count.sum() for side in sides):
+        return None
+    one, two = (float(getattr(side, name).sum() / side.cpu_count.sum()) for side in sides)
+    return one, two
+
+
+def _causes(split: Split, pair: Pair | None, amount: float, level: float) -> list[Cause]:
+    """Return the causes that are certain and large enough, largest first; the client's time after the server's."""
+    groups = _groups(split.events, reasons(pair) if pair is not None else [])
+    amounts, errors = split.amount([group for _, group in groups])
+    lows, highs = _interval(amounts, errors, split.blocks, level)
+
+    def rank(at: int) -> tuple[bool, float]:
+        reason, group = groups[at]
+        # On a shared machine the client is faster, too, if the server does less: a consequence, not a cause.
+        return reason is None and kind_of(split.events[group[0]]) == "network", -(amounts[at] / amount)
+
+    ranked = sorted(range(len(groups)), key=rank)
+    found: list[Cause] = []
+    for at in ranked:
+        share = float(amounts[at] / amount)
+        certain = lows[at] > 0 or highs[at] < 0
+        if share < LEAST_SHARE or not certain or len(found) == MOST:
+            continue
+        reason, group = groups[at]
+        found.append(_cause(split, pair, reason, group, (float(amounts[at]), float(lows[at]), float(highs[at])), share))
+    return found
+
+
+_TOGETHER = ("lock", "workers")
+"""Kinds whose events are one cause if no reason explains them."""
+
+
+def _groups(events: list[Event], known: list[tuple[frozenset[str], Reason]]) -> list[tuple[Reason | None, list[int]]]:
+    """Return events grouped by what explains them: the first reason for their kind, else the event itself."""
+    groups: dict[object, tuple[Reason | None, list[int]]] = {}
+    for at, event in enumerate(events):
+        kind = kind_of(event)
+        reason = next((one for kinds, one in known if kind in kinds), None)
+        key: object = reason or (kind if kind in _TOGETHER else event)
+        groups.setdefault(key, (reason, []))[1].append(at)
+    return list(groups.values())
+
+
+def _cause(
+    split: Split,
+    pair: Pair | None,
+    reason: Reason | None,
+    group: list[int],
+    amount: tuple[float, float, float],
+    share: float,
+) -> Cause:
+    from dbdyno.study.analysis.explanation.formatting import duration
+
+    whole = [split.other.event_times_ns(split.events, np.ones(split.other.blocks, dtype=bool))]
+    if split.base is not None:
+        whole.insert(0, split.base.event_times_ns(split.events, np.ones(split.base.blocks, dtype=bool)))
+    moved = sorted(group, key=lambda at: -abs(whole[-1][at] - (whole[0][at] if len(whole) > 1 else 0.0)))
+    names = [_name(split, at) for at in moved]
+    parts = [
+        f"{_name(split, at)} {' → '.join(duration(float(side[at])) if side[at] else '0' for side in whole)}"
+        for at in moved[:3]
+        if any(side[at] > 0 for side in whole)
+    ]
+    seen = [f"{side.samples:,} samples of {side.name}" for side in (split.base, split.other) if side is not None]
+    place = "waits, each timed" if split.other.exact else f"waits, {' and '.join(seen)}"
+    if split.other.read:
+        place = "waits, read from the server's memory"
+    if split.other.programs:
+        place = "the kernel's account of each program"
+    evidence: tuple[str, ...] = (f"a transaction: {'; '.join(parts)} ({place})",)
+    if reason is not None:
+        return Cause(reason.code, reason.about, reason.words, *amount, share, (*reason.evidence, *evidence))
+    kind = kind_of(split.events[moved[0]])
+    known = _OWN | _OF_PROGRAMS if split.other.programs else _OWN
+    words = known.get(kind, "waits for {} ({})").format(names[0], kind)
+    if kind == "CPU" and pair is not None:
+        work = compare_work(pair)
+        words, evidence = words + work.words, (*evidence, *work.evidence)
+    return Cause(_CODES.get(kind, "wait"), names[0], words, *amount, share, evidence)
+
+
+_CODES = {"CPU": "cpu", "ready": "ready", "queue": "queue", "lock": "lock"}
+
+
+def _name(split: Split, at: int) -> str:
+    """Return the event in words; for a program it is unknown whether it was ready to run or slept."""
+    event = split.events[at]
+    return "on no processor" if split.other.programs and event == READY else event[1]
+
+
+_DEARER = (
+    "Waits were timed by watchpoints, since probes, which cost a tenth, were refused: `dbdyno doctor` says what would"
+    " allow them."
+)
+
+
+_READ = (
+    "Waits were read from the server's memory, hundreds to thousands of times a second, at no cost for it; the time of"
+    " those shorter than the time between two looks is right on average. CPU is what the host counted."
+)
+
+
+def _notes(split: Split) -> tuple[str, ...]:
+    from dbdyno.study.analysis.explanation.formatting import duration
+
+    if paid_ns := split.other.probes_ns:
+        one = "watchpoint" if split.other.watchpoints else "probe"
+        paid = (
+            f"Waits are exact, without the price of their own {one}; {one}s took {duration(paid_ns)} of CPU a"
+            " transaction (counted, at the price measured when they were set), of all arms alike."
+        )
+        return (paid, _DEARER) if split.other.watchpoints else (paid,)
+    if split.other.read:
+        return (_READ,)
+    if split.other.exact or split.other.programs:
+        return ()
+    return ("Waits are sampled; CPU is what the host counted, where it is this one.",)

@@ -1,0 +1,64 @@
+"""The two arms that rules examine, the slower and the faster, and the result of a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dbdyno.study.analysis.explanation.server_counters import ArmCounters
+
+
+@dataclass(frozen=True)
+class Station:
+    """A device of a model: its requests per transaction, and the time of one request including its queue [ns]."""
+
+    requests: float
+    each_ns: float
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Both arms, the slower first, with their counters; None if they were not counted."""
+
+    slow: str
+    fast: str
+    counts: tuple[ArmCounters, ArmCounters] | None
+    cpu: tuple[float, float] | None = None
+    """CPU of the server's sessions per transaction [ns], if the host reports it."""
+    file_reads: tuple[float, float] | None = None
+    """Number of reads from files of these sessions per transaction."""
+    file_writes: tuple[float, float] | None = None
+    """Number of writes to files of these sessions per transaction."""
+    spills: bool = False
+    """True if sessions of the slower arm were seen to wait more for temporary files."""
+    stations: tuple[Mapping[str, Station], Mapping[str, Station]] = ({}, {})
+    """Devices of a model, by name."""
+    amount_ns: float = 0.0
+    """The difference to explain [ns]."""
+
+    def ratio(self, name: str) -> float | None:
+        """Return the ratio of a total of the slower arm to the faster one; None if unknown."""
+        values = self.values(name)
+        return None if values is None else ratio_of(*values)
+
+    def values(self, name: str) -> tuple[float, float] | None:
+        """Return a total of the slower and the faster arm; None if unknown."""
+        if self.counts is None:
+            return None
+        slow, fast = (one.blocks if name == "blocks" else one.per_transaction(name) for one in self.counts)
+        return None if slow is None or fast is None else (slow, fast)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A cause behind some events: its code, what it is about, words, and figures with their source."""
+
+    code: str
+    about: str
+    words: str
+    evidence: tuple[str, ...] = ()
+
+
+def ratio_of(one: float, other: float) -> float:
+    """Return `one` divided by `other`; infinite if only `other` is 0, and 1 if both are."""
+    return one / other if other > 0 else (float("inf") if one > 0 else 1.0)

@@ -1,0 +1,198 @@
+"""Division of the mean time of a transaction of an arm into what it waited for, block by block.
+
+An event has the time of its waits: each timed or read, or sampled, where a sample represents the time since the
+previous one. CPU is the CPU time of the sessions' processes if the host reports it (minus what they used within timed
+waits). Otherwise it is what was sampled as CPU or, if waits were timed, what no wait covers. The rest is time ready to
+run without a processor, or on the way to the client. On a busy machine, a sample finds a session idle just when it
+releases the processor, so samples show less CPU than the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdyno.study.analysis.figure_data.pictures import has_table
+from dbdyno.study.analysis.measured.measures import ArmMeasures
+
+CPU = ("CPU", "CPU")
+READY = ("CPU", "ready, without a processor")
+QUEUE = ("queue", "a free session")
+_TEMPORARY = ("BufFile", "io_cache", "innodb_temp")
+"""Parts of the names of events of temporary files."""
+Event = tuple[str, str]
+Array = NDArray[np.float64]
+
+_TIMES = """
+select block, count(*) filter (whole), sum(elapsed_ns) filter (whole)::double,
+  sum(greatest(coalesce(started_ns - intended_ns, 0), 0)) filter (whole)::double, count(*), sum(elapsed_ns)::double
+from (
+  select block, elapsed_ns, started_ns, intended_ns, slices.counts is not false and (error is null
+      or coalesce(expected, list_contains($3::varchar[], error))) as whole
+  from calls left join slices using (block, slice)
+  where arm = $1 and calls.kind = 'transaction' and block in (select unnest($2::int[]))
+) group by 1
+"""
+_WAITS = """
+select block, class, event, count(*), sum(elapsed_ns)::double, bool_and(fidelity <> 'sampled'),
+  bool_and(fidelity = 'read')
+from waits
+where arm = $1 and object in ('client backend', 'session', 'client') and (class <> 'idle' or fidelity = 'sampled')
+  and block in (select unnest($2::int[]))
+group by 1, 2, 3
+"""
+_IN_WAITS = """
+select block, sum(value)::double from metrics
+where source in ('probes', 'watchpoints') and metric = 'cpu_in_waits' and arm = $1
+  and block in (select unnest($2::int[])) group by 1
+"""
+_PROBES = """
+select sum(value)::double
+  / (select nullif(count(*), 0) from calls where kind = 'transaction' and block in (select unnest($1::int[]))),
+  coalesce(bool_or(source = 'watchpoints'), false)
+from metrics where source in ('probes', 'watchpoints') and metric = 'cost' and block in (select unnest($1::int[]))
+"""
+
+
+@dataclass(frozen=True)
+class Side:
+    """Times and counts of one arm, with an entry per block.
+
+    Attributes:
+        name: Name of the arm.
+        events: The events.
+        count: Transactions that count.
+        elapsed: Their time [ns].
+        queued: Time that they queued in an open loop [ns].
+        every: All transactions.
+        busy: Time of all transactions [ns].
+        weights: Time of each event of all transactions [ns].
+        exact: True if all waits were timed or read.
+        samples: Number of samples.
+        looks: Approximate number of times that a session was sampled.
+        cpu: CPU of the sessions' processes [ns].
+        reads: Their reads of files.
+        writes: Their writes to files.
+        cpu_count: Transactions to which `cpu`, `reads` and `writes` belong.
+    """
+
+    name: str
+    events: tuple[Event, ...]
+    count: Array
+    elapsed: Array
+    queued: Array
+    every: Array
+    busy: Array
+    weights: Array
+    exact: bool
+    samples: int
+    looks: float
+    cpu: Array
+    reads: Array
+    writes: Array
+    cpu_count: Array
+    probes_ns: float = 0.0
+    """CPU cost of probes per transaction [ns], if they timed the waits."""
+    watchpoints: bool = False
+    """True if waits were timed by watchpoints, at least in some of the blocks."""
+    read: bool = False
+    """True if waits were read from the server's memory at intervals."""
+    programs: bool = False
+    """True if programs ran instead of sessions; only the kernel's accounting is known of them."""
+
+    @property
+    def temporary_files_ns(self) -> float:
+        """Return the time of waits for temporary files of all transactions [ns]."""
+        own = [at for at, (_, name) in enumerate(self.events) if any(word in name for word in _TEMPORARY)]
+        return float(self.weights[:, own].sum())
+
+    @property
+    def blocks(self) -> int:
+        """Return the number of blocks."""
+        return int(self.count.size)
+
+    def mean(self, keep: NDArray[np.bool_]) -> float:
+        """Return the mean time of a transaction over the blocks in `keep`, from when it was due [ns]."""
+        count = self.count[keep].sum()
+        return float((self.elapsed[keep].sum() + self.queued[keep].sum()) / count) if count else float("nan")
+
+    def event_times_ns(self, events: Sequence[Event], keep: NDArray[np.bool_]) -> Array:
+        """Return the time of a transaction in each of these events [ns]; over all events they add up to its mean."""
+        found = dict.fromkeys(events, 0.0)
+        found.update(self._times(keep))
+        return np.array([found[event] for event in events])
+
+    def _times(self, keep: NDArray[np.bool_]) -> dict[Event, float]:
+        count, every = self.count[keep].sum(), self.every[keep].sum()
+        if not count:
+            return {event: float("nan") for event in (*self.events, CPU, READY, QUEUE)}
+        served = float(self.elapsed[keep].sum() / count)
+        times = dict(zip(self.events, map(float, self.weights[keep].sum(axis=0) / every), strict=True))
+        sampled, billed = times.pop(CPU, 0.0), self.cpu_count[keep].sum()
+        cpu = min(float(self.cpu[keep].sum() / billed) if billed else sampled, served)
+        waited = sum(times.values())
+        if waited > served - cpu and waited:  # more time was sampled than there is, because of few samples
+            times = {event: spent * (served - cpu) / waited for event, spent in times.items()}
+        left = served - cpu - sum(times.values())
+        parts = {CPU: cpu + left, READY: 0.0} if self.exact and not billed else {CPU: cpu, READY: left}
+        return times | parts | {QUEUE: float(self.queued[keep].sum() / count)}
+
+
+def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", programs: bool = False) -> Side:
+    """Return what the evidence says about an arm; `looks` is 0 if `hertz`, the rate of sampling, is 0."""
+    places = {block.index: at for at, block in enumerate(arm.blocks)}
+    listed = list(places)
+    sums = np.zeros((5, len(places)))
+    for block, *values in connection.execute(_TIMES, [arm.name, listed, list(arm.expected)]).fetchall():
+        sums[:, places[block]] = [value or 0.0 for value in values]
+    rows = connection.execute(_WAITS, [arm.name, listed]).fetchall() if has_table(connection, "waits") else []
+    events = tuple(dict.fromkeys((row[1], row[2]) for row in rows))
+    exact = bool(rows) and all(row[5] for row in rows)
+    weights = np.zeros((len(places), len(events)))
+    for block, kind, event, _, spent, *_ in rows:
+        weights[places[block], events.index((kind, event))] += spent
+    samples = sum(row[3] for row in rows)
+    looks = float(sums[4].sum()) / 1e9 * hertz
+    count, elapsed, queued, every, busy = sums
+    cpu, reads, writes, cpu_count = _billed_resources(arm)
+    probes_ns, watchpoints = 0.0, False
+    if exact and has_table(connection, "metrics"):
+        for block, spent in connection.execute(_IN_WAITS, [arm.name, listed]).fetchall():
+            cpu[places[block]] = max(cpu[places[block]] - spent, 0.0)
+        [(probes_ns, watchpoints)] = connection.execute(_PROBES, [listed]).fetchall()
+    return Side(
+        name or arm.label,
+        events,
+        count,
+        elapsed,
+        queued,
+        every,
+        busy,
+        weights,
+        exact,
+        samples,
+        looks,
+        cpu,
+        reads,
+        writes,
+        cpu_count,
+        probes_ns or 0.0,
+        watchpoints,
+        read=exact and all(row[6] for row in rows),
+        programs=programs,
+    )
+
+
+def _billed_resources(arm: ArmMeasures) -> Array:
+    """Return CPU, file reads and writes of the sessions' processes and their transactions by block; 0 if unknown."""
+    found = np.zeros((4, len(arm.blocks)))
+    for at, block in enumerate(arm.blocks):
+        for own in block.report["arms"]:
+            if own["arm"] == arm.number and "user_ns" in own:
+                cpu = own.get("on_cpu_ns") or own["user_ns"] + own["system_ns"]
+                found[:, at] += cpu, own.get("read_calls", 0), own.get("write_calls", 0), own["transactions"]
+    return found
