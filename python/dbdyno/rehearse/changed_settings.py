@@ -4,8 +4,10 @@ The table is `changed_settings.tsv`, made from the `pg_settings` (names and `boo
 and their release notes; a test compares it with servers. Left out are settings of TLS whose defaults depend on how a
 server was built.
 
->>> name_in("force_parallel_mode", 17), name_in("debug_parallel_query", 15), change_clause("old_snapshot_threshold", 13, 18)
-('debug_parallel_query', 'force_parallel_mode', 'old_snapshot_threshold was removed in 17')
+>>> name_in("force_parallel_mode", 17), name_in("debug_parallel_query", 15)
+('debug_parallel_query', 'force_parallel_mode')
+>>> change_clause("old_snapshot_threshold", 13, 18)
+'old_snapshot_threshold was removed in 17'
 """
 
 from __future__ import annotations

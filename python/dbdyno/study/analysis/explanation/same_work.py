@@ -1,7 +1,7 @@
 """Check of whether two arms did the same work, for the words beside their CPU; it needs counters of both.
 
->>> from dbdyno.study.analysis.explanation.server_counters import Counted
->>> slow, fast = (Counted({"rows_read": rows}, {}, {}, 100) for rows in (20.0, 20.1))
+>>> from dbdyno.study.analysis.explanation.server_counters import ArmCounters
+>>> slow, fast = (ArmCounters({"rows_read": rows}, {}, {}, 100) for rows in (20.0, 20.1))
 >>> compare_work(Pair("b", "a", (slow, fast))).words
 ', for the same work'
 >>> compare_work(Pair("b", "a", None)).words
