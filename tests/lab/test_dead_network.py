@@ -149,12 +149,12 @@ def test_a_watcher_on_a_silent_network_can_be_stopped(network, through):
 
 DEAF = """
 import contextlib, os, signal, threading
-from dbdyno.base.signals import Stopping
+from dbdyno.base.signals import StopSignals
 def deaf():
     while True:
         with contextlib.suppress(KeyboardInterrupt):
             threading.Event().wait(60)
-with Stopping():
+with StopSignals():
     threading.Timer(0.2, lambda: [os.kill(os.getpid(), signal.SIGTERM) for _ in range(2)]).start()
     threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
     deaf()

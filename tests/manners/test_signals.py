@@ -138,10 +138,10 @@ def test_a_signal_while_a_query_runs_ends_it_in_all_threads():
     """DuckDB hears it in the thread that called, raises "Query interrupted", and waited for its other threads."""
     code = (
         "import os, signal, sys, threading, dbdyno.cli.main as main\n"
-        "from dbdyno.evidence.memory import in_memory\n"
+        "from dbdyno.evidence.memory import memory_connection\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "def query(**_):\n"
-        "    connection = in_memory()\n"
+        "    connection = memory_connection()\n"
         # A signal that comes before a query is at work meets Python.
         "    connection.execute('select 1').fetchall()\n"
         "    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
@@ -154,9 +154,9 @@ def test_a_signal_while_a_query_runs_ends_it_in_all_threads():
 
 def test_a_hang_up_that_was_ignored_before_does_not_end_a_run_either():
     code = (
-        "import signal\nfrom dbdyno.base.signals import Stopping\n"
+        "import signal\nfrom dbdyno.base.signals import StopSignals\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
-        "with Stopping() as stopping:\n    signal.raise_signal(signal.SIGHUP)\n    print(stopping.asked)\n"
+        "with StopSignals() as stopping:\n    signal.raise_signal(signal.SIGHUP)\n    print(stopping.asked)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True, env=os.environ)
     assert done.stdout == "False\n"

@@ -41,11 +41,11 @@ POINTS = [
     pytest.param("dbdyno.move.ledger.folder", "Ledger.record", 3, id="when a chunk is there that is not in the ledger"),
     pytest.param(f"{ROOM}.large_objects", "_copy_one", 2, id="between two large objects"),
     pytest.param(f"{ROOM}.indexes", "_Sessions.restore", 7, id="between two indexes"),
-    pytest.param(f"{ROOM}.finishing", "set_sequences", 1, id="before the sequences"),
-    pytest.param(f"{ROOM}.finishing", "grant_all", 1, id="before the privileges"),
-    pytest.param(f"{ROOM}.finishing", "analyse", 1, id="before the statistics"),
-    pytest.param(f"{ROOM}.finishing", "remember", 1, id="before the last commit"),
-    pytest.param(f"{ROOM}.closing", "conclude", 1, id="after the last commit"),
+    pytest.param(f"{ROOM}.finish_steps", "set_sequences", 1, id="before the sequences"),
+    pytest.param(f"{ROOM}.finish_steps", "grant_all", 1, id="before the privileges"),
+    pytest.param(f"{ROOM}.finish_steps", "analyse", 1, id="before the statistics"),
+    pytest.param(f"{ROOM}.finish_steps", "remember", 1, id="before the last commit"),
+    pytest.param(f"{ROOM}.finish_phase", "conclude", 1, id="after the last commit"),
 ]
 
 
@@ -163,7 +163,7 @@ def test_an_archive_that_was_changed_is_not_carried_out(full: Databases) -> None
 
 
 def test_a_restart_takes_back_what_is_there(full: Databases) -> None:
-    killed(full, f"{ROOM}.finishing", "analyse", 1)
+    killed(full, f"{ROOM}.finish_steps", "analyse", 1)
     full.run(
         full.source, "drop event trigger watch", "create table app.later (i int)", "insert into app.later values (1)"
     )

@@ -31,11 +31,11 @@ def model_of(given: Run | Path, *, keep: bool = False) -> Mapping[str, Any]:
         return report_page(given)
     if given.manifest.kind == TRACE:
         from dbdyno.trace.report import Request
-        from dbdyno.trace.report import report_page as page_of_traces
+        from dbdyno.trace.report import report_page as trace_report_page
         from dbdyno.trace.source import open_traces
 
         with open_traces([str(given.path)]) as traces:
-            return page_of_traces(traces, Request())
+            return trace_report_page(traces, Request())
     if is_rehearsal(given):
         from dbdyno.evidence.files import read_json
 

@@ -306,7 +306,7 @@ def refuse_changed_settings(run: str, was: Mapping[str, str], arm: EngineArm) ->
     """
     for change in arm.server_changes():
         before = was.get(change.name, change.before)
-        if before != change.before and not arm.target.owned:
+        if before != change.before and not arm.target.is_embedded:
             raise PlanError(
                 f"{change.name} was {before} when the run began and is {change.before} now: its blocks before"
                 " and after would not be comparable",

@@ -142,7 +142,7 @@ class MariaDBBench(EngineBench):
         return super()._stays_open() or alone
 
     def _others(self) -> dict[str, MariaDB]:
-        return {name: target for name, target in self._targets().items() if not target.owned}
+        return {name: target for name, target in self._targets().items() if not target.is_embedded}
 
     def _altered_servers(self) -> dict[str, MariaDB]:
         """Return the servers that are not ours and on which a global setting is altered, by address."""

@@ -160,14 +160,14 @@ def show(moved: MovedDatabase, form: str | None) -> None:
 def _show_plan(source: str, to: str, form: str | None, masks: Sequence[Mask]) -> None:
     """Print what would be moved, after checking the target; nothing is written."""
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.database.job import check_move as refuse_move
+    from dbdyno.move.database.job import check_move
     from dbdyno.move.database.plan import plan_move
     from dbdyno.move.database.target import session
     from dbdyno.move.reading.run import new_id
 
     opened, target, job = Postgres.open(source, keep_first=True), Postgres.open(to, keep_first=True), new_id()
     with session(target, job) as conn, tempfile.TemporaryDirectory(prefix="dbdyno-move-") as place:
-        programs = refuse_move(opened, target, conn, job)
+        programs = check_move(opened, target, conn, job)
         plan = plan_move(opened, conn, programs, Path(place), job, masks)
     if form == "json":
         click.echo(json.dumps(plan.to_json(), ensure_ascii=False, indent=1))

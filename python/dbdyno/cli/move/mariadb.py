@@ -153,7 +153,7 @@ def resume_job(
     """Resume a job of a MariaDB."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.job import file_chunk_builder, resume
-    from dbdyno.move.engines.mariadb.transfer import resume_transfer as hand_on_again
+    from dbdyno.move.engines.mariadb.transfer import resume_transfer
     from dbdyno.move.proof.statement import compare_rereads
     from dbdyno.move.reading.resume import refuse_ended
 
@@ -161,7 +161,7 @@ def resume_job(
         if ledger.plan.get("into"):
             if to is None:
                 raise click.UsageError("the job loads rows into another server: name the target with --target")
-            loaded = hand_on_again(
+            loaded = resume_transfer(
                 server(source), server(to), ledger, how, shared.say, restart=restart, as_of_now=as_of_now, level=level
             )
             if loaded is None:

@@ -134,9 +134,10 @@ def _files(to: str | None, ledger: Ledger, how: JobOptions, level: str, *, resta
             _show_loaded(load_into_mariadb(MariaDB.open(to), ledger, how, shared.say, level, restart=restart))
             return
         from dbdyno.bench.postgres.server import Postgres
-        from dbdyno.move.loading.load_job import resume_load as load_on
+        from dbdyno.move.loading.load_job import resume_load as load_into_postgres
 
-        _show_loaded(load_on(Postgres.open(to, keep_first=True), ledger, how, shared.say, level, restart=restart))
+        server = Postgres.open(to, keep_first=True)
+        _show_loaded(load_into_postgres(server, ledger, how, shared.say, level, restart=restart))
 
 
 def _across(

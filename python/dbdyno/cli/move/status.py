@@ -17,7 +17,7 @@ from dbdyno.cli.output import format_options, show_rows
 def command(job: Path, cost: bool, form: str | None, output: Path | None) -> None:
     """Show what the job in the folder JOB has finished, and what to do next. Nothing is changed."""
     from dbdyno.move.ledger.folder import Ledger
-    from dbdyno.move.ledger.next_steps import resume_command as command_of
+    from dbdyno.move.ledger.next_steps import resume_command
     from dbdyno.move.ledger.summary import table_rows
     from dbdyno.move.proof.statement import recorded_proof
 
@@ -42,7 +42,7 @@ def command(job: Path, cost: bool, form: str | None, output: Path | None) -> Non
     if form in (None, "table") and output is None:
         state = ledger.manifest["status"]
         if state == "running" and not ledger.is_locked():
-            state = f"ended before it was done; next: {command_of(ledger)}"
+            state = f"ended before it was done; next: {resume_command(ledger)}"
         click.echo(f"\nJob {plan['id']}: {state}. Source: {plan['source']}.")
         if plan.get("place"):
             click.echo(f"Files: {plan['place']}.")

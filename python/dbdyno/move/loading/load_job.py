@@ -28,8 +28,7 @@ from dbdyno.move.engines.postgres.source import Table, application_name
 from dbdyno.move.engines.postgres.staging import PREFIX, copy_statement, load_pieces
 from dbdyno.move.engines.postgres.target import TargetTable, table_creator
 from dbdyno.move.ledger.folder import Ledger
-from dbdyno.move.ledger.next_steps import resumable_errors as goes_on
-from dbdyno.move.ledger.next_steps import with_full_command
+from dbdyno.move.ledger.next_steps import resumable_errors, with_full_command
 from dbdyno.move.loading.files import add_rejects, check_against_records, describe_files, files_of, rejects_of
 from dbdyno.move.loading.methods import refuse_misread
 from dbdyno.move.loading.pieces import CSV, Piece, piece_at, pieces_of, records_by_file
@@ -216,7 +215,7 @@ def _work(
                 texts = [one.as_string(conn) for one in copies]
                 load_pieces(target, conn, left, texts, how, plan.id, record, placed=placed)
             refuse_changed(plan)
-        with ledger.phase("publishing"), goes_on(ledger, into.table):
+        with ledger.phase("publishing"), resumable_errors(ledger, into.table):
             loaded = _publish(target, conn, ledger, plan, goal, paths, how, level, say)
             ledger.manifest.update(status="complete", proved=loaded.sentences())
     return loaded
