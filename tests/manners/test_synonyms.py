@@ -12,8 +12,6 @@ PAGES = sorted({*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")} - {ROOT / "d
 UNREAD = {"CHANGELOG.md", "docs/explanation/performance.md"}
 """What was written before, and a page made of figures that were kept."""
 RUST = sorted((ROOT / "crates").glob("*/src/**/*.rs"))
-STILL = {f"crates/dyno-proxy/src/replay/{name}.rs" for name in ("mod", "outcome", "timed")}
-"""Files of Rust that still have such a name; the list only gets shorter."""
 SOURCES = sorted([*(ROOT / "python" / "dbdyno").rglob("*.py"), *(ROOT / "packages").rglob("*.py")])
 
 
@@ -66,8 +64,7 @@ def test_none_is_in_the_crates():
         (2, "told"),
     ]
     found = {str(path.relative_to(ROOT)): words for path in RUST if (words := list(synonyms.of_rust(path.read_text())))}
-    assert {name: words for name, words in found.items() if name not in STILL} == {}
-    assert set(found) >= STILL, "take it off the list"
+    assert found == {}
 
 
 def test_none_is_in_the_documentation():

@@ -30,7 +30,7 @@ pub enum Next {
 /// Running job.
 pub struct Job {
     shared: Arc<Shared>,
-    told: Mutex<Receiver<Next>>,
+    events: Mutex<Receiver<Next>>,
 }
 
 impl Job {
@@ -55,18 +55,18 @@ impl Job {
             rows: AtomicU64::new(0),
             started: Instant::now(),
         });
-        let (tell, told) = channel();
+        let (sender, events) = channel();
         for number in 0..workers {
-            let (shared, tell) = (Arc::clone(&shared), tell.clone());
-            thread::spawn(move || run(&shared, number, &tell));
+            let (shared, sender) = (Arc::clone(&shared), sender.clone());
+            thread::spawn(move || run(&shared, number, &sender));
         }
-        Ok(Self { shared, told: Mutex::new(told) })
+        Ok(Self { shared, events: Mutex::new(events) })
     }
 
     /// Returns the next event since the last call; waits at most `limit`.
     pub fn next(&self, limit: Duration) -> Next {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        match told.recv_timeout(limit) {
+        let events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        match events.recv_timeout(limit) {
             Ok(next) => next,
             Err(RecvTimeoutError::Timeout) => Next::Waiting,
             Err(RecvTimeoutError::Disconnected) => Next::End,
@@ -99,9 +99,9 @@ impl Drop for Job {
 }
 
 /// Runs a worker from its login to its last chunk; it is no error if nobody receives its events.
-fn run(shared: &Shared, number: usize, tell: &Sender<Next>) {
+fn run(shared: &Shared, number: usize, sender: &Sender<Next>) {
     let place = Cell::new(None);
-    let ended = catch_unwind(AssertUnwindSafe(|| work(shared, number, tell, &place)));
+    let ended = catch_unwind(AssertUnwindSafe(|| work(shared, number, sender, &place)));
     // The panic message is on stderr; the job must not look finished.
     let ended = ended.unwrap_or_else(|_| Err(MoveError::Internal("a worker ended in the middle".into())));
     let last = shared.live.fetch_sub(1, Ordering::AcqRel) == 1;
@@ -111,14 +111,14 @@ fn run(shared: &Shared, number: usize, tell: &Sender<Next>) {
     };
     if let Err(error) = ended {
         shared.stop.store(true, Ordering::Release);
-        let _ = tell.send(Next::Failed(Failure::new(&error, place.get())));
+        let _ = sender.send(Next::Failed(Failure::new(&error, place.get())));
     }
 }
 
 fn work(
     shared: &Shared,
     number: usize,
-    tell: &Sender<Next>,
+    sender: &Sender<Next>,
     place: &Cell<Option<(u32, usize)>>,
 ) -> Result<(), MoveError> {
     let begun = Worker::begin(shared, number);
@@ -126,7 +126,7 @@ fn work(
     let mut worker = begun?;
     while let Some(chunk) = worker.next() {
         place.set(Some((chunk.number, chunk.table)));
-        let _ = tell.send(Next::Done(worker.work(chunk)?));
+        let _ = sender.send(Next::Done(worker.work(chunk)?));
         place.set(None);
     }
     Ok(())

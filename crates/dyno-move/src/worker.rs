@@ -86,7 +86,7 @@ pub(crate) struct Moved {
     pub refused: Vec<Refused>,
     pub parts: Vec<PartDone>,
     /// Number of rows already counted in the progress.
-    pub told: u64,
+    pub reported: u64,
 }
 
 impl Moved {
@@ -99,7 +99,7 @@ impl Moved {
             tally: Tally::default(),
             refused: Vec::new(),
             parts: Vec::new(),
-            told: 0,
+            reported: 0,
         }
     }
 }
@@ -166,13 +166,13 @@ impl<'a> Worker<'a> {
         let place = Place { file, before, rejects, ..Place::default() };
         let form = if self.session.takes_lines() { Encoded::Lines } else { Encoded::Copy };
         let mut encoder = Encoder::open(path, chunk.groups, shared.shares().0, place, form)?;
-        let (mut bytes, mut told) = (0_u64, 0_u64);
+        let (mut bytes, mut reported) = (0_u64, 0_u64);
         let counted = self.session.copy_in(&chunk.sql, |out| {
             let more = encoder.more(SEND_BYTES, out)?;
             bytes += out.len() as u64;
             let rows = encoder.tally().rows;
-            shared.rows.fetch_add(rows - told, Ordering::Relaxed);
-            told = rows;
+            shared.rows.fetch_add(rows - reported, Ordering::Relaxed);
+            reported = rows;
             shared.came(out.len())?;
             Ok::<bool, MoveError>(more)
         });
@@ -182,12 +182,12 @@ impl<'a> Worker<'a> {
         if counted + refused.len() as u64 != tally.rows {
             return Err(MoveError::Count { counted, decoded: tally.rows });
         }
-        self.done(chunk, Moved { bytes, tally, refused, told, ..Moved::of(started) })
+        self.done(chunk, Moved { bytes, tally, refused, reported, ..Moved::of(started) })
     }
 
     /// Returns the report of a finished chunk.
     pub(crate) fn done(&mut self, chunk: &ChunkSpec, moved: Moved) -> Result<ChunkDone, MoveError> {
-        self.shared.rows.fetch_add(moved.tally.rows.saturating_sub(moved.told), Ordering::Relaxed);
+        self.shared.rows.fetch_add(moved.tally.rows.saturating_sub(moved.reported), Ordering::Relaxed);
         // Small chunks have not been checked against the rate before.
         self.shared.keep_rate()?;
         let elapsed_ns = moved.started.elapsed().as_nanos() as u64;

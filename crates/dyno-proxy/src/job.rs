@@ -110,7 +110,7 @@ impl Job {
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE).map_err(system)?;
         let shared = Shared::new(Store::new(&request.out, wall_offset_ns()), request.binds);
         let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Json::Null)));
-        let (stops, tells) = (Arc::clone(&stop), Arc::clone(&progress));
+        let (stops, latest) = (Arc::clone(&stop), Arc::clone(&progress));
         let work = move || {
             Running {
                 request,
@@ -125,10 +125,10 @@ impl Job {
                 counts: Counts::default(),
                 buffer: vec![0; BUFFER],
                 shown_ns: 0,
-                told: (0, 0),
+                shown: (0, 0),
                 rate: (0.0, Json::Null),
             }
-            .run(poll, &stops, &tells)
+            .run(poll, &stops, &latest)
         };
         let thread = std::thread::Builder::new()
             .name("dyno-proxy".to_owned())
@@ -167,7 +167,7 @@ impl Job {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let thread = thread.ok_or_else(|| ProxyError::Request("the proxy is over".to_owned()))?;
         let broke = |_| ProxyError::Request("the proxy broke down".to_owned());
-        thread.join().map_err(broke)?.map(|told| told.to_string())
+        thread.join().map_err(broke)?.map(|summary| summary.to_string())
     }
 }
 
@@ -186,16 +186,16 @@ struct Running {
     /// When the figures were last updated [ns].
     shown_ns: u64,
     /// When the rate was last computed [ns], and the number of calls then.
-    told: (u64, u64),
+    shown: (u64, u64),
     rate: (f64, Json),
 }
 
 impl Running {
-    fn run(mut self, mut poll: Poll, stops: &AtomicBool, tells: &Mutex<Json>) -> Result<Json, ProxyError> {
+    fn run(mut self, mut poll: Poll, stops: &AtomicBool, progress: &Mutex<Json>) -> Result<Json, ProxyError> {
         let begin_ns = now_ns();
         let end_ns = self.request.for_ns.map_or(u64::MAX, |length| begin_ns.saturating_add(length));
         let mut events = Events::with_capacity(1024);
-        (self.told.0, self.shown_ns) = (begin_ns, begin_ns);
+        (self.shown.0, self.shown_ns) = (begin_ns, begin_ns);
         let mut spin = Spin::new(self.request.spin_ns);
         loop {
             let patience = if self.again.is_empty() { spin.patience(now_ns(), TICK) } else { Duration::ZERO };
@@ -220,7 +220,7 @@ impl Running {
                 // Descriptors that had run out may be available again.
                 self.accept(poll.registry());
                 self.figures(at_ns);
-                *tells.lock().unwrap_or_else(PoisonError::into_inner) = self.told(at_ns - begin_ns);
+                *progress.lock().unwrap_or_else(PoisonError::into_inner) = self.summary(at_ns - begin_ns);
             }
             if stops.load(Ordering::Relaxed) || at_ns >= end_ns {
                 return self.close(begin_ns);
@@ -296,19 +296,19 @@ impl Running {
 
     /// Computes the rate of calls and their median duration since the last time.
     fn figures(&mut self, at_ns: u64) {
-        if at_ns - self.told.0 < 1_000_000_000 && self.rate.0 > 0.0 {
+        if at_ns - self.shown.0 < 1_000_000_000 && self.rate.0 > 0.0 {
             return;
         }
-        let calls = self.shared.next_call - self.told.1;
+        let calls = self.shared.next_call - self.shown.1;
         let recent = &mut self.shared.recent_ns;
         let middle = recent.len() / 2;
         let p50 = if recent.is_empty() { Json::Null } else { json!(*recent.select_nth_unstable(middle).1) };
         recent.clear();
-        self.rate = (calls as f64 / ((at_ns - self.told.0) as f64 / 1e9), p50);
-        self.told = (at_ns, self.shared.next_call);
+        self.rate = (calls as f64 / ((at_ns - self.shown.0) as f64 / 1e9), p50);
+        self.shown = (at_ns, self.shared.next_call);
     }
 
-    fn told(&self, elapsed_ns: u64) -> Json {
+    fn summary(&self, elapsed_ns: u64) -> Json {
         let counts = &self.counts;
         let open = self.pairs.iter().flatten().filter(|pair| pair.is_session()).count();
         json!({
@@ -345,13 +345,13 @@ impl Running {
         self.over.sort_by_key(|row| row.number);
         let server = Server { path: self.request.server(), version: self.shared.version.clone(), gaps: Vec::new() };
         small::write(&self.shared.store, &self.over, &server)?;
-        let mut told = self.told(now_ns() - begin_ns);
-        if let Some(object) = told.as_object_mut() {
+        let mut summary = self.summary(now_ns() - begin_ns);
+        if let Some(object) = summary.as_object_mut() {
             object.insert("version".to_owned(), json!(server.version));
             object.insert("server".to_owned(), json!(server.path));
             object.insert("statements".to_owned(), json!(self.shared.store.texts().count()));
         }
-        Ok(told)
+        Ok(summary)
     }
 }
 

@@ -73,7 +73,7 @@ fn not_replayed(py: Python<'_>, error: &ReplayError) -> PyErr {
 ///     EvidenceError: The evidence cannot be read.
 #[pyfunction]
 pub(crate) fn captured(py: Python<'_>, run: PathBuf) -> PyResult<String> {
-    py.detach(|| dyno_proxy::replay::told(&run)).map_err(|error| not_replayed(py, &error))
+    py.detach(|| dyno_proxy::replay::summary_of_capture(&run)).map_err(|error| not_replayed(py, &error))
 }
 
 /// One sample of a statement: elapsed_ns, text, values (None is NULL), whether each is binary, types, is_simple.

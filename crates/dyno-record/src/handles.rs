@@ -16,7 +16,7 @@ struct Cuts {
     /// When the requested cut was first noticed (0: not yet), and when the last cut was made [ns].
     first_ns: AtomicU64,
     before_ns: AtomicU64,
-    told: Mutex<Json>,
+    sessions: Mutex<Json>,
 }
 
 /// Handles to watch, cut and stop a running recording.
@@ -69,12 +69,12 @@ impl Handles {
 
     /// Returns the sessions of the last cut as JSON.
     pub fn sessions_of_cut(&self) -> String {
-        self.cuts.told.lock().unwrap_or_else(PoisonError::into_inner).to_string()
+        self.cuts.sessions.lock().unwrap_or_else(PoisonError::into_inner).to_string()
     }
 
     /// Sets the progress.
-    pub fn tell(&self, told: Json) {
-        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = told;
+    pub fn set_progress(&self, summary: Json) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = summary;
     }
 
     /// Returns the requested cut once all notes up to its time have been processed, that is, all up to `ripe_ns`.
@@ -89,15 +89,15 @@ impl Handles {
     }
 
     /// Makes the cut: writes what was recorded so far, and reports the sessions that contributed to it.
-    pub fn cut(&self, (number, at_ns): Cut, store: &mut Store, sessions: &[Session], told: Json) {
+    pub fn cut(&self, (number, at_ns): Cut, store: &mut Store, sessions: &[Session], summary: Json) {
         if let Err(error) = store.finish() {
             store.failed.get_or_insert(error);
         }
         let before_ns = self.cuts.before_ns.swap(at_ns, Ordering::Relaxed);
         let of_it = sessions.iter().filter(|one| !one.is_over() || one.until_ns >= before_ns);
-        *self.cuts.told.lock().unwrap_or_else(PoisonError::into_inner) =
+        *self.cuts.sessions.lock().unwrap_or_else(PoisonError::into_inner) =
             of_it.map(|one| json!([one.number, one.pid, one.who.kind])).collect();
-        self.tell(told);
+        self.set_progress(summary);
         self.cuts.first_ns.store(0, Ordering::Relaxed);
         self.cuts.made.store(number, Ordering::Release);
     }

@@ -143,7 +143,7 @@ impl Job {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let thread = thread.ok_or_else(|| RecordError::Request("the recording is over".to_owned()))?;
         let broke = |_| RecordError::Request("the recorder broke down".to_owned());
-        thread.join().map_err(broke)?.map(|told| told.to_string())
+        thread.join().map_err(broke)?.map(|summary| summary.to_string())
     }
 }
 
@@ -181,8 +181,8 @@ impl Running {
     /// Makes the requested cut as soon as all notes up to its time are there.
     fn cut(&mut self, ripe_ns: u64, elapsed_ns: u64) {
         if let Some(cut) = self.handles.asked_cut(now_ns(), ripe_ns) {
-            let told = self.told(elapsed_ns);
-            self.handles.cut(cut, &mut self.recording.store, &self.recording.sessions, told);
+            let summary = self.summary(elapsed_ns);
+            self.handles.cut(cut, &mut self.recording.store, &self.recording.sessions, summary);
         }
     }
 
@@ -211,7 +211,7 @@ impl Running {
             }
             if drained_ns - said_ns >= 200_000_000 || last {
                 said_ns = drained_ns;
-                self.handles.tell(self.told(drained_ns - begin_ns));
+                self.handles.set_progress(self.summary(drained_ns - begin_ns));
             }
             if last {
                 self.recording.end(drained_ns);
@@ -255,7 +255,7 @@ impl Running {
         None
     }
 
-    fn told(&self, elapsed_ns: u64) -> Json {
+    fn summary(&self, elapsed_ns: u64) -> Json {
         let counts = self.recording.counts;
         let most = self.recording.busy.values().max().copied().unwrap_or(0);
         json!({
@@ -300,7 +300,7 @@ impl Running {
     }
 
     fn close(self, elapsed_ns: u64, stopped: Option<&str>) -> Result<Json, RecordError> {
-        let mut told = self.told(elapsed_ns);
+        let mut summary = self.summary(elapsed_ns);
         let places = self.places();
         let Self { attached, mut recording, .. } = self;
         let server = Server {
@@ -313,7 +313,7 @@ impl Running {
         drop(attached);
         recording.store.finish()?;
         small::write(&recording.store, &recording.sessions, &server)?;
-        if let Some(object) = told.as_object_mut() {
+        if let Some(object) = summary.as_object_mut() {
             object.insert("program".to_owned(), json!(server.path));
             object.insert("version".to_owned(), json!(server.version));
             object.insert("postmaster".to_owned(), json!(postmaster));
@@ -323,6 +323,6 @@ impl Running {
             object.insert("calls".to_owned(), json!(recording.sessions.iter().map(|s| s.sums.calls).sum::<u64>()));
             object.insert("waits".to_owned(), json!(recording.sessions.iter().map(|s| s.sums.waits).sum::<u64>()));
         }
-        Ok(told)
+        Ok(summary)
     }
 }

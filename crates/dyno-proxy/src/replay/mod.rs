@@ -180,9 +180,9 @@ impl Replay {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let thread = thread.ok_or_else(|| ReplayError::Request("the replay is over".to_owned()))?;
         let broke = |_| ReplayError::Request("the replay broke down".to_owned());
-        let (told, timed) = thread.join().map_err(broke)?;
+        let (report, timed) = thread.join().map_err(broke)?;
         *self.timed.lock().unwrap_or_else(PoisonError::into_inner) = timed;
-        Ok(told.to_string())
+        Ok(report.to_string())
     }
 
     /// Returns the timed transactions as JSON columns; empty before [`Replay::finish`].
@@ -195,15 +195,15 @@ impl Replay {
 ///
 /// # Errors
 /// The capture cannot be read or has no messages.
-pub fn told(run: &Path) -> Result<String, ReplayError> {
+pub fn summary_of_capture(run: &Path) -> Result<String, ReplayError> {
     let sessions = read::read(run)?;
     if sessions.is_empty() {
         return Err(ReplayError::NoMessages(run.display().to_string()));
     }
-    let mut told = timed::told(&sessions);
-    told["writes"] = json!(sessions.iter().flat_map(|one| &one.turns).filter(|turn| turn.needs_writes()).count());
-    told["lifts"] = json!(stays_read_only(&sessions).is_err());
-    Ok(told.to_string())
+    let mut summary = timed::summary(&sessions);
+    summary["writes"] = json!(sessions.iter().flat_map(|one| &one.turns).filter(|turn| turn.needs_writes()).count());
+    summary["lifts"] = json!(stays_read_only(&sessions).is_err());
+    Ok(summary.to_string())
 }
 
 /// Returns the distinct shapes of a capture's statements, or of a part of it, with their counts, as JSON.
@@ -289,7 +289,7 @@ fn run(
     };
     let whole = play_all(&stage, sessions);
     let counts = ids.counts();
-    let told = json!({
+    let report = json!({
         "sessions": sessions.len(),
         "turns": whole.turns,
         "turns_all": sessions.iter().map(|one| one.turns.len()).sum::<usize>(),
@@ -315,9 +315,9 @@ fn run(
         "late_ns": whole.late_ns,
         "stopped": stop.load(Ordering::Relaxed),
         "differing": whole.by_statement(),
-        "told": whole.told,
+        "told": whole.examples,
     });
-    (told, whole.timed)
+    (report, whole.timed)
 }
 
 /// Marks a session as ended when it is dropped, however its thread ends.

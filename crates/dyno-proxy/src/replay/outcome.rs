@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::timed::Timed;
 
 /// Largest number of differences that are reported individually.
-const TOLD: usize = 20;
+const EXAMPLES: usize = 20;
 
 /// Largest number of statements with differences that are counted individually.
 const STATEMENTS: usize = 1000;
@@ -57,7 +57,7 @@ pub struct Outcome {
     /// Numbers of differences by statement without its literals, each in the order of [`Difference`].
     pub statements: HashMap<String, [u64; 4]>,
     /// Descriptions of the first differences and errors.
-    pub told: Vec<String>,
+    pub examples: Vec<String>,
     /// Timed transactions.
     pub timed: Vec<Timed>,
 }
@@ -86,8 +86,8 @@ impl Outcome {
             let mine = self.statements.entry(statement).or_default();
             mine.iter_mut().zip(counts).for_each(|(mine, its)| *mine += its);
         }
-        self.told.extend(other.told);
-        self.told.truncate(TOLD);
+        self.examples.extend(other.examples);
+        self.examples.truncate(EXAMPLES);
         self.timed.extend(other.timed);
     }
 
@@ -119,10 +119,10 @@ impl Outcome {
             .collect()
     }
 
-    /// Keeps a description of a difference, unless there are [`TOLD`] already.
-    pub(super) fn tell(&mut self, words: impl FnOnce() -> String) {
-        if self.told.len() < TOLD {
-            self.told.push(words());
+    /// Keeps a description of a difference, unless there are [`EXAMPLES`] already.
+    pub(super) fn add_example(&mut self, words: impl FnOnce() -> String) {
+        if self.examples.len() < EXAMPLES {
+            self.examples.push(words());
         }
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn play(stage: &Stage<'_>, place: u32, session: &Session) -> Outcome 
                 Ok(()) => player.run(session),
                 Err(error) => {
                     player.outcome.broken += 1;
-                    player.outcome.tell(|| format!("session {}, settings: {}", session.number, error.words("")));
+                    player.outcome.add_example(|| format!("session {}, settings: {}", session.number, error.words("")));
                     0
                 }
             };
@@ -94,7 +94,7 @@ pub(super) fn play(stage: &Stage<'_>, place: u32, session: &Session) -> Outcome 
         }
         Err(error) => {
             let mut outcome = Outcome { broken: 1, ..Outcome::default() };
-            outcome.tell(|| format!("session {}: {}", session.number, error.words("")));
+            outcome.add_example(|| format!("session {}: {}", session.number, error.words("")));
             (outcome, 0)
         }
     };
@@ -184,7 +184,7 @@ impl Player<'_> {
                     open.fail(*b"08006", false);
                 }
                 let (number, words) = (session.number, self.why(&error));
-                self.outcome.tell(|| format!("session {number}, round trip {}: {words}", at + 1));
+                self.outcome.add_example(|| format!("session {number}, round trip {}: {words}", at + 1));
                 return at + 1;
             }
         }
@@ -335,7 +335,7 @@ impl Player<'_> {
             self.stage.progress.differing.fetch_add(1, Ordering::Relaxed);
             let sql = normal(&self.texts.of(turn, end));
             self.outcome.differs(difference, &sql);
-            self.outcome.tell(|| format!("session {number}: {} then, {} now: {sql}", words(then), words(now)));
+            self.outcome.add_example(|| format!("session {number}: {} then, {} now: {sql}", words(then), words(now)));
         }
         if then_ends.len() != now_ends.len() {
             self.outcome.uneven += 1;

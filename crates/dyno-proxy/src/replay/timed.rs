@@ -110,7 +110,7 @@ pub fn columns(timed: &[Timed]) -> Json {
 }
 
 /// Returns a summary of a capture as JSON: sessions, concurrent sessions, round trips, transactions and duration.
-pub fn told(sessions: &[Session]) -> Json {
+pub fn summary(sessions: &[Session]) -> Json {
     let (mut transactions, mut turns, mut edges) = (0_u64, 0_u64, Vec::new());
     let (mut first_ns, mut last_ns) = (u64::MAX, 0);
     for session in sessions {
@@ -156,13 +156,13 @@ mod tests {
             vec![turn(from, from + 1, b'T'), turn(from + 2, from + 3, b'I'), turn(from + 4, from + 5, b'I')]
         };
         let session = |number, from| Session { number, turns: turns(from), ..Session::default() };
-        let found = told(&[session(1, 0), session(2, 3), session(3, 100)]);
+        let found = summary(&[session(1, 0), session(2, 3), session(3, 100)]);
         assert_eq!(found["transactions"], 6);
         assert_eq!(found["turns"], 9);
         assert_eq!((&found["sessions"], &found["at_once"]), (&json!(3), &json!(2)));
         assert_eq!(found["then_ns"], 105);
         let prepares = Turn { answers: vec![], ..turn(0, 1, b'I') };
-        assert_eq!(told(&[Session { turns: vec![prepares], ..Session::default() }])["transactions"], 0);
+        assert_eq!(summary(&[Session { turns: vec![prepares], ..Session::default() }])["transactions"], 0);
     }
 
     #[test]

@@ -127,9 +127,9 @@ impl Running {
             let next = match self.next.take() {
                 Some((memory, arrays)) => {
                     let looking = self.look(memory, arrays, next_number)?;
-                    let told = self.follow(&looking);
+                    let summary = self.follow(&looking);
                     next_number = looking.end();
-                    told?
+                    summary?
                 }
                 None => self.renew(),
             };
@@ -165,15 +165,15 @@ impl Running {
             };
             self.sessions.ask_titles(until_ns);
             if let Some(cut) = self.handles.asked_cut(now_ns(), until_ns) {
-                let told = self.told(until_ns);
-                self.handles.cut(cut, &mut self.sessions.store, &self.sessions.all, told);
+                let summary = self.summary(until_ns);
+                self.handles.cut(cut, &mut self.sessions.store, &self.sessions.all, summary);
             }
             if let Some(error) = self.sessions.store.failed.take() {
                 return Err(error.into());
             }
             if until_ns.saturating_sub(said_ns) >= 200_000_000 {
                 said_ns = until_ns;
-                self.handles.tell(self.told(until_ns));
+                self.handles.set_progress(self.summary(until_ns));
             }
             let mut stopped = None;
             if until_ns.saturating_sub(checked_ns) >= CHECKED_NS {
@@ -222,7 +222,7 @@ impl Running {
 }
 
 impl Running {
-    fn told(&self, until_ns: u64) -> Json {
+    fn summary(&self, until_ns: u64) -> Json {
         let (all, sessions) = (&self.all, &self.sessions);
         json!({
             "mode": "read",
@@ -268,14 +268,14 @@ impl Running {
 
     fn close(mut self, stopped: Option<&str>) -> Result<Json, RecordError> {
         let until_ns = self.all.until_ns.max(self.begin_ns);
-        let mut told = self.told(until_ns);
+        let mut summary = self.summary(until_ns);
         let events = self.events();
         self.write_looks()?;
         self.sessions.store.finish()?;
         let Self { target, sessions, .. } = self;
         let server = Server { path: target.program, version: target.version.text, gaps: Vec::new() };
         small::write(&sessions.store, &sessions.all, &server)?;
-        if let Some(object) = told.as_object_mut() {
+        if let Some(object) = summary.as_object_mut() {
             object.insert("program".to_owned(), json!(server.path));
             object.insert("version".to_owned(), json!(server.version));
             object.insert("postmaster".to_owned(), json!(target.postmaster));
@@ -286,7 +286,7 @@ impl Running {
             object.insert("calls".to_owned(), json!(sessions.all.iter().map(|s| s.sums.calls).sum::<u64>()));
             object.insert("waits".to_owned(), json!(sessions.all.iter().map(|s| s.sums.waits).sum::<u64>()));
         }
-        Ok(told)
+        Ok(summary)
     }
 
     /// Writes the statistics of the looks.

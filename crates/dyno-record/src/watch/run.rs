@@ -94,7 +94,7 @@ impl Running {
             }
             if at_ns - said_ns >= 200_000_000 || last {
                 said_ns = at_ns;
-                self.handles.tell(self.told(at_ns - self.begin_ns));
+                self.handles.set_progress(self.summary(at_ns - self.begin_ns));
             }
             if last {
                 return self.close(at_ns, stopped.as_deref());
@@ -104,8 +104,8 @@ impl Running {
 
     fn cut(&mut self, at_ns: u64) {
         if let Some(cut) = self.handles.asked_cut(at_ns, u64::MAX) {
-            let told = self.told(at_ns - self.begin_ns);
-            self.handles.cut(cut, &mut self.watching.store, &self.watching.sessions, told);
+            let summary = self.summary(at_ns - self.begin_ns);
+            self.handles.cut(cut, &mut self.watching.store, &self.watching.sessions, summary);
         }
     }
 
@@ -137,7 +137,7 @@ impl Running {
         process::over(self.watching.target.postmaster, self.request.only.then_some(self.request.pid))
     }
 
-    fn told(&self, elapsed_ns: u64) -> Json {
+    fn summary(&self, elapsed_ns: u64) -> Json {
         let watching = &self.watching;
         let (counts, price) = (watching.counts, watching.target.price);
         json!({
@@ -169,12 +169,12 @@ impl Running {
 
     fn close(mut self, at_ns: u64, stopped: Option<&str>) -> Result<Json, RecordError> {
         self.watching.end(at_ns);
-        let mut told = self.told(at_ns - self.begin_ns);
+        let mut summary = self.summary(at_ns - self.begin_ns);
         let Watching { target, sessions, mut store, gaps, .. } = self.watching;
         store.finish()?;
         let server = Server { path: target.program, version: target.version.text, gaps };
         small::write(&store, &sessions, &server)?;
-        if let Some(object) = told.as_object_mut() {
+        if let Some(object) = summary.as_object_mut() {
             object.insert("program".to_owned(), json!(server.path));
             object.insert("version".to_owned(), json!(server.version));
             object.insert("postmaster".to_owned(), json!(target.postmaster));
@@ -184,6 +184,6 @@ impl Running {
             object.insert("calls".to_owned(), json!(sessions.iter().map(|s| s.sums.calls).sum::<u64>()));
             object.insert("waits".to_owned(), json!(sessions.iter().map(|s| s.sums.waits).sum::<u64>()));
         }
-        Ok(told)
+        Ok(summary)
     }
 }
