@@ -1,4 +1,4 @@
-"""Plans that test an advice: what is written, what the reader of plans makes of it, what a result does to it."""
+"""Plans that test a recommendation: what is written, what the reader of plans makes of it, what a result does to it."""
 
 from __future__ import annotations
 

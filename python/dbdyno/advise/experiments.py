@@ -1,4 +1,4 @@
-"""Plans of experiments that could refute an advice: the current value of a setting against the proposed one.
+"""Plans of experiments that could refute a recommendation: the current value of a setting against the proposed one.
 
 Both run under the same load. A written plan names no server: it runs on the embedded engine unless the user adds a
 server. One comment of it is for `--prove`: the advice that it tests, and a code that shows whether the file is
@@ -148,7 +148,7 @@ def read(text: str, where: str) -> tuple[Experiment, bool]:
     """Return the advice that a plan tests, and whether the plan is unchanged since this user's dbdyno wrote it.
 
     Raises:
-        AdviceError: the plan does not test an advice.
+        AdviceError: the plan does not test a recommendation.
     """
     first, _, body = text.partition("\n")
     lacks = AdviceError(

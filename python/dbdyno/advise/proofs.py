@@ -65,7 +65,7 @@ class Proof:
         return self.text_for(self.proposed)
 
     def text_for(self, proposed: str) -> str:
-        """Return the result as text for an advice that proposes this value; a different tested value is mentioned."""
+        """Return the result as text for a recommendation of a value, with the tested value if that was another one."""
         elsewhere = "" if self.is_on_same_engine else f" on another server ({self.target})"
         tested = "" if self.proposed == proposed else f" with {self.setting} {self.proposed}"
         return f"{self.verdict}{tested}{elsewhere} on {self.at[:10]} by run {self.run}"
@@ -164,7 +164,7 @@ def stored_proofs() -> list[Proof]:
 
 
 def latest_proof(proofs: Iterable[Proof], engine: str, rule: str, subject: str, proposed: str) -> Proof | None:
-    """Return the most relevant result about an advice for an engine, or None.
+    """Return the most relevant result about a recommendation for an engine, or None.
 
     That is the latest result with the proposed value that counts; else one that counts with another value (the proposed
     value depends on the evidence, and an experiment adds to it); else one from another server.

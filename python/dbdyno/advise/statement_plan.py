@@ -1,7 +1,7 @@
 """A plan that tries a change on one statement, as text that a user completes.
 
 Evidence has no values, so each parameter of the statement is a variable of the script with a range to be replaced. The
-arms are the setting that an advice on this statement proposes, or else a setting as an example.
+arms are the setting that a recommendation on this statement proposes, or else a setting as an example.
 """
 
 from __future__ import annotations

@@ -51,5 +51,5 @@ class Layer:
 
     @property
     def waits(self) -> float:
-        """Return the number of commands that wait in front of it."""
+        """Return the number of commands that wait in front of this layer."""
         return self.offered - self.passes

@@ -65,7 +65,7 @@ _SCHEMES = ("postgresql://", "postgres://")
     "--prove",
     "advice",
     metavar="PLAN.toml|RULE|NUMBER",
-    help="Run the plan of an advice on --target, and keep the result: proved, refuted, cannot tell.",
+    help="Test a recommendation: run its plan on --target, and keep the result: proved, refuted, cannot tell.",
 )
 @click.option(
     "--target",

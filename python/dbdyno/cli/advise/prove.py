@@ -81,7 +81,7 @@ def write_plans(model: Mapping[str, Any], folder: Path, load: Load | None, force
 
 
 def prove(text: str, where: str, target: str, out: Path, yes: bool, form: str | None, output: Path | None) -> None:
-    """Run the plan of an advice on the target, store the result, and print it."""
+    """Run the plan of a recommendation on the target, store the result, and print it."""
     from dbdyno.advise.experiments import read
     from dbdyno.advise.proofs import proof_of, save_proof
     from dbdyno.cli.compare import end_with_verdict
@@ -138,7 +138,8 @@ def _refuse(plan: Plan, experiment: Experiment, target: str, where: str) -> None
 
     why, step = "", "write it again: `dbdyno advise DSN --plan DIR`"
     if target not in EMBEDDED and not target.startswith(_SCHEMES) and "=" not in target:
-        why, step = f"an advice is proved on PostgreSQL, not on {target!r}", "--target postgres, or a connection string"
+        why = f"a recommendation can be tested only on PostgreSQL, not on {target!r}"
+        step = "--target postgres, or a connection string"
     elif [arm.settings for arm in plan.arms] != experiment.arms:
         why = "its arms are no longer the value found and the value proposed"
     elif plan.dsn is not None or any(arm.dsn or arm.server or arm.client for arm in plan.arms):
