@@ -34,7 +34,7 @@ from dbdyno.cli.parameters import FILE, FOLDER, option_with_default
     "--error", "alpha", type=Number(0.0001, 0.5), default=0.05, help="Largest probability that the answer is wrong."
 )
 @click.option("--cache", type=FOLDER, metavar="DIR", help="Folder of the builds (default: in ~/.cache/dbdyno/builds).")
-@click.option("--clean", is_flag=True, help="Remove the builds of this repository from that folder at the end.")
+@click.option("--clean", is_flag=True, help="At the end, remove the builds of this repository from the cache.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
 @out_option
 @seed_option

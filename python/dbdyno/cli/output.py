@@ -39,7 +39,7 @@ out_option = option_with_default(
 )
 
 seed_option = click.option(
-    "--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of all random choices; the seed of a run repeats them."
+    "--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of all random choices; a run's seed repeats its choices."
 )
 
 key_file_option = click.option(

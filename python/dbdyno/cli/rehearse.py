@@ -57,8 +57,8 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     "changes",
     multiple=True,
     metavar="SQL",
-    help="Create the new side with this statement: SET for its sessions, any other "
-    "in a copy of the database. Repeatable.",
+    help="SQL that makes the new side differ: SET applies to its sessions, any other statement runs in a copy of the "
+    "database. Repeatable.",
 )
 @click.option(
     "--new",
@@ -69,8 +69,8 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
 @click.option(
     "--upgrade",
     metavar="copy=DIR|link=DIR",
-    help="With --new: create its data with pg_upgrade from this data folder, which is "
-    "unusable afterwards; no server may run on it.",
+    help="With --new: create the new server's data with pg_upgrade from this data folder. No server may run on the "
+    "folder, and it is unusable afterwards.",
 )
 @mask_option
 @mask_key_option

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--keep", is_flag=True, help="Keep the current values: drop the record of the previous ones; change nothing."
 )
-@click.option("-y", "--yes", is_flag=True, help="Restore them without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Restore the settings without asking.")
 def command(name: str | None, every: bool, target: str, folder: Path, dry_run: bool, keep: bool, yes: bool) -> None:
     """Restore the server settings that RUN changed, if it was killed together with its guardian.
 

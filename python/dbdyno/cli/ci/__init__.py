@@ -61,7 +61,7 @@ def _service(name: str, help_text: str) -> click.Command:
         click.option(
             "--results",
             metavar="NAME",
-            help="Also keep the results of the main branch there: a branch, or a folder in the cache.",
+            help="Also keep the results of the main branch in this branch, or in this folder of the cache.",
         ),
         option_with_default("--package", default="dbdyno", metavar="NAME", help="What pip installs."),
         click.option("--force", is_flag=True, help="Overwrite the file."),

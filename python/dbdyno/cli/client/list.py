@@ -12,7 +12,7 @@ from dbdyno.cli.output import format_options, show_rows
 @click.command("list")
 @format_options
 def command(form: str | None, output: Path | None) -> None:
-    """List the built-in clients, which are installed, and how to install the others."""
+    """List the built-in clients, with a command to install each one that is missing."""
     from dbdyno.bench.clients.builtin import BUILTIN_CLIENTS, install_command
 
     rows = []

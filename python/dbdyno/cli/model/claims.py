@@ -31,7 +31,7 @@ from dbdyno.cli.spread_options import spread_options, workers_of
     type=Count(),
     default=1,
     show_default=True,
-    help="Number of seeds, from --seed on, at which each claim is measured; it holds if it holds at each.",
+    help="Number of seeds, from --seed on; a claim passes if it holds with every seed.",
 )
 @page_options
 @spread_options

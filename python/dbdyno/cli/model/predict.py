@@ -19,7 +19,7 @@ from dbdyno.cli.pages import page_options, show_page
 def command(
     run_name: str, machine: str, arm: tuple[str, ...], form: str | None, output: Path | None, folder: Path
 ) -> None:
-    """Predict every arm of a RUN on PostgreSQL or MariaDB by a calibrated machine, beside the measured values.
+    """Predict every arm of a RUN on PostgreSQL or MariaDB with a calibrated machine, and show the measured values too.
 
     Throughput, mean, p50, p90 and p99, and the waits of a transaction by class; the live values with
     their 95 % interval over blocks. What the model does not have (other settings, statements without

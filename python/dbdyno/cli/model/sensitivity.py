@@ -20,7 +20,10 @@ from dbdyno.cli.spread_options import spread_options, workers_of
 )
 @option_with_default("--seed", type=click.IntRange(0, 2**63 - 1), default=1, help="Seed of the paths and samples.")
 @click.option(
-    "--sobol", type=Count(16), metavar="N", help="Also Sobol indices from N samples: N x (parameters + 2) runs more."
+    "--sobol",
+    type=Count(16),
+    metavar="N",
+    help="Also Sobol indices from N samples; takes N x (parameters + 2) more runs.",
 )
 @page_options
 @spread_options

@@ -29,7 +29,7 @@ from dbdyno.cli.parameters import EXISTING_FILE, option_with_default
     help="Prices of an hour: `server`, `core`, and a table `devices` by name.",
 )
 @option_with_default(
-    "--seed", type=click.IntRange(0, 2**63 - 1), default=1, help="Seed for drawing the band's machines."
+    "--seed", type=click.IntRange(0, 2**63 - 1), default=1, help="Seed of the random machines behind the band."
 )
 @page_options
 def command(

@@ -13,10 +13,10 @@ from dbdyno.cli.move.options import job_argument
 @click.command("verify")
 @job_argument
 def command(job: Path) -> None:
-    """Read the files of the job in the folder JOB again: their rows and hashes against the job's records.
+    """Read the files of the job in the folder JOB again, and compare their rows and hashes with the job's records.
 
-    Exit 1 where something differs. The source itself can only be compared in the job's own snapshot: `--verify source`
-    when the job runs.
+    Exit 1 if something differs. The source can only be compared in the job's own snapshot, with `--verify source` when
+    the job runs.
     """
     from dbdyno.move.ledger.folder import Ledger
     from dbdyno.move.proof.statement import check_files, recorded_proof

@@ -29,8 +29,8 @@ SHOWN = 5
 @click.option(
     "--started",
     metavar="TIME",
-    help="When the first benchmark began (2026-11-01T12:00, UTC), if the files contain no time; each other one begins "
-    "when the one before it ended.",
+    help="When the first benchmark began (2026-11-01T12:00, UTC), if the files contain no time; each later benchmark "
+    "begins when the previous one ended.",
 )
 def command(files: tuple[Path, ...], out: Path, title: str, blocks: int, started: str | None) -> None:
     """Import FILES that pgbench, sysbench, HammerDB, BenchBase, hyperfine, k6 or JMeter wrote.

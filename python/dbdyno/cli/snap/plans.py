@@ -47,7 +47,7 @@ from dbdyno.cli.snap.options import store_option
 @click.option("--from", "since", metavar="TIME", help="From this time on (UTC unless it has a zone).")
 @click.option("--to", "until", metavar="TIME", help="Up to this time.")
 @log_options
-@click.option("--keep/--no-keep", default=True, help="Keep what was read beside the target's snapshots.")
+@click.option("--keep/--no-keep", default=True, help="Store the plans with the target's snapshots.")
 @click.option("--redact", is_flag=True, help="Keep no text of any statement.")
 @option_with_default("--top", type=Count(), default=20, help="Number of rows per table.")
 @store_option

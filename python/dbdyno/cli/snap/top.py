@@ -101,7 +101,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Source:
-    """What is watched, and how; it can be opened again after a server returned."""
+    """The target to watch and how to watch it, so that it can be opened again when the server is back."""
 
     dsn: str
     sample_s: float
