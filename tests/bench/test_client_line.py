@@ -124,9 +124,9 @@ def test_an_ipv6_socket_that_connects_to_127_0_0_1_is_found():
 def test_a_client_that_goes_past_the_line_is_named():
     with echoing() as server, line(server, 0) as (own, port):
         own.admit(os.getpid())
-        assert "came 0 times through the line" in str(own.bypass_problem(2))
+        assert "connected only 0 times through its arm's emulated network" in str(own.bypass_problem(2))
         answer(port)
-        assert until(lambda: "came 1 times" in str(own.bypass_problem(2)), 5)
+        assert until(lambda: "connected only 1 times" in str(own.bypass_problem(2)), 5)
 
 
 def test_a_server_that_does_not_answer_is_told():

@@ -124,7 +124,7 @@ def test_a_client_stands_as_far_away_as_its_network_says(lab):
 
 def test_a_client_that_does_not_go_through_the_line_is_named(lab, tmp_path):
     plan = lab.plan(arm("honest", tmp_path / "pid") + 'network = {delay = "1ms"}\n')
-    assert "came 0 times through the line that its arm's network asks for" in lab("run", plan, code=2).stderr
+    assert "connected only 0 times through its arm's emulated network" in lab("run", plan, code=2).stderr
 
 
 def arm(how: str, file: Path) -> str:

@@ -42,7 +42,7 @@ class Traits:
         asks: The bench changes systems that belong to others, so the user is asked first.
         warms_up_again: A resumed run repeats its warm-up.
         spreads: Workers on many hosts can carry out its work.
-        lines: Its sessions can go through a simulated longer network line.
+        lines: Its sessions can use an emulated slower network.
         devices: Servers that it starts can be on modelled devices.
         predictable: The plan alone determines about how long a run takes; otherwise the bench estimates it after its
             first transactions.

@@ -346,7 +346,7 @@ class CombinedLoad(PartWriter):
         return {at: own.process.cpu_ns() for at, own in self.clients.items() if own.process is not None}
 
     def _lines(self) -> list[LineReport]:
-        """Return the lateness of the clients' lines since the last call."""
+        """Return how late the clients' emulated networks delivered since the last call."""
         return [own.line.lateness(at) for at, own in self.clients.items() if own.line is not None]
 
     def _now_ns(self) -> int:

@@ -1,4 +1,4 @@
-"""A simulated longer network line for an external client: a port on 127.0.0.1 in front of the real server.
+"""An emulated slower network for an external client: a port on 127.0.0.1 that forwards to the real server.
 
 The port exists as long as the client's process. It accepts only that process and the processes that it started, and
 only while its arm's sessions are open; every other process on the machine is refused. Bytes pass unchanged, so TLS is
@@ -29,7 +29,7 @@ _LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F")
 
 
 class ClientLine:
-    """The line of an arm; `environment` returns for a port the variables with which the client connects through it."""
+    """The emulated network of an arm; `environment` returns the variables with which a client connects to a port."""
 
     def __init__(
         self, spec: NetworkLine, host: str, port: int, environment: Callable[[int], Mapping[str, str]]
@@ -60,15 +60,15 @@ class ClientLine:
         self.leader, self.let_in, self.failure = leader, 0, ""
 
     def bypass_problem(self, sessions: int) -> str | None:
-        """Return why the sessions that a client reports as open cannot all use the line, or None if they can."""
+        """Return why some of a client's open sessions cannot use the emulated network, or None if all can use it."""
         if self.let_in >= sessions:
             return None
         return self.failure or (
-            f"has {sessions} sessions and came {self.let_in} times through the line that its arm's network asks for"
+            f"has {sessions} sessions, but connected only {self.let_in} times through its arm's emulated network"
         )
 
     def lateness(self, arm: int) -> LineReport:
-        """Return how late the line was since the last call."""
+        """Return how late the emulated network delivered data since the last call."""
         pieces, late, most = self.own.lateness() if self.own is not None else (0, 0, 0)
         return {"arm": arm, "pieces": pieces, "late_ns": late, "late_max_ns": most}
 
@@ -95,7 +95,7 @@ class ClientLine:
                 own.let_in()
                 self.let_in += 1
             except TargetError as error:
-                self.failure = f"came to the line, and the server behind it does not answer: {error.message}"
+                self.failure = f"used the emulated network, but the server behind it does not answer: {error.message}"
 
 
 def _address(host: str, port: int) -> str:

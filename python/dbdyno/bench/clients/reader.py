@@ -119,7 +119,7 @@ def refuse_impossible_records(records: Records, end: stream.Record, asked: Slice
         raise StreamError("the slice has times outside its own duration: expected times of CLOCK_MONOTONIC")
     count = int((records["kind"] == stream.TRANSACTION).sum())
     if end.rows != count:
-        raise StreamError(f"its end reports {end.rows:,} transactions, but {count:,} were recorded")
+        raise StreamError(f"the slice's end record reports {end.rows:,} transactions, but {count:,} were recorded")
     if asked.transactions is not None and count != asked.transactions:
         raise StreamError(f"has {count:,} transactions, but {asked.transactions:,} were requested")
     _refuse_outside(records, end)
@@ -128,7 +128,7 @@ def refuse_impossible_records(records: Records, end: stream.Record, asked: Slice
 
 
 class SliceRequest:
-    """What was requested of a slice: the limits of what can be true of it."""
+    """The request for a slice: its sessions, statements and times, with which a client's records must agree."""
 
     def __init__(self, number: int, sessions: int, statements: int, scripts: int, transactions: int | None) -> None:
         self.number, self.sessions, self.transactions = number, sessions, transactions
@@ -164,7 +164,7 @@ def _refuse_outside(records: Records, end: stream.Record) -> None:
     started, until = records["started_ns"], records["started_ns"] + records["elapsed_ns"]
     wrong = (started < end.started_ns) | (until > end.started_ns + end.elapsed_ns)
     if wrong.any():
-        raise StreamError(f"record {int(np.argmax(wrong)) + 1} of the slice is outside the times that its end reports")
+        raise StreamError(f"record {int(np.argmax(wrong)) + 1} is outside the times in the slice's end record")
 
 
 def _refuse_strays(records: Records) -> None:

@@ -154,7 +154,7 @@ class HostLoads(Closeable):
         return rows
 
     def _contents(self, ended: Sequence[bytes | PlacedPart]) -> list[bytes]:
-        """Return the bytes of the hosts' parts.
+        """Return the content of the Parquet file that each host wrote for the block.
 
         Raises:
             HostLostError: The shared folder does not show a part.

@@ -185,7 +185,7 @@ class EngineBench(ABC):
             raise
 
     def _connect_lasting(self) -> None:
-        """Open the sessions that stay open side by side, and start observing."""
+        """Open all arms' sessions if they stay open during the run, and start the observer."""
         if self._stays_open():
             for arm in range(len(self.ready.arms)):
                 self._connect(arm)

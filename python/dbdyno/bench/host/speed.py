@@ -208,7 +208,7 @@ class _Echo:
             os.sched_setaffinity(0, allowed)
 
     def trips_us(self) -> list[float]:
-        """Return the times of all round trips without the time that the other computed, or waited for a busy core."""
+        """Return the times of all round trips, less the other process's computing and its waits for a busy core."""
         return [a - b for a, b in zip(self._spent_us, excess_waits(self._queued_us), strict=True)]
 
     def _queue_ns(self) -> int:

@@ -30,7 +30,7 @@ class MariaDBSessions:
         self.target = target
 
     def with_keepalives(self, connection: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the connection as it is."""
+        """Return the connection unchanged: it needs no keepalive options."""
         return connection
 
     def identify(self, numbers: Sequence[int]) -> dict[int, str]:

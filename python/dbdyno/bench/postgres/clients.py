@@ -67,10 +67,10 @@ def client_arm(ready: ReadyArm, arm: LoadArm, seed: int) -> ClientArm:
 
 
 def _line(ready: ReadyArm, arm: LoadArm, parameters: Mapping[str, str]) -> ClientLine | None:
-    """Return the simulated longer line of an arm, or None if its network asks for none.
+    """Return the emulated network of an arm, or None if the arm has none.
 
     Raises:
-        PlanError: The client cannot be connected through such a line.
+        PlanError: The client cannot be connected through an emulated network.
     """
     spec, where = arm.get("network"), f"arm {ready.arm.name!r}"
     if spec is None:
@@ -86,8 +86,8 @@ def _line(ready: ReadyArm, arm: LoadArm, parameters: Mapping[str, str]) -> Clien
     named_host = row.libpq if row is not None else parameters.get("sslmode") == "verify-full"
     if not named_host and parameters.get("sslmode") == "verify-full":
         raise PlanError(
-            f"the client {client_name(ready.arm)} would check the certificate against 127.0.0.1, where the network "
-            f"line begins",
+            f"the client {client_name(ready.arm)} would check the certificate against 127.0.0.1, the address of the "
+            f"emulated network",
             where=where,
             next_step="use a client of libpq (psycopg, pandas, adbc, polars), sslmode=verify-ca, or leave network out",
         )

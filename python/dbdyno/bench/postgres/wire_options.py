@@ -186,6 +186,6 @@ def _version(text: str | None) -> str | None:
 
 
 def _liveness(options: Mapping[str, str]) -> dict[str, object]:
-    """Return how a dead network is noticed: the user's values; the load uses its own for the others."""
+    """Return the user's keepalive options, which detect a dead network; for missing ones the load has defaults."""
     counts = {ours: max(0, int(options[theirs])) for theirs, ours in _COUNTS.items() if options.get(theirs)}
     return {**counts, **({"keepalives": options["keepalives"] != "0"} if options.get("keepalives") else {})}

@@ -50,7 +50,7 @@ class Processors:
         return cls(busy * tick_ns, own_ns, time.monotonic_ns(), len(allowed))
 
     def others_share(self, later: Processors) -> dict[str, float]:
-        """Return what others used until a later reading, as a share of these CPUs, and the number of CPUs."""
+        """Return the share of these CPUs that other programs used until a later reading, and the number of CPUs."""
         whole = max(1, (later.at_ns - self.at_ns) * self.count)
         others = (later.busy_ns - self.busy_ns) - (later.own_ns - self.own_ns)
         return {"others_share": min(1.0, max(0, others) / whole), "processors": self.count}

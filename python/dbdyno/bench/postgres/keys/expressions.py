@@ -41,7 +41,7 @@ _READERS = {
 
 
 class ExpressionReader(ABC):
-    """Reader of expressions; `uses` has the uses of each literal and parameter, empty if none says what it is."""
+    """Reader of expressions; `uses` has each literal and parameter with its uses, none if they reveal no key."""
 
     def __init__(self) -> None:
         self.uses: dict[Slot, set[Use]] = defaultdict(set)
@@ -57,7 +57,7 @@ class ExpressionReader(ABC):
             self.uses[slot._replace(is_array=False)].add(None if space is None else (space, slot.is_array))
 
     def relate(self, one: Origin, other: Origin) -> None:
-        """Record that two values are compared, or that one is written where the other is."""
+        """Record that two values are compared, or that one is written to the column of the other."""
         self.record_use(one.slots, *other.spaces)
         self.record_use(other.slots, *one.spaces)
 

@@ -70,7 +70,7 @@ def common_origin(origins: Sequence[Origin]) -> Origin:
 
 
 def slot_of(literal: Any) -> Slot | None:
-    """Return the literal or parameter that a placeholder of a shape represents, or None if it is another's."""
+    """Return the literal or parameter that `literal` represents in a shape, or None if `literal` is no placeholder."""
     text = str(literal.this)
     if not literal.is_string:
         return Slot(False, int(text) - NUMBERS) if text.isdigit() and int(text) >= NUMBERS else None
