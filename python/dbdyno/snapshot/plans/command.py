@@ -87,7 +87,7 @@ def page_of_sources(
 def _page(
     store: Store, gathered: GatheredExecutions, found: Sequence[LogFile], asked: PlanOptions, said: Sequence[str] = ()
 ) -> dict[str, object]:
-    """Return the page of what was gathered, and store it if the store has snapshots of the target."""
+    """Return the page of the executions read, and store them if the store has snapshots of the target."""
     last = _last(store, asked.target)
     named = asked.target or (last.target if last else NO_TARGET)
     notes = [*said, *(words for one in found for words in (*one.lost, *one.unread.sentences()))]

@@ -150,7 +150,7 @@ class _Remote(io.RawIOBase):
         self._end = end
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True, as `io.BufferedReader` requires of a stream that can be read."""
         return True
 
     def readinto(self, into: Any) -> int:

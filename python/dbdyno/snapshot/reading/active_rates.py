@@ -96,7 +96,7 @@ def _seen(one: Interval, slots: Mapping[int, int]) -> Iterator[tuple[Any, ...]]:
 
 
 def _seen_in_samples(one: Interval, slots: Mapping[int, int], hours: list[Chunk] | None) -> list[tuple[Any, ...]]:
-    """Return the same from the samples of these hours, or of all for None."""
+    """Return the rows of `_seen`, from the samples of these hours; None stands for all hours."""
     source, _ = one.samples("activity", activity_columns(STATEMENT_TYPES[one.before.engine]), hours)
     parts = [(part["number"], part["at_us"], part["elapsed_ns"] // 1000) for part in one.sums.parts()]
     kept = [(at, elapsed, slots[number]) for number, at, elapsed in parts if number in slots]

@@ -170,7 +170,7 @@ class States:
         self._read: dict[Any, Known] = {}
 
     def states_of(self, one: Snapshot) -> Known | None:
-        """Return name and value by key in a snapshot, or None if the kind was not read or cannot be read.
+        """Return name and value of each object by its key, or None if the snapshot has no readable rows of this kind.
 
         Raises:
             EvidenceError: A file of the store cannot be read.

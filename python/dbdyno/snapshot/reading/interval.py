@@ -170,7 +170,7 @@ class Interval(Ends, Closeable):
         return quoted(view)
 
     def query(self, sql: str, *views: str) -> list[TableRow]:
-        """Return the rows of a query over the differences of `views`, which it names as tables.
+        """Return the rows of a query whose tables are the differences of `views`.
 
         Raises:
             SnapshotError: An end does not have a view.

@@ -118,7 +118,7 @@ class SampleBuffer:
         self._looks = 0
 
     def is_blocking_query_due(self) -> bool:
-        """Return True if it is time to query who blocks whom, which then counts as done."""
+        """Return True if it is time to query who blocks whom; the time is then recorded as that of the last query."""
         now = time.monotonic_ns()
         if self._asked_ns is not None and now - self._asked_ns < BLOCKED_EVERY_NS:
             return False

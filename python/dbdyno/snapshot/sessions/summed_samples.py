@@ -30,11 +30,11 @@ _STATES = "kind, state, statement, event_type, event"
 
 
 class SummedSamples:
-    """The days and hours of an interval of which sums are read, and the others.
+    """Sampled sessions of an interval, read from sums where these exist, and from the samples elsewhere.
 
     Attributes:
-        days: Days of which sums are read; those that are not cached yet are made.
-        hours: Hours outside of them of which sums are read.
+        days: Days that are read as sums; missing sums are computed and cached.
+        hours: Other hours that are read as sums.
     """
 
     def __init__(self, interval: Interval, columns: Sequence[Column]) -> None:
@@ -97,7 +97,7 @@ class SummedSamples:
         return seen + sum(int((day.model or {})["idle"]) for day in self.days)
 
     def create_longest_transactions(self, least_us: int, most: int, kept: str) -> str:
-        """Create the table `longest_transactions`, and return an SQL relation with the samples that may be of them.
+        """Create the table `longest_transactions`, and return an SQL relation with samples that may belong to them.
 
         `kept` are SQL conditions that select the rows; if there are any, samples are read instead of sums.
         """
@@ -142,9 +142,10 @@ def files_of(hours: Sequence[Chunk], name: str) -> str:
 
 
 def looked_hours(interval: Interval, among: list[Chunk] | None = None) -> tuple[list[Chunk], list[Chunk] | None]:
-    """Return the hours of which sums may be read, and the others, of those in `among` or of the whole interval.
+    """Return the hours that can be read as sums, and the hours that must be read as samples.
 
-    Without any such hour, the others are `among`: None stands for all hours.
+    `among` limits both to some hours; None is the whole interval. If no hour can be read as sums, the second value is
+    `among`, so None stands for all hours.
     """
     if len(interval.chain) <= 2 or interval.inside == "true":
         return [], among

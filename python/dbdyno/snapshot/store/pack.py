@@ -150,9 +150,9 @@ def _alike(view: str, group: Sequence[Snapshot]) -> list[list[Snapshot]]:
 
 
 def _sources(one: Snapshot, view: str, dropped: Sequence[Snapshot]) -> tuple[list[str], int]:
-    """Return the relations from which a view's rows are read, and the number that marks them.
+    """Return the SQL relations with a view's rows, and the number of the snapshot that first wrote these rows.
 
-    The number is that of the snapshot that first wrote the rows, so that unchanged rows are stored once.
+    Snapshots with unchanged rows share the number, so the pack stores such rows once.
     """
     record = one.views[view]
     if is_sampled(view, record):
@@ -186,7 +186,7 @@ def _copy(connection: Any, parts: Mapping[int, list[str]], keys: list[str], path
 def _point(
     store: Store, one: Snapshot, places: Mapping[tuple[int, str], Place], dropped: Sequence[Snapshot], name: str
 ) -> None:
-    """Rewrite a snapshot's manifest to name the pack, and add the collecting cost of the dropped ones."""
+    """Rewrite a snapshot's manifest: name the pack, and add the collection cost of the dropped snapshots."""
     views: dict[str, ViewRecord] = {}
     for view, record in one.views.items():
         views[view] = record
@@ -203,7 +203,7 @@ def _point(
 
 
 def merged_cost(cost: Mapping[str, Any], dropped: Sequence[Mapping[str, Any]]) -> dict[str, object]:
-    """Return a snapshot's cost together with that of dropped ones before it: sampler looks, dbdyno's transactions."""
+    """Return the cost of a snapshot and the dropped snapshots before it: samples taken, dbdyno's own transactions."""
     found = dict(cost)
     looks = [one["looks"] for one in [*dropped, cost] if one.get("looks") is not None]
     if looks:

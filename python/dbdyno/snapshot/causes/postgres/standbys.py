@@ -58,7 +58,7 @@ def _how_far(change: Change) -> str:
 
 
 def _receives(row: Row) -> str:
-    """Return words if a standby has received what it does not replay, so something there holds it back; else ''."""
+    """Return words if a standby has received WAL but does not replay it, so the cause is on the standby; else ''."""
     flush, replay = (float(row.get(f"{what}_lag") or 0) for what in ("flush", "replay"))
     held = replay > 2 * flush and replay > 1e6
     return ", and has received it: a statement there that conflicts, or its disk, holds it back" if held else ""

@@ -48,10 +48,10 @@ _COUNTS = 3
 
 
 class CatalogCache:
-    """Reader of a database's views that returns what was read last while their catalog was not written.
+    """Reader of a database's views that reads a view again only if its catalog has been written since.
 
-    The server counts a session's writes when its transaction ends, up to a second late: a change is seen by the
-    snapshot after it, or by the next one.
+    The server counts the writes of a transaction up to a second after its end. So a change may be missing in the first
+    snapshot after it, and is then in the second.
     """
 
     def __init__(self) -> None:
@@ -81,10 +81,10 @@ class CatalogCache:
 
 
 class SettingsCache:
-    """Reader of the settings that returns what was read last while they cannot have changed.
+    """Reader of the settings that reads them again only if they may have changed.
 
-    A session's settings change when it reads the server's files again, which `pg_conf_load_time` reports for it
-    (`loaded_us` in the facts), or when a standby is promoted; its own SETs are the same each time.
+    A session's settings change when it reloads the server's files (`pg_conf_load_time`, `loaded_us` in the facts), or
+    when a standby is promoted. The SETs of dbdyno's session are always the same.
     """
 
     def __init__(self) -> None:

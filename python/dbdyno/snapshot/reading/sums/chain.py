@@ -193,7 +193,7 @@ class Chain:
         return _union(rows), list(columns.values())
 
     def _with(self, view: str, *, folded: bool) -> Iterator[Day | Chunk]:
-        """Yield the pieces with a view's rows in order: a day that has no file of them by its hours."""
+        """Yield the pieces with a view's rows in order; a day without a file for the view is replaced by its hours."""
         for piece in self.pieces:
             if isinstance(piece, Day) and not piece.has(view, folded=folded):
                 yield from piece.chunks

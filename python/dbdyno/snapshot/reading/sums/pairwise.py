@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Pairwise(Batch):
-    """A batch with a schema of tables for each pair; `make` returns the interval of two snapshots."""
+    """Differences of neighbouring snapshots, each pair with its own DuckDB schema; `make` returns a pair's interval."""
 
     def __init__(self, chain: Sequence[Snapshot], make: Callable[..., Any]) -> None:
         self._make = make

@@ -49,7 +49,7 @@ def fold_folded(source: str, columns: Sequence[Column]) -> str:
 
 
 def _added(columns: Sequence[Column], latest: str) -> tuple[list[str], list[str]]:
-    """Return the keys to group by, and the select list of a row per key: latest texts, and counters added up."""
+    """Return the columns to group by, and a select list with these columns, the latest texts and sums of counters."""
     keys = [quoted(c.name) for c in columns if c.kind == "key"]
     shown = [*keys]
     for c in columns:
