@@ -59,7 +59,7 @@ def client_plan(
 
 
 def mariadb_plan(plan: Plan, table: tuple[str, Sequence[str]], target: str) -> Plan:
-    """Return such a plan for MariaDB: the table is created by other SQL, everything else is unchanged."""
+    """Return the plan for MariaDB: other SQL creates the table, everything else is unchanged."""
     name, made = table
     work = replace(
         plan.workload,

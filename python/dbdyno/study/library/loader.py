@@ -181,7 +181,7 @@ def _arm(way: str, rows: int, text: str, *, on_mariadb: bool) -> Arm:
 
 
 def _setup(ways: Sequence[str]) -> list[str]:
-    """Return the statements that create the tables of all ways; every server creates all of them."""
+    """Return the statements that create a table for each loading method; every server creates all tables."""
     made = []
     for way in ways:
         kind = "unlogged table" if way == "unlogged" else "table"

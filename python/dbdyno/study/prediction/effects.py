@@ -99,7 +99,7 @@ class Effects:
 
     @staticmethod
     def _draw_parameters(given: CalibratedMachine, seed: int) -> list[dict[str, str]]:
-        """Return the parameters of the machine as it is, and of those that are drawn."""
+        """Return the changed parameters of each machine: none for the calibrated one, then those of the drawn ones."""
         varied, dice = intervals(given), random.Random(seed)
         return [{}, *(drawn_settings(varied, {}, dice) for _ in range(DRAWS if varied else 0))]
 

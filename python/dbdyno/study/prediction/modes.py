@@ -96,12 +96,12 @@ def statement_modes(seen: Observation, sized_us: dict[int, Floats]) -> list[Mode
 
 
 def one_core_us(modes: list[Modes | None]) -> list[float]:
-    """Return the time of each statement on one core; a commit's own is taken to be that of the fastest statement."""
+    """Return the time of each statement on one core; for a commit, that of the fastest statement is assumed."""
     least = min(own.one_core_us for own in modes if own is not None)
     return [least if own is None else own.one_core_us for own in modes]
 
 
 def two_core_share(modes: list[Modes | None], per_transaction: list[float]) -> float:
-    """Return the share of round trips over two cores; commits are taken to be like the others."""
+    """Return the share of round trips over two cores; for commits, the share of the other statements is assumed."""
     known = [(own.two_cores, each) for own, each in zip(modes, per_transaction, strict=True) if own is not None]
     return math.fsum(share * each for share, each in known) / math.fsum(each for _, each in known)

@@ -1,4 +1,4 @@
-"""CPU costs of TPC-B's statements where they were measured, beside what the probes of a host said there.
+"""CPU costs of TPC-B's statements on a reference machine, and what the host probes measured on the same machine.
 
 PostgreSQL 15 on an AMD EPYC (virtual machine, two cores), one session; medians of calibrated runs. The
 probes are those of `bench/host/speed.py`, measured on the same machine while nothing else ran.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Design:
-    """Places in the unit cube: two samples, and for each parameter the first one with that parameter of the second."""
+    """Points of the unit cube: two samples, and copies of the first, each with one parameter from the second."""
 
     first: list[list[float]]
     second: list[list[float]]
@@ -22,12 +22,12 @@ class Design:
 
     @property
     def places(self) -> list[list[float]]:
-        """Return all places in order."""
+        """Return all points in order."""
         return [*self.first, *self.second, *(place for own in self.exchanged for place in own)]
 
 
 def design(count: int, samples: int, seed: int) -> Design:
-    """Return the places at which a model with `count` parameters has to be run."""
+    """Return the points at which a model with `count` parameters has to be run."""
     dice = random.Random(f"sobol {seed}")
     first, second = ([[dice.random() for _ in range(count)] for _ in range(samples)] for _ in range(2))
     exchanged = [[[*a[:at], b[at], *a[at + 1 :]] for a, b in zip(first, second, strict=True)] for at in range(count)]
@@ -35,9 +35,9 @@ def design(count: int, samples: int, seed: int) -> Design:
 
 
 def indices(samples: int, answers: Sequence[float]) -> list[tuple[float, float]]:
-    """Return the first and total index of each parameter, from the answers at the places of a design.
+    """Return the first and total index of each parameter; `answers` are the model's, in the order of `Design.places`.
 
-    Without variance both are 0.
+    Without variance both indices are 0.
     """
     first, second = answers[:samples], answers[samples : 2 * samples]
     both = [*first, *second]

@@ -10,7 +10,7 @@ from dbdyno.study.analysis.contract.explanation import documented_field
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """The race of disk and flash in one arm."""
+    """Log writes of one arm that went to flash and disk at once, counted by which of the two ended first."""
 
     arm: int | None = documented_field()
     races: int | None = documented_field()

@@ -243,13 +243,13 @@ class ArmSide(TypedDict):
 
 
 class ArmPairRow(TypedDict):
-    """An arm of two runs of one study, beside each other."""
+    """The same arm in two runs of one study."""
 
     sides: list[ArmSide]
 
 
 class RaceRow(TypedDict, total=False):
-    """The race of disk and flash in one arm; the last three keys only for storage cells."""
+    """Log writes of one arm to flash and disk at once, by which ended first; the last three keys only for cells."""
 
     arm: int
     races: int

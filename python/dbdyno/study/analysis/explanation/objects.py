@@ -1,4 +1,4 @@
-"""A table or an index in the counters of an arm, and the number of transactions of these counters."""
+"""Counters of one table or index in an arm, and the number of transactions that they cover."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def _block_points(connection: Any, run: Run, measures: Measures) -> Iterator[Poi
 
 @dataclass
 class _Stretch:
-    """A turn of an arm, or a block: its start and end, and the growth of the counters in it."""
+    """A turn of an arm, or a block: its start and end, and the growth of each counter between them."""
 
     began_ns: int
     ended_ns: int
@@ -121,7 +121,7 @@ class _Stretch:
 
 
 def _stretches(connection: Any, blocks: list[int]) -> dict[tuple[str, int], _Stretch]:
-    """Return the stretches with their differences of counters, by (arm, block)."""
+    """Return the growth of the counters in each turn, by (arm, block); the arm is "" for a whole block."""
     if not has_table(connection, "metrics"):
         return {}
     found: dict[tuple[str, int], _Stretch] = {}

@@ -122,7 +122,7 @@ def compare_traces(base: Traces, other: Traces, question: ComparisonOptions | No
 
 @dataclass(frozen=True)
 class _Side:
-    """What a comparison needs of the rows of one set, so that those of the other can be read without them.
+    """Figures of one set that a comparison needs, so that its rows can be freed before the other set is read.
 
     Attributes:
         account: Its account.
@@ -140,7 +140,7 @@ class _Side:
 
 
 def _read(traces: Traces, unit: Unit, name: str, asked: ComparisonOptions) -> _Side:
-    """Return what is needed of the rows of a set, and free them.
+    """Return the figures of a set that a comparison needs, and free the set's rows.
 
     Raises:
         TraceError: The set has no times to compare.

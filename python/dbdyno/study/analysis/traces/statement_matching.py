@@ -27,7 +27,7 @@ _LIST = re.compile(r"\( ?:n(?: ?, ?:n)* ?\)")
 
 @dataclass(frozen=True)
 class MatchedStatement:
-    """A statement of either set, with the number of texts that it stands for in each."""
+    """A statement of one or both sets, with the number of different texts that were matched to it in each set."""
 
     key: str
     text: str
@@ -64,7 +64,7 @@ def match(sets: tuple[Traces, Traces], *, merge_literals: bool = False) -> dict[
 
 
 class _Statement(TypedDict):
-    """A statement of a set, with what it may be matched by."""
+    """A statement of a set, and the texts by which it may be matched."""
 
     statement: str
     text: str | None
@@ -107,7 +107,7 @@ def fold_text(text: str) -> str:
 
 
 def _name(members: list[set[str]]) -> str:
-    """Return the name of a group of statements: that of the set in which it is a single statement."""
+    """Return the SQL_ID that names a group: that of the set with only one statement of the group, if there is one."""
     single = next((own for own in members if len(own) == 1), None)
     return min(single) if single else min(members[0] | members[1])
 

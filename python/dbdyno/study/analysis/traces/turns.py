@@ -75,7 +75,7 @@ def free_turns(traces: Traces) -> None:
 
 
 def owners_of(owners: dict[str, NDArray[Any]], waits: dict[str, NDArray[Any]]) -> Ints:
-    """Return the owner of each wait, or -1 if no turn of its session up to it has one.
+    """Return the owner of each wait, or -1 if neither its turn nor an earlier turn of the session has an owner.
 
     Args:
         owners: Calls that may own a turn: `session`, `line`, `owner` and `rank`. The first two columns are removed from
@@ -107,7 +107,7 @@ def owners_of(owners: dict[str, NDArray[Any]], waits: dict[str, NDArray[Any]]) -
 
 
 def _lines(sides: list[Ints]) -> Ints:
-    """Return numbers of lines one after the other, in half of the memory if they are small enough."""
+    """Return the line numbers of all sides as one array, of 32-bit integers if they are small enough."""
     import numpy as np
 
     last = max(int(side.max(initial=0)) for side in sides)
@@ -115,7 +115,7 @@ def _lines(sides: list[Ints]) -> Ints:
 
 
 def _fill_owners(owner: Ints, session: Ints) -> Ints:
-    """Return the owners of turns in order, those without one with the owner before in the same session."""
+    """Return the owner of each turn; a turn without an owner gets that of the previous turn in its session."""
     import numpy as np
 
     at = np.arange(owner.size)
