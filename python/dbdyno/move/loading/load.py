@@ -88,7 +88,7 @@ def load_files(
 
 
 def _refusal(error: psycopg.Error, into: LoadRequest) -> MoveError:
-    """Return the server's error with the next step, which for an error of a single row is to reject such rows."""
+    """Return the server's error with a next step; if the error is in a single row, the step suggests --rejects."""
     found = failure(error, into.table)
     if into.rejects is None and is_row_error(error) and error.sqlstate != DUPLICATE_KEY:
         step = "repair the rows or the table, or write such rows to a file with --rejects; nothing was changed"

@@ -174,7 +174,7 @@ def resume_transfer(
 
 @contextlib.contextmanager
 def resumed_session(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tuple[Any, list[TargetTable] | None]]:
-    """Open a session for a job that is resumed, with its target tables; None instead of them if it was published.
+    """Open a session for a resumed job and yield it with the target tables, or with None if the job is published.
 
     Raises:
         MoveError: The server is another one, or a target table does not fit.
