@@ -224,7 +224,7 @@ def copied_server(
 def _move_database(
     old: Postgres, new: Postgres, show: Callable[[str], None], masks: Sequence[Mask], mask_key: str
 ) -> MovedDatabase:
-    """Move the database by a job that ends with the rehearsal; so no error may advise to resume it."""
+    """Move the database with a temporary job, and remove the advice to resume that job from errors."""
     with tempfile.TemporaryDirectory(prefix="dbdyno-rehearse-") as folder:
         try:
             return move_database(

@@ -302,7 +302,7 @@ class Side:
             raise TargetError(
                 f"a statement ended its transaction on the {self.name} server, and its changes may be committed",
                 where=self.server.safe_dsn,
-                next_step="restore the copy, and report the statement, which a rehearsal must leave out",
+                next_step="restore the copy, and report the statement as a bug: dbdyno must not rehearse it",
             )
 
     def _undo(self) -> None:

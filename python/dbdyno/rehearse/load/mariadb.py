@@ -54,7 +54,7 @@ def _schema(dsn: str) -> str:
 
 
 def _choose_executions(executed: Sequence[Execution], count: int) -> list[Execution]:
-    """Return at most so many executions, by the quantiles of their time."""
+    """Return up to `count` executions, at evenly spaced quantiles of their time."""
     order = sorted(executed, key=lambda one: one.elapsed_ns)
     chosen = min(count, len(order))
     return [order[(2 * at + 1) * len(order) // (2 * chosen)] for at in range(chosen)]
