@@ -109,7 +109,7 @@ def simulate(
 
 
 def _fewer(transactions: int, machine: str) -> int:
-    """Return a number of transactions that waits for not too many blocks; a spill has thousands of them."""
+    """Return `transactions`, or fewer if they would read too many blocks: a spill reads thousands of them."""
     if "count = " not in machine:
         return transactions
     blocks = _blocks(machine)

@@ -85,7 +85,7 @@ class ReplicationCache(Closeable):
         self._done: dict[str, int] = {}
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Remove the temporary folders."""
         self._stack.close()
 
     @contextlib.contextmanager
