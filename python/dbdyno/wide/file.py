@@ -160,6 +160,8 @@ def _read_key(value: Any, where: str) -> Key:
 def _string(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value:
         raise WideError(
-            f"must be text, found {value!r}", where=where, next_step="compare the map that `dbdyno wide map` writes"
+            f"must be text, found {value!r}",
+            where=where,
+            next_step="compare with the map that `dbdyno wide map` writes",
         )
     return value

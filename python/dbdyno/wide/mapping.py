@@ -269,6 +269,8 @@ def as_dict(value: Any, where: str) -> JsonObject:
     """
     if not isinstance(value, dict):
         raise WideError(
-            f"must be a table, found {value!r}", where=where, next_step="compare the map that `dbdyno wide map` writes"
+            f"must be a table, found {value!r}",
+            where=where,
+            next_step="compare with the map that `dbdyno wide map` writes",
         )
     return value

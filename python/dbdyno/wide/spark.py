@@ -178,7 +178,7 @@ class SparkAnswer(Closeable):
             raise
 
     def close(self) -> None:
-        """Release what it holds."""
+        """Close the sessions of Spark and Cassandra that it opened."""
         self._ending.close()
 
     @property
