@@ -242,7 +242,7 @@ def _readings(connection: duckdb.DuckDBPyConnection, run: Run) -> dict[str, Cloc
 
 
 def _prepare(connection: duckdb.DuckDBPyConnection, run: Run) -> dict[str, Clock] | None:
-    """Create the tables of a recording, above all `steps`, and return the cells' clocks, or None without readings."""
+    """Create the tables of a recording, such as `steps`, and return each cell's clock, or None without readings."""
     tables = {row[0] for row in connection.execute("show tables").fetchall()}
     if "metrics" not in tables:
         return None
