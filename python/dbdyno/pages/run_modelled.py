@@ -1,4 +1,4 @@
-"""Sections that only some runs have: a log and its paths, the race of disk and flash, databases, devices of a model."""
+"""Sections that only some runs have: the paths of a log, races of disk and flash, databases, devices of a model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _interval(row: Entry) -> str:
 
 
 def race(model: Analysis) -> Iterator[Section]:
-    """Yield the results of the race of disk and flash: wins, and outliers prevented."""
+    """Yield how many log writes were faster on disk and on flash, and how many outliers flash prevented."""
     given = reading.entries(model, "race")
     if not given:
         return

@@ -64,7 +64,7 @@ def table(
     narrowest: int = 15,
     padding: tuple[int, int] | tuple[int, int, int, int] = (0, 1),
 ) -> Any:
-    """Return a table without lines: columns that fold on the left, columns of numbers on the right."""
+    """Return a table without borders: first the columns `left`, whose text wraps, then the right-aligned `right`."""
     from rich.table import Table
 
     made = Table(

@@ -93,7 +93,7 @@ class Places:
         return self._open(path)
 
     def jobs(self) -> list[Path]:
-        """Return the job folders of moves, by name; one with a link that leads out is skipped."""
+        """Return the job folders of moves, by name, without folders that have a link to a place outside of them."""
         return [one for one in self._jobs() if self._links.is_free(one)]
 
     def job(self, name: str) -> Path:
@@ -145,7 +145,7 @@ class Places:
         return [Server(name, store, one, self.preparer) for name, store in stores for one in targets(store)]
 
     def refusals(self) -> list[EvidenceError]:
-        """Return why stores, runs and moves are not shown: the link in each that leads out of it."""
+        """Return an error for each store, run or move that is not shown since a link in it leads out of its folder."""
         found = []
         for folder in (*(one.folder for one in self.stores().values()), *_folders(self.runs_folder)):
             try:

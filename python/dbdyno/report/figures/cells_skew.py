@@ -14,7 +14,7 @@ MOST = 24
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """Return the chart of those that differ most, or None if none differs."""
+    """Return the chart of the cells or disks that differ most, or None if none differs."""
     source = analysis if analysis.get("page") == "skew" else analysis.get("skew") or {}
     given = [row for row in reading.entries(source, "rows") if row.get("differs")][:MOST]
     rows = [_row(row) for row in given]

@@ -14,7 +14,7 @@ from dbdyno.base.json_types import JsonObject
 
 
 class View:
-    """Charts under one of `layer`, `vconcat`, `hconcat`, `concat`; used like an Altair chart."""
+    """Several charts as one, by Vega-Lite's `layer`, `vconcat`, `hconcat` or `concat`; used like an Altair chart."""
 
     def __init__(self, how: str, parts: tuple[Any, ...], **more: Any) -> None:
         self._how, self._parts, self._more = how, parts, more
