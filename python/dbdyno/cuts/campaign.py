@@ -204,7 +204,7 @@ def run_campaign(
     progress: Callable[[CutRow], None] = lambda row: None,
     workers: Workers | None = None,
 ) -> CampaignEvidence:
-    """Cut the power `cuts` times; with `only`, replay that cut's database up to it.
+    """Cut the power `cuts` times; with `only`, repeat just the database of that cut, and stop after this cut.
 
     With `workers`, each database is a separate task. Without them, Ctrl-C ends the campaign early if its first cut is
     complete.

@@ -49,7 +49,7 @@ class CutRow(TypedDict):
 
 
 class CutFault(FaultRow):
-    """A fault of the device, and the cut with or before which it happened; 0: before the first."""
+    """A fault of the device, and the number of the power cut at or after it; 0 if it came before all cuts."""
 
     cut: int
 
@@ -139,7 +139,7 @@ def campaign_model(
 
 
 def reported_faults(faults: list[CutFault], failed: set[int]) -> list[CutFault]:
-    """Return all faults of the cuts that were not survived, and of the others the first `FAULTS_MOST`, in order."""
+    """Return, in order, all faults of failed cuts, and the first `FAULTS_MOST` faults of cuts that were survived."""
     room = itertools.count()
     return [row for row in faults if row["cut"] in failed or next(room) < FAULTS_MOST]
 

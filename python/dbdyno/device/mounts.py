@@ -226,7 +226,7 @@ def status(folder: Path) -> DeviceStatus:
             raise DeviceError(
                 "the process that served this folder is dead",
                 where=str(folder),
-                next_step=f"run `dbdyno device unmount {folder}`; the data are still in the folder of the data",
+                next_step=f"run `dbdyno device unmount {folder}`; the files are still in the data folder",
             ) from error
         if error.errno == errno.EACCES and is_mounted(folder):
             raise DeviceError(

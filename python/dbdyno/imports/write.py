@@ -64,7 +64,7 @@ def write_run(files: Sequence[tuple[str, Contents]], out: Path, *, title: str = 
 
 
 def set_start(files: Sequence[tuple[str, Contents]], started_ns: int) -> None:
-    """Set the time at which the first benchmark began; each of the others begins when the one before it ended.
+    """Set the start of the first benchmark; each later benchmark begins when the previous one ended.
 
     Raises:
         EvidenceError: An output contains its own time.

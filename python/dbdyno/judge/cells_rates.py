@@ -233,7 +233,7 @@ def _sums(side: Intervals, keys: Sequence[Key], requests: Sequence[str]) -> tupl
 
 
 def _sum_of(side: Intervals, keys: Iterable[Key], values: dict[Key, Floats]) -> Floats:
-    """Return the sum over the keys for each interval; NaN if a cell with any of them has no value for any."""
+    """Return the sum over the keys for each interval; NaN if a cell has none of its values in the interval."""
     found = list(keys)
     cells = {key[1] for key in found}
     sums = []

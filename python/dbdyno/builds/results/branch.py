@@ -43,7 +43,7 @@ class ResultBranch:
         yield from zip(blobs, self._contents(list(blobs.values())), strict=True)
 
     def add(self, files: Mapping[str, bytes], note: str) -> list[str]:
-        """Add the missing ones of these files in one commit, and return their names.
+        """Add the files that the branch does not have in one commit, and return their names.
 
         Raises:
             EvidenceError: The branch is checked out.
@@ -101,7 +101,7 @@ class ResultBranch:
         return {path: about.split()[2] for about, path in rows}
 
     def _contents(self, blobs: list[str]) -> Iterator[bytes]:
-        """Yield the contents of objects, read by a single process."""
+        """Yield the contents of git blobs, in order, from one `git cat-file` process."""
         given = "".join(f"{blob}\n" for blob in blobs).encode()
         text, at = git_bytes(self.repository, "cat-file", "--batch", given=given), 0
         for _ in blobs:

@@ -28,7 +28,7 @@ class Place(Protocol):
         """Yield names and contents of all files that may be results."""
 
     def add(self, files: Mapping[str, bytes], note: str) -> list[str]:
-        """Add the missing ones of these files, and return their names."""
+        """Add the files that the place does not have, and return their names."""
 
 
 class ResultFolder:
@@ -44,7 +44,7 @@ class ResultFolder:
                 yield file.relative_to(self.path).as_posix(), file.read_bytes()
 
     def add(self, files: Mapping[str, bytes], note: str) -> list[str]:
-        """Write the missing ones of these files, each completely or not at all.
+        """Write the files that the folder does not have, each completely or not at all, and return their names.
 
         Raises:
             EvidenceError: A file cannot be written.

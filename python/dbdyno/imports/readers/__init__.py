@@ -36,7 +36,7 @@ class Reader(Protocol):
         """Return True if a file that begins with `head` is an output of the program."""
 
     def read(self, text: str, where: str) -> Contents:
-        """Return the content of a text; `where` names the file in errors."""
+        """Parse the text of an output file; `where` names the file in errors."""
 
 
 def read_file(path: Path) -> Contents:
