@@ -42,7 +42,7 @@ pub struct Aging {
 /// List that a buffer is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
-    /// In no list: taken, or never used.
+    /// In no list: pinned, or never used.
     #[default]
     Out,
     /// In the hot part.

@@ -112,7 +112,7 @@ pub trait Sink {
 /// Discards everything.
 impl Sink for () {}
 
-/// Filter before the sink, which can be closed: nothing is recorded during a warm-up.
+/// Filter before the sink. A closed filter records nothing, as during a warm-up.
 #[derive(Clone)]
 pub struct Recorder {
     sink: Rc<dyn Sink>,
@@ -125,7 +125,7 @@ impl Recorder {
         Self { sink, open: Rc::new(Cell::new(true)) }
     }
 
-    /// Opens or closes the recorder; what ends while it is closed is not recorded.
+    /// Opens or closes the recorder; waits and calls that end while it is closed are not recorded.
     pub fn set_open(&self, open: bool) {
         self.open.set(open);
     }

@@ -39,7 +39,7 @@ pub struct Fit {
     pub distance: Distance,
     /// Distance between the first and the second half.
     pub floor: Distance,
-    /// Correlation of the logarithms of neighbours; unless it is near 0, one table is not enough.
+    /// Correlation of the logarithms of successive latencies; unless it is near 0, one table is not enough.
     pub neighbours: f64,
 }
 

@@ -20,7 +20,7 @@ pub(super) struct MappingCache {
 }
 
 impl MappingCache {
-    /// Returns an empty cache for a share of the mapping of `pages` pages of `page_bytes`; `None` if it has all of it.
+    /// Returns an empty cache with room for `ratio` of a mapping of `pages` pages; `None` if the whole mapping fits.
     pub fn new(pages: u64, page_bytes: u64, ratio: f64) -> Option<Self> {
         if ratio >= 1.0 {
             return None;

@@ -75,12 +75,12 @@ impl Latch {
         }
     }
 
-    /// Returns true if it is open.
+    /// Returns true if the latch is open.
     pub fn is_open(&self) -> bool {
         self.left.get() == 0
     }
 
-    /// Waits until it is open.
+    /// Waits until the latch is open.
     pub async fn wait(&self) {
         while !self.is_open() {
             self.condition.wait().await;

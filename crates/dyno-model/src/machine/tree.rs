@@ -12,7 +12,7 @@ use toml::{Spanned, Table, Value};
 use super::error::MachineError;
 use crate::device::number;
 
-/// A value as given.
+/// A value as written in a machine's text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GivenValue {
     /// The value.
