@@ -76,7 +76,7 @@ pub fn window(spec: LineSpec) -> usize {
 pub struct Lateness {
     /// Number of pieces delivered.
     pub pieces: u64,
-    /// Sum of their lateness [ns].
+    /// Sum of the pieces' lateness [ns].
     pub late_ns: u64,
     /// Largest lateness of one piece [ns].
     pub late_max_ns: u64,

@@ -1,6 +1,6 @@
-//! Unix and TCP sockets behind one `Read + Write`, and how long they wait.
+//! Unix and TCP sockets behind one `Read + Write`, with a deadline and a stop request ([`Patience`]).
 //!
-//! Waiting is done in short naps, between which the [`Patience`] is checked.
+//! A long wait is a series of short ones; deadline and stop request are checked before each.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -25,7 +25,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Returns a patience that ends after `limit` from now.
+    /// Returns limits with a deadline of `limit` from now.
     pub fn new(limit: Option<Duration>, stop: &Arc<AtomicBool>) -> Self {
         Self { deadline: limit.map(|limit| Instant::now() + limit), stop: Arc::clone(stop) }
     }
@@ -142,7 +142,7 @@ impl AsFd for Stream {
     }
 }
 
-/// Socket together with its way of waiting.
+/// Socket, and how long its reads and writes wait.
 #[derive(Debug)]
 pub struct Wire {
     pub stream: Stream,
@@ -162,7 +162,7 @@ impl Wire {
         if self.severed.load(Ordering::Relaxed) { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
     }
 
-    /// Waits after an attempt that found the socket not ready, if there is a patience; otherwise returns the error.
+    /// Waits until the socket is ready if `error` says that it is not; returns the error if no waiting is allowed.
     #[cold]
     fn pause(&self, error: io::Error, flags: PollFlags) -> io::Result<()> {
         match (error.kind(), &self.patience) {
