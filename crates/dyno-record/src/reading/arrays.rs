@@ -70,7 +70,7 @@ impl Array {
     }
 }
 
-/// Both arrays and the offsets in their elements.
+/// Addresses of the server's process array and status array, and the offsets of the fields in an element of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrays {
     /// Process array.

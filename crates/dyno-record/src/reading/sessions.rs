@@ -133,7 +133,7 @@ impl Sessions {
         }
     }
 
-    /// Returns the identity with the leader's database and user, for a parallel worker.
+    /// Returns the identity; that of a parallel worker gets its leader's database and user.
     fn followed(&self, mut found: Who) -> Who {
         let of_leader = |leader: i32| self.all.iter().rev().find(|session| session.pid == leader);
         if let Some(leader) = found.leader.and_then(of_leader) {

@@ -1,13 +1,13 @@
-//! Sums of what looks found: how many found each session in each statement and wait.
+//! Number of looks (readings of the server's memory) that found each session in each statement and wait.
 //!
-//! A session that 300 of 1,000 looks find in one state was in it for three tenths of the
-//! time. Only changes are noted; the looks between two changes all found the same.
+//! A session that 300 of 1,000 looks find in one state was in it for three tenths of the time. Only changes are
+//! recorded, since all looks between two changes find the same state.
 
 use std::collections::HashMap;
 
 use super::seen::{Change, Seen, Status};
 
-/// What a session was found in.
+/// State in which looks found a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Found {
     /// Number of the process in the order of appearance.
@@ -20,7 +20,7 @@ pub struct Found {
     pub query_id: u64,
 }
 
-/// How often it was found, and since when it was in it at the last look of these.
+/// Number of looks that found a session in a state, and since when, as seen by the last of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     /// Number of looks.
@@ -29,7 +29,7 @@ pub struct Sum {
     pub since_us: [i64; 3],
 }
 
-/// Process that is there.
+/// Server process that a look has found.
 #[derive(Debug)]
 pub struct Present {
     /// Its process id.
@@ -40,10 +40,10 @@ pub struct Present {
     is_gone: bool,
 }
 
-/// Sums of the looks since the last time that they were taken.
+/// Sums of the looks since the last call of [`Tally::take`].
 #[derive(Default, Debug)]
 pub struct Tally {
-    /// Processes by number, those that ended since then as well.
+    /// Processes by number, including those that ended since then.
     pub processes: HashMap<u32, Present>,
     sums: HashMap<Found, Sum>,
     looks: u64,
@@ -51,7 +51,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Adds a look, which found these changes.
+    /// Adds a look and the changes that it found.
     pub fn add(&mut self, changes: Vec<Change>) {
         for (number, _, seen) in changes {
             if let Seen::Begin { pid, event, .. } = seen {
@@ -71,7 +71,7 @@ impl Tally {
         self.looks += 1;
     }
 
-    /// Counts the looks that found a process as it still is.
+    /// Adds to the sums the looks since the last change of a process: all found it in its current state.
     fn count(&mut self, number: u32) {
         let Some(one) = self.processes.get_mut(&number).filter(|one| !one.is_gone) else { return };
         let looks = self.looks - std::mem::replace(&mut one.since_look, self.looks);
@@ -93,7 +93,7 @@ impl Tally {
         (std::mem::take(&mut self.sums), looks)
     }
 
-    /// Lets go of the processes that ended.
+    /// Removes the processes that ended and returns their numbers.
     pub fn forget(&mut self) -> Vec<u32> {
         self.processes.extract_if(|_, one| one.is_gone).map(|(number, _)| number).collect()
     }

@@ -46,7 +46,7 @@ pub struct Target {
     pub price: Price,
     /// Decoder of stores.
     pub stores: Stores,
-    /// Address of the code in the processes; `code` is what the file has.
+    /// Address of the program's code in its processes; `code` is a copy of it from the program's file.
     text: u64,
     code: Vec<u8>,
     _claim: Claim,
