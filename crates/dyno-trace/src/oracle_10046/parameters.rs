@@ -119,9 +119,10 @@ impl Layout {
 }
 
 impl Layouts {
-    /// Returns the number of the joined names of a wait's parameters, and the first three values.
+    /// Returns the id of the parameters' names (joined by commas), and the first three values of a wait.
     ///
-    /// The parameters are the first `len` of the bytes; whatever follows makes reading them fast.
+    /// The parameters are the first `len` bytes. The bytes after them are only needed for speed: names are compared
+    /// sixteen bytes at a time.
     #[inline]
     pub fn take_apart(&mut self, event: u32, bytes: &[u8], len: usize) -> (u32, [i64; 3]) {
         if let Some(layout) = self.last.get(event as usize)

@@ -1,4 +1,4 @@
-//! Buffer of rows with links that come later in the file: calls to their parents, waits to their owners.
+//! Buffer of rows that wait for a link found later in the file: a call's parent, a wait's owner.
 
 use dyno_evidence::table::{Column, Values};
 
@@ -21,7 +21,7 @@ pub trait LateRow: Copy {
     fn fill(rows: &[Self], columns: &mut Buffer, file: u32, names: &Self::Names<'_>);
 }
 
-/// Rows whose links are still to come: the latest as they are, those before them as columns.
+/// Rows whose links are not yet known. The latest are kept as rows, the earlier ones as columns.
 pub struct LateRows<K> {
     pub(super) file: u32,
     recent: Vec<K>,
@@ -40,7 +40,7 @@ impl<K: LateRow> LateRows<K> {
         self.columns.rows() + self.recent.len()
     }
 
-    /// Adds a row and returns it, to be changed in place: it is copied once.
+    /// Adds a row and returns a reference to it, so that the caller can change it without another copy.
     #[inline]
     pub(super) fn add(&mut self, row: K, names: &K::Names<'_>) -> &mut K {
         if self.recent.len() == STRETCH {

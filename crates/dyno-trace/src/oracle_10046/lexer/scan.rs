@@ -115,7 +115,7 @@ impl Scan<'_> {
         found.is_some_and(|(call, stop)| self.took(Record::Call(call), stop))
     }
 
-    /// Keeps the record of the line that ends `stop` bytes on and moves behind it, unless the line is too long.
+    /// Stores the record of the current line, `stop` bytes long, and moves to the next line; false if it is too long.
     #[inline(always)]
     fn took(&mut self, record: Record, stop: usize) -> bool {
         if stop >= self.options.cap {
