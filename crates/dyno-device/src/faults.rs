@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
-    /// It fails with EIO.
+    /// The operation fails with EIO.
     Eio,
     /// A write fails with ENOSPC.
     Enospc,
-    /// It takes longer than modelled.
+    /// The operation takes longer than modelled.
     Slow,
-    /// It does not return before the unmount.
+    /// The operation does not return before the unmount.
     Stuck,
     /// A flush reports success and makes nothing durable.
     LyingFlush,
@@ -23,7 +23,7 @@ pub enum FaultKind {
     FailedFlush,
     /// After a power cut a member of a RAID-5 array is rebuilt from parity that is older or newer than the data.
     WriteHole,
-    /// After that a page is what neither program nor array had written.
+    /// After a write hole, a page has content that neither the program nor the array wrote.
     #[serde(skip_deserializing)]
     RebuiltPage,
     /// After a power cut a page has its former content.

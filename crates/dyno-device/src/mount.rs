@@ -181,7 +181,8 @@ impl Mount {
         Ok(Self { shared, session: Mutex::new(Some(session.spawn()?)), ring, folder })
     }
 
-    /// Measures the cost of a request without the device, which is subtracted from now on [ns].
+    /// Measures and returns the time of a request without the device [ns]; from now on it is subtracted from the
+    /// device's times.
     fn take_floor(&self) -> io::Result<u64> {
         let file = File::options().write(true).open(self.folder.join(STATUS))?;
         let times = writes_ns(&file, 0, FLOOR_REQUESTS)?;

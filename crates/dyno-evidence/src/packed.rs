@@ -112,7 +112,7 @@ impl Packed {
 /// Largest distance from the preceding value at which the values of a block are packed as 32 bits each.
 const NEAR: i64 = 1 << 30;
 
-/// How far the values of a block are from the one before it.
+/// How far the values of a block are from `before`, the last value of the preceding block.
 enum Distances {
     /// All values are the same.
     None,
@@ -122,7 +122,8 @@ enum Distances {
     Far,
 }
 
-/// Leaves the distances of the values from the one before the block behind its own (0), which is first.
+/// Writes the distance of each value from `before`, the last value of the preceding block, to `from[1..]`; `from[0]`
+/// stays 0.
 #[inline(always)]
 fn steps(before: i64, values: &[i64], from: &mut [i32; BLOCK + 1]) -> Distances {
     let (mut far, mut any) = (0_u64, 0);
@@ -139,8 +140,8 @@ fn steps(before: i64, values: &[i64], from: &mut [i32; BLOCK + 1]) -> Distances 
     }
 }
 
-/// Packs a block by the distances of its values from the one before it, the first of which is its own (0); returns the
-/// extremes of the others.
+/// Packs a block. `from` has a 0, then the distance of each value from the last value of the preceding block. Returns
+/// the smallest and the largest of these distances.
 #[inline(always)]
 fn pack_near(from: &[i32], out: &mut Vec<u8>) -> (i32, i32) {
     let mut above = [0_u32; BLOCK];
