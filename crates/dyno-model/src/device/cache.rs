@@ -1,7 +1,7 @@
 //! Memory of a controller in front of a device: writes are acknowledged here until it fills.
 //!
-//! A cache is a port of a [`Controller`], which says how it works. One that stands over a single device has a
-//! controller of its own; the disks of a storage cell share one.
+//! A cache is a port of a [`Controller`], where its behaviour is described. A cache over a single device has its own
+//! controller; the disks of a storage cell share one.
 
 use std::rc::Rc;
 

@@ -102,7 +102,7 @@ const PROCESSED: u64 = 1 << 41;
 const FLUSH: u64 = 1 << 42;
 
 impl Controller {
-    /// Returns a controller without devices. When it flushes is drawn: controllers do not flush at the same instant.
+    /// Returns a controller without devices. Its first flush is at a random time, so controllers do not flush together.
     pub fn new(sim: &Sim, name: &str, parameters: CacheParameters) -> Rc<Self> {
         let every_ns = whole_ns(parameters.flush_s * 1e9).max(1);
         let controller = Rc::new_cyclic(|me| Self {

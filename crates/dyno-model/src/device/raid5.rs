@@ -1,4 +1,4 @@
-//! RAID-5: data over all members but one of each row, parity on that one, which changes from row to row.
+//! RAID-5: in each row, one member has the parity and all others have data; the parity member changes from row to row.
 //!
 //! ```text
 //!   member    0    1    2    3        a write of part of a row          a write of a whole row
@@ -7,11 +7,12 @@
 //! ```
 //!
 //! So a small write is two reads and two writes on two members, one after the other, and members that serve `r` I/Os a
-//! second serve a quarter of `n r` small random writes. Writes of one row take turns, because each computes the parity
-//! from what the one before it has left. A write within several pieces of a row reads and writes the parity once.
+//! second serve a quarter of `n r` small random writes. Writes of one row run one after the other, because each
+//! computes the parity from the data and parity that the previous one wrote. A write within several pieces of a row
+//! reads and writes the parity once.
 //!
 //! Limits: part of a row is always read, changed and written; no array computes it from the other pieces if these would
-//! be fewer reads. No member fails. What a power cut leaves of data and parity is not a matter of time: the crate
+//! be fewer reads. No member fails. The data and parity that a power cut leaves are not modelled here: the crate
 //! `dyno-device` damages files as such an array would (`write_hole.rs`).
 
 use std::cell::RefCell;

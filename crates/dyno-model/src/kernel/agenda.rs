@@ -42,8 +42,8 @@ pub struct Agenda {
     calendar: Calendar<What>,
     /// What happens at this instant after everything due at it, in order of request.
     ready: VecDeque<What>,
-    /// True if the calendar is known to have no further event of this instant. As whatever is put into it is for a later
-    /// one, it need not be looked at again before the clock moves.
+    /// True if the calendar is known to have no further event of this instant. Since new events in the calendar are
+    /// always for a later instant, the calendar need not be examined again before the clock moves.
     quiet: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Processes of a run: a slab of futures. A process is identified by its place and how often the place was used before,
 //! so that a late wake-up never reaches another process.
 //!
-//! A place keeps the memory of the process that ended there. The next one has it if it is of the same kind: a model with
-//! a process for each customer allocates for as many as are there at once.
+//! A place keeps the memory of the process that ended there, for the next process of the same kind. So a model with a
+//! process for each customer allocates memory only for the largest number of customers present at once.
 
 use std::any::Any;
 use std::borrow::Cow;

@@ -51,12 +51,12 @@ impl PartKind {
         }
     }
 
-    /// Returns true if it stands over other parts.
+    /// Returns true if a part of this kind is over other parts.
     pub const fn is_over(self) -> bool {
         matches!(self, Self::Cache | Self::Stripe | Self::Mirror | Self::Race | Self::Raid5 | Self::Lun)
     }
 
-    /// Returns true if it stands over one device each.
+    /// Returns true if each part of this kind is over a single device.
     pub const fn is_single(self) -> bool {
         matches!(self, Self::Cache | Self::Lun)
     }

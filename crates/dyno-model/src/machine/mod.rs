@@ -19,14 +19,13 @@
 //! data = "controller"
 //! ```
 //!
-//! Every parameter has a dotted path (`devices.platter.rotation_rpm`), a default and a source. A
-//! setting changes one of them, by its path or by the end of its path where that says which one is
-//! meant. What cannot be is refused with its line, its key and what is allowed, before anything
-//! runs.
+//! Every parameter has a dotted path (`devices.platter.rotation_rpm`), a default and a source. A setting changes one of
+//! them, by its path, or by the end of its path if that is unambiguous. An impossible value is refused before anything
+//! runs; the error has its line, its key and the allowed values.
 //!
-//! **Stacks.** `over` names the devices below. A cache or a LUN stands over one device each: over a
-//! device of `count = 8` there are 8. A stripe or a mirror is one over all, or with `count = 4` four
-//! over a quarter each, neighbours together. `NAME.0` is the first of several.
+//! **Stacks.** `over` names the devices below. Each cache or LUN is over one device: over a device of `count = 8` there
+//! are 8. There is one stripe or mirror over all devices below, or with `count = 4` four of them over a quarter of the
+//! devices each, neighbours together. `NAME.0` is the first of several.
 //!
 //! Other databases on the same storage: `beside.rs`; a `PostgreSQL`: `postgres.rs`.
 //!

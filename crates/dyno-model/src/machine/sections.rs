@@ -183,7 +183,7 @@ pub fn is_own(path: &str) -> bool {
     beside::is_load(path) || path.starts_with("devices.") && own.iter().any(|row| row.key == key)
 }
 
-/// Reads every section once: its own reader checks words and structures, its room the rules between values.
+/// Reads every section once, which checks its words, its structures and the rules between its values.
 ///
 /// # Errors
 /// The machine is invalid: the error names the place and what is allowed.

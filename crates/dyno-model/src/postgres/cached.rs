@@ -10,8 +10,8 @@
 //! | LRU | without a reference, until it is dropped | 1 - exp(-x) |
 //! | clock | between two passes of the hand | S x / (S x + 1), S the mean number of passes that it survives |
 //!
-//! `PostgreSQL`'s clock (`freelist.c`, `StrategyGetBuffer`) drops a page whose count is 0 and takes 1 from the others. A
-//! page has count 1 when it is read, and each reference adds 1 up to 5. S follows from that as a Markov chain on the
+//! `PostgreSQL`'s clock (`freelist.c`, `StrategyGetBuffer`) drops a page whose count is 0 and takes 1 from the others.
+//! A page has count 1 when it is read, and each reference adds 1 up to 5. S follows from that as a Markov chain on the
 //! count (the approach of Nicola, Dan and Dias, SIGMETRICS 1992, for generalized clocks).
 //!
 //! **Limits.** Pages that statements do not name by a key (upper levels of indexes, catalogs, appended rows) take no
@@ -117,8 +117,8 @@ fn passes(x: f64) -> f64 {
     if left[1] > 0.0 && left[1] < PASSES_MOST { left[1] } else { PASSES_MOST }
 }
 
-/// Returns for each statement the mean number of data blocks that an execution reads, with the machine's buffers: what
-/// was counted, in proportion to the misses that are expected at this size and at the calibrated one.
+/// Returns for each statement the mean number of data blocks that an execution reads with the machine's buffers: the
+/// counted number, times the misses expected at this size, divided by those expected at the calibrated size.
 pub(super) fn reads(parameters: &PostgresParameters, scripts: &[Script]) -> Vec<f64> {
     let counted: Vec<f64> = parameters.statements.iter().map(|statement| statement.reads.mean()).collect();
     let (now, then) = (parameters.shared_buffers_mb, parameters.calibrated_buffers_mb);
@@ -138,7 +138,7 @@ pub(super) fn reads(parameters: &PostgresParameters, scripts: &[Script]) -> Vec<
     parameters.statements.iter().zip(counted).map(scaled).collect()
 }
 
-/// Number of expected misses of an execution from which on misses at another size are in proportion to it.
+/// Number of expected misses of an execution above which counted reads are scaled by the ratio of expected misses.
 const LEAST_MISSES: f64 = 1e-3;
 /// Pages in a megabyte.
 const PAGES_PER_MB: f64 = 128.0;
@@ -159,8 +159,8 @@ fn references(parameters: &PostgresParameters, scripts: &[Script]) -> Vec<f64> {
     rates
 }
 
-/// Returns the miss ratio of each relation's references with buffers of this size [MB], given how often each relation is
-/// referenced.
+/// Returns the miss ratio of each relation's references with buffers of this size [MB], given how often each relation
+/// is referenced.
 pub fn misses(relations: &[Relation], rates: &[f64], buffers_mb: f64) -> Vec<f64> {
     let mut groups = Vec::new();
     for (relation, rate) in relations.iter().zip(rates) {

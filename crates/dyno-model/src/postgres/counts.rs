@@ -1,4 +1,4 @@
-//! Numbers of I/Os of a statement's executions, as they were counted, and drawn for another mean.
+//! Number of I/Os of an execution of a statement: the counted distribution, and random numbers with another mean.
 
 use serde::{Deserialize, Serialize};
 

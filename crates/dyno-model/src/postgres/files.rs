@@ -1,8 +1,8 @@
 //! Data files and temporary files: reads and writes of blocks, for which the process waits.
 //!
 //! Data blocks are anywhere in the data files. Temporary blocks of a session follow each other in its file, which is
-//! read in the order in which it was written. What the kernel's cache answers takes CPU time, and the process keeps its
-//! core.
+//! read in the order in which it was written. An I/O that the kernel's cache answers takes only CPU time, and the
+//! process keeps its core.
 
 use std::cell::Cell;
 use std::rc::Rc;

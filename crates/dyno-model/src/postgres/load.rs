@@ -1,7 +1,7 @@
 //! Load of a `PostgreSQL` server as numbers: sessions that repeat scripts.
 //!
-//! A script is a list of steps, each a round trip. Which statement a step is says what it costs; which rows it locks,
-//! and how much log it inserts, were drawn by the script itself and are in the step.
+//! A script is a list of steps, each a round trip. A step names its statement, which has the costs. It also names the
+//! row to lock, and the sizes of log from which one is drawn.
 
 use serde::{Deserialize, Serialize};
 

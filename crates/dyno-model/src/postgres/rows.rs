@@ -1,8 +1,9 @@
 //! Row locks, held until the end of a transaction.
 //!
-//! Who finds a row locked waits for the end of the transaction that has it. Those that wait at one version of the row
-//! are in order (the tuple's lock): the first one wakes up then, and wakes the next one, which finds another version and
-//! waits there. The row may also go to a session that never waited and runs before the first one does.
+//! A session that finds a row locked waits for the end of the transaction that holds the lock. The sessions that wait
+//! at one version of the row form a queue (the tuple's lock). At the end of the transaction the first of them wakes up
+//! and wakes the next one, which finds a newer version of the row and waits there. The row may also go to a session
+//! that never waited and runs before the first of the queue does.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

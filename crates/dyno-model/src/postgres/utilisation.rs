@@ -2,7 +2,7 @@
 
 /// Time in which a contribution to the average decays to half [ns] (`kernel/sched/pelt.c`).
 const HALF_LIFE_NS: f64 = 32e6;
-/// Load of the cores from which on none is searched, relative to all of them (`sd_llc` `imbalance_pct`).
+/// Factor on the utilisation that decides how many cores are searched (`imbalance_pct` of `sd_llc`).
 const IMBALANCE: f64 = 1.17;
 
 /// Average number of busy cores.
@@ -15,7 +15,7 @@ pub(super) struct Utilisation {
 }
 
 impl Utilisation {
-    /// Returns that of idle cores.
+    /// Returns the utilisation of idle cores.
     pub fn new(cores: usize) -> Self {
         Self { cores: cores as f64, busy: 0.0, average: 0.0, since_ns: 0 }
     }
@@ -27,8 +27,8 @@ impl Utilisation {
         self.since_ns = now_ns;
     }
 
-    /// Returns the number of cores that are searched for an idle one (`update_idle_cpu_scan`): less than all of them
-    /// by the square of the utilisation.
+    /// Returns the number of cores that are searched for an idle one (`update_idle_cpu_scan`): all cores, less a share
+    /// that is the square of the scaled utilisation.
     pub fn searched(&self, now_ns: u64) -> usize {
         let load = IMBALANCE * self.at(now_ns) / self.cores;
         (self.cores * (1.0 - (load * load).min(1.0))) as usize

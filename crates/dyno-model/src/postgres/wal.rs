@@ -4,8 +4,8 @@
 //! whether the record is flushed; if the lock is held, sleep until it is free and look again; otherwise take it and
 //! flush everything inserted so far, in whole pages from the page that the flush before ended in.
 //!
-//! Who is woken then differs. `PostgreSQL` wakes all that sleep, and they look again. `InnoDB` wakes those whose records
-//! are flushed, and one more, which flushes next (`group_commit_lock`).
+//! Who is woken then differs. `PostgreSQL` wakes all that sleep, and they look again. `InnoDB` wakes those whose
+//! records are flushed, and one more, which flushes next (`group_commit_lock`).
 //!
 //! `MariaDB`'s binary log is the same loop: who is first in its queue writes the events of all that queue, syncs every
 //! so many groups, and wakes them (`MYSQL_BIN_LOG::trx_group_commit_leader`). The three stages (write, sync, commit in
@@ -56,7 +56,8 @@ struct Inner {
 }
 
 impl Inner {
-    /// Returns an empty log whose flushes are not rounded to pages, wait for no other commits, and wake whom they serve.
+    /// Returns an empty log. Its flushes are not rounded to pages, do not wait for other commits, and wake only the
+    /// processes whose records they wrote.
     fn new(sim: &Sim, parameters: &PostgresParameters, device: Rc<dyn Device>) -> Self {
         Self {
             sim: sim.clone(),

@@ -105,8 +105,8 @@ impl CellFacts {
     }
 }
 
-/// Returns the size of a flash module [bytes]: the space of what the machine lays out on it, if that is more than its
-/// own size. The simulated pages are fewer in any case.
+/// Returns the size of a flash module [bytes]: its configured size, or the space of flash log, flash cache and grid
+/// disks on it, whichever is larger. Fewer pages than that are simulated in any case.
 fn module_bytes(rack: &Rack, parameters: &RackParameters) -> u64 {
     let RackParameters { flash, flash_log, flash_cache, groups, .. } = parameters;
     let cache_bytes = (flash_cache.size_gb * f64::from(1 << 30)) as u64;
