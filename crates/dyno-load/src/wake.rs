@@ -1,7 +1,7 @@
-//! What it costs to wake a thread that sleeps on an idle core.
+//! Cost of waking a thread that sleeps on an idle core.
 //!
-//! Two threads pass a byte to and fro. On one core each switches to the other; on two cores each wake-up starts an idle
-//! core, which in a virtual machine leaves the guest. The difference in CPU time of the waker is the cost of that.
+//! Two threads pass a byte to and fro. On one core each switches to the other. On two cores each wake-up starts an idle
+//! core, for which a virtual machine leaves the guest. The cost is the difference in CPU time of the waking thread.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -67,7 +67,7 @@ impl Connection {
         }
     }
 
-    /// Delivers what is due in one direction; returns that, and whether its sender was waiting for room.
+    /// Delivers the bytes that are due in one direction; returns the result, and whether the sender waited for room.
     pub fn let_go(&mut self, way: usize, now_ns: i64) -> (LetGo, bool) {
         let far = &mut self.ends[1 - way];
         let gone = self.ways[way].let_go(now_ns, |bytes| far.write(bytes));

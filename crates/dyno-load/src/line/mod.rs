@@ -1,4 +1,4 @@
-//! Longer network line between the sessions and the server: it delays bytes each way and limits their rate.
+//! Emulated network line between the sessions and the server: it delays bytes in each direction and limits their rate.
 //!
 //! It answers questions such as: what if the application were 5 ms away from the server?
 //!
