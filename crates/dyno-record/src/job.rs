@@ -36,7 +36,7 @@ pub struct Job {
 
 type Work = Box<dyn FnOnce() -> Result<Json, RecordError> + Send>;
 
-/// Returns the requested technique, its work, and the reason for it if another one comes before it.
+/// Returns the first usable technique of the requested order, its work, and why earlier ones could not be used, if any.
 ///
 /// # Errors
 /// A named technique cannot be used, or none of the requested order can.

@@ -1,8 +1,8 @@
-//! Active sessions of a server by looks at its memory, as sums per period: who was found in what, and how often.
+//! Active sessions of a server, read from its memory: for each period, how often each session was found in each state.
 //!
-//! One thread looks, about once per millisecond, and closes a period when it is over. Nothing is written, and nobody is
-//! asked. The looks end with the server, and when it makes its memory anew after a crash: whoever wants more begins
-//! again.
+//! One thread looks at the memory about once per millisecond, and closes a period when it is over. It writes nothing to
+//! the server and sends no query. The looks end with the server, and when the server creates new shared memory after a
+//! crash; the caller must then start again.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,7 +74,7 @@ impl Activity {
         Json::from(periods.drain(..).collect::<Vec<_>>()).to_string()
     }
 
-    /// Returns true if the looks have ended, because the server or this life of its memory has.
+    /// Returns true if the looks have ended, because the server has ended or has created new shared memory.
     pub fn is_over(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -209,7 +209,7 @@ impl Job {
     }
 }
 
-/// Returns the shortest time between two looks of this cost that the machine pays for unasked [ns].
+/// Returns the shortest time between two looks of this cost [ns] that stays within the default share of the machine.
 fn paid_ns(look_ns: u64) -> u64 {
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     (look_ns as f64 / (UNASKED * processors as f64)) as u64

@@ -1,8 +1,8 @@
 //! Arrays of the server's processes in its shared memory: `PGPROC` and `PgBackendStatus`.
 //!
 //! Sizes and offsets change with the version and the build, so they are taken from the running server: from pointers
-//! that its processes have to their own elements, and from what the server writes into every element when it starts.
-//! Each finding is checked by a second one; what does not fit is refused.
+//! that its processes have to their own elements, and from values that the server writes into every element when it
+//! starts. Each result is checked in a second way, and refused if it does not fit.
 
 use std::collections::HashSet;
 

@@ -5,10 +5,10 @@
 //! shorter than d is found with probability L / d, so the number of waits that were seen is a lower bound of how many
 //! there were.
 //!
-//! How many is a question of the shape of the lengths. Where they are exponential with mean m, a wait is found with
-//! probability (1 - e^(-d/m)) m / d, and a wait that was found goes on being found: the number of looks that find it
-//! is geometric, with mean 1 / (1 - e^(-d/m)). That mean is observed, so m and the number follow. For lengths that
-//! vary less the estimate is too high, for those that vary more it is too low; the tests say by how much.
+//! The true number depends on the distribution of the lengths. If they are exponential with mean m, a wait is found
+//! with probability (1 - e^(-d/m)) m / d. The number of looks that find a wait, if at least one does, is geometric with
+//! mean 1 / (1 - e^(-d/m)). That mean is observed, so m and the number of waits follow. For lengths that vary less than
+//! exponential ones the estimate is too high, for lengths that vary more it is too low; the tests say by how much.
 
 /// Waits of one event, as looks found them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

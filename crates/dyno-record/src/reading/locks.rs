@@ -1,8 +1,8 @@
 //! Holder of the lock that a process waits for, from the server's lock table.
 //!
-//! A waiting process points to its lock and to its own request for it, which points back to both; the kind of lock is
-//! also in the number of the wait event. So the place of these pointers is found at the first wait for a lock, and
-//! whatever was read while the table changed is noticed: then no holder is named.
+//! A waiting process points to its lock and to its own request for the lock. The request points back to both, and the
+//! kind of lock is also in the number of the wait event. So the offset of these pointers can be found at the first wait
+//! for a lock. The same checks detect that the table changed during a reading; no holder is named then.
 
 use super::arrays::Arrays;
 use super::memory::Memory;
@@ -62,7 +62,7 @@ impl Locks {
         still(memory, arrays, (proc, place, event), &asked).then_some(pid)
     }
 
-    /// Returns what the lock is for that a process waits for: two of its waits in succession are alike but for this.
+    /// Returns the object of the lock for which a process waits; it tells apart two waits in succession.
     pub fn target(&mut self, memory: &dyn Memory, arrays: &Arrays, proc: u64, event: u32) -> Option<[u64; 2]> {
         let (place, asked) = self.request(memory, arrays, proc, event)?;
         let target = [memory.u64(asked.lock)?, memory.u64(asked.lock + 8)?];

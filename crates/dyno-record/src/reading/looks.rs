@@ -1,7 +1,7 @@
 //! Looks at all backends one after the other, in a separate thread, with the changes since the previous look.
 //!
-//! A look reads two words of each backend: what it waits for, and the change count of its status. Only where one of
-//! them changed more is read. New and gone processes are found in the process array.
+//! A look reads two words of each backend: the event for which it waits, and the change count of its status. More is
+//! read only if one of them has changed. New and ended processes are found in the process array.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -21,7 +21,7 @@ use super::stretches::Pause;
 const COME_AND_GO_NS: u64 = 200_000;
 /// Interval after which changes are handed on [ns].
 const HAND_ON_NS: u64 = 10_000_000;
-/// Number of changes at which they are handed on at once.
+/// Number of changes at which they are handed on before the interval is over.
 const CHANGES_MOST: usize = 1 << 14;
 
 struct Slot {
@@ -180,7 +180,7 @@ impl Looks {
         self.locks.holder(&self.memory, &self.arrays, proc, event).unwrap_or(0)
     }
 
-    /// Hands on that a backend waits for an event now.
+    /// Adds a change: a backend now waits for this event.
     fn wait(&mut self, at: usize, at_ns: u64, (event, apart_ns): (u32, u64)) {
         let (holder, lock) = if is_lock(event) { (self.holder(at, event), self.lock(at, event)) } else { (0, None) };
         let before = self.before(at, apart_ns);

@@ -60,7 +60,7 @@ impl Rhythm {
 
     /// Sleeps until the next look is due.
     ///
-    /// Its distance is random by an eighth, so that looks do not keep time with what they look at.
+    /// The interval varies at random by up to an eighth, so that looks are not in step with the server's activity.
     pub fn wait(&mut self) {
         self.looks += 1;
         let Pace::Every(period_ns) = self.pace else {

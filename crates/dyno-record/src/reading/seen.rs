@@ -1,4 +1,4 @@
-//! What looks found, as it is handed on.
+//! Findings of looks, as the looking thread passes them on.
 
 use super::stretches::Stretch;
 
