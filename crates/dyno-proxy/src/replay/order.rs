@@ -1,22 +1,23 @@
-//! Order of a replay: what happened before something else in the capture does so in the replay.
+//! Order of a replay: events happen in the same order as in the capture.
 //!
-//! Two orders are kept, both by a [`Front`], which lets pass what is later once all that is earlier is done:
+//! Two orders are kept, both by a [`Front`], which lets an event pass once all earlier events are done:
 //!
 //! - A session begins when all sessions that had ended before it began in the capture have ended ([`Ends`]).
 //! - On request, writing transactions commit in the captured order, and every round trip sees the same commits
 //!   ([`Order`]).
 //!
-//! For the second each round trip has one moment. For a bare COMMIT or ROLLBACK, which waits for nobody, it is the time
-//! of sending, because its answer may reach the wire after that of the session it unblocked; for any other it is its
-//! end: a statement that was blocked by a lock ended after the commit that released the lock was sent, so the session
-//! that had a lock first in the capture gets it first in the replay. A round trip waits for all commits of earlier
-//! moments, and a commit waits for all round trips of earlier moments in transactions that write, so that none of them
-//! sees what it had not seen. Since the moments of a session increase, there are no circular waits.
+//! For the second order each round trip has one moment. For a bare COMMIT or ROLLBACK, which waits for nobody, the
+//! moment is the time of sending, because its answer may reach the wire after that of the session it unblocked. For any
+//! other round trip it is the end: a statement that was blocked by a lock ended after the commit that released the lock
+//! was sent. So the session that had a lock first in the capture gets it first in the replay. A round trip waits for
+//! all commits of earlier moments. A commit waits for all round trips of earlier moments in transactions that write, so
+//! that none of these sees changes that it did not see in the capture. Since the moments of a session increase, there
+//! are no circular waits.
 //!
-//! Limits: which SELECT writes is known where the request says so ([`super::places::Places`]). Of transactions that overlap, the wire shows
-//! the order in which they were answered; where their last statements end at nearly the same moment, the server may
-//! have committed them the other way round. A wait for a round trip that the server does not answer stops after
-//! [`PATIENCE`], and counted.
+//! Limits: a SELECT is known to write only if the request says so ([`super::places::Places`]). Of transactions that
+//! overlap, the wire shows the order in which they were answered. If their last statements end at nearly the same
+//! moment, the server may have committed them in the opposite order. A wait for a round trip that the server does not
+//! answer stops after [`PATIENCE`], and is counted.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,7 +1,7 @@
 //! Parameters of an execution, as written in a log: `parameters: $1 = 'it''s', $2 = NULL`.
 //!
-//! `log_parameter_max_length` cuts values: `'abc...'`. A value that ends so may also be whole, so whoever has seen a
-//! longer value decides.
+//! `log_parameter_max_length` cuts values: `'abc...'`. A complete value may also end with dots, so the caller decides:
+//! it knows whether the log has longer values.
 
 use memchr::{memchr, memmem};
 

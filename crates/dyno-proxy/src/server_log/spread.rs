@@ -1,11 +1,11 @@
 //! Distribution of entries with the same stamp over the stamp's resolution, in the order of the log.
 //!
-//! A stamp has milliseconds (`%m`) or seconds (`%t`), and is rounded down. Durations have microseconds. That a statement
-//! ended after another session had sent its commit, which is what `trace replay --order commit` keeps, is mostly decided
-//! within a millisecond, so the order of the lines is used there: of `n` entries the one at place `i` is put at
-//! `(i + 1/2) / n` of the stamp's resolution. Entries are held back for some milliseconds of the log: what is logged
-//! shortly before a commit of another session may have waited for it, and is put behind the commit's begin as far as its
-//! stamp allows. [`super::session`] has the rules.
+//! A stamp has milliseconds (`%m`) or seconds (`%t`), and is rounded down. Durations have microseconds. `trace replay
+//! --order commit` must know whether a statement ended after another session had sent its commit, and the two are often
+//! less than a millisecond apart. There the order of the lines is used: of `n` entries with the same stamp, the one at
+//! place `i` is put at `(i + 1/2) / n` of the stamp's resolution. Entries are held back for some milliseconds of the
+//! log, because an entry that is logged shortly before a commit of another session may have waited for that commit. It
+//! is then moved behind the commit's begin, as far as its stamp allows. [`super::session`] has the rules.
 
 use std::collections::VecDeque;
 
@@ -83,7 +83,8 @@ impl Spread {
         self.held.push(event);
     }
 
-    /// Assigns times to the entries of one stamp; if more may follow, only in half of what is left of its resolution.
+    /// Assigns times to the entries of one stamp. If more entries may follow, these get only the first half of the time
+    /// that is left within the stamp's resolution.
     fn spread(&mut self, is_complete: bool, on: &mut impl FnMut(Event)) {
         let left_ns = self.resolution_ns.saturating_sub(self.taken_ns);
         let span_ns = if is_complete { left_ns } else { left_ns / 2 };
@@ -107,8 +108,8 @@ impl Spread {
         self.held = held;
     }
 
-    /// Moves entries that may have waited for this commit after its begin, and earlier entries of its own session
-    /// before that.
+    /// Moves entries of other sessions that may have waited for this commit to times after its begin, and the latest
+    /// earlier entry of the commit's session to a time before it.
     fn make_room(&mut self, pid: u32, begin_ns: u64) {
         let mut is_own_known = false;
         for earlier in self.window.iter_mut().rev() {

@@ -123,7 +123,7 @@ impl Session {
         self.server(sent_ns, b'2', &[], shared);
     }
 
-    /// Prepares what an EXECUTE needs and the log did not prepare.
+    /// Adds the PREPARE of the statement that an EXECUTE needs, if the log has no earlier PREPARE of it.
     pub(super) fn prepare_before(
         &mut self,
         said: &Said,

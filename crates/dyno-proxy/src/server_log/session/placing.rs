@@ -1,13 +1,14 @@
 //! Times of round trips, chosen within the resolution of the log's stamps.
 //!
-//! `trace replay --order commit` sends what ended after a commit was sent only after that commit. A statement that
-//! waited for a lock ended when the commit that released it was under way, often within the same millisecond, so the
-//! stamps alone do not tell. The order of the lines does, with these rules:
+//! If a statement ended after a commit was sent, `trace replay --order commit` sends the statement only after that
+//! commit. A statement that waited for a lock ended while the commit that released the lock was being executed, often
+//! within the same millisecond. So the stamps alone do not show the order. The order of the lines does, with these
+//! rules:
 //!
-//! - What is logged after a commit ended after that commit was sent.
-//! - What is logged shortly before a commit may have waited for it: the commit releases its locks before its own line is
-//!   written. If the statement's stamp allows that it ended after the commit was sent, it is moved there. Its transaction
-//!   commits later, so the commit has not waited for it.
+//! - A statement that is logged after a commit ended after that commit was sent.
+//! - A statement that is logged shortly before a commit may have waited for it, since a commit releases its locks
+//!   before its own line is written. If the statement's stamp allows that it ended after the commit was sent, its end
+//!   is moved there. Its transaction commits later, so the commit has not waited for it.
 //! - A commit was sent as early as its stamp and its duration allow.
 //!
 //! So the answer of a statement is written when the next entry of its session is known.
