@@ -20,8 +20,8 @@ use super::rows::Figures;
 /// Largest number of entries without a parent, per depth, and without an owner.
 pub const CAP: usize = 1 << 15;
 
-/// Number of entries at which a list is first looked through for those that can go; doubled, up to [`CAP`], where too
-/// few can. A short list stays in the processor's cache.
+/// Number of entries at which a list is first searched for entries that can be dropped. It is doubled, up to [`CAP`],
+/// if too few can be dropped. A short list stays in the processor's cache.
 const FIRST_CAP: usize = 1 << 11;
 
 /// Number of old entries that are merged into one.
@@ -47,7 +47,7 @@ impl Sum for i64 {
     }
 }
 
-/// A span whose containing call is still to come.
+/// A span whose containing call comes later in the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<F> {
     /// Start [ns].
@@ -64,7 +64,7 @@ pub struct Entry<F> {
     pub figures: F,
 }
 
-/// Spans whose containing call is still to come, in the order of the file.
+/// Spans whose containing call comes later in the file, in the order of the file.
 #[derive(Clone, Debug)]
 pub struct Pending<F> {
     entries: Vec<Entry<F>>,
@@ -104,7 +104,7 @@ impl<F: Sum> Pending<F> {
         self.entries.is_empty()
     }
 
-    /// Records the end of a call that contains every entry here that it can contain.
+    /// Records the end of a call. Entries that ended before it and are not inside it cannot be inside a later call.
     #[inline]
     pub fn pass(&mut self, end: i64) {
         self.floor = end;

@@ -1,8 +1,8 @@
 //! Names of events and calls as small numbers, and the common class of an Oracle event.
 //!
-//! The name stays Oracle's own (`log file sync`); the class (`commit`) is the catalogue's, with one difference that
-//! only single waits allow: `SQL*Net message from client` is `idle` there; here it is a round trip (`network`) unless
-//! the wait is so long that it is think time, which is decided per row, not by name.
+//! The name stays Oracle's own (`log file sync`); the class (`commit`) is the catalogue's, with one exception. In the
+//! catalogue `SQL*Net message from client` is `idle`. Here it is a round trip (`network`), unless the single wait is so
+//! long that it is think time.
 
 use dyno_evidence::catalogue::{self, Class, Engine};
 

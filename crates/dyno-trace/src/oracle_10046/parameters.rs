@@ -82,7 +82,7 @@ impl Name {
         Self { len: text.len(), parts: text.chunks(16).map(part).collect() }
     }
 
-    /// Returns true if it stands at `at`; false also if the bytes end soon after it.
+    /// Returns true if this name is at `at`; may return false if few bytes follow the name.
     #[inline]
     fn stands(&self, bytes: &[u8], at: usize) -> bool {
         self.parts.iter().enumerate().all(|(number, (part, mask))| {
@@ -94,8 +94,8 @@ impl Name {
 }
 
 impl Layout {
-    /// Returns the first values, if the first `len` bytes have these names and plain numbers. It may return `None`
-    /// although they have, if few bytes follow.
+    /// Returns the first values if the first `len` bytes consist of these names and plain numbers. If few bytes follow,
+    /// it may return `None` even then.
     #[inline]
     fn values(&self, bytes: &[u8], len: usize) -> Option<[i64; 3]> {
         let mut values = [NONE; 3];

@@ -335,7 +335,7 @@ impl Sink for Summing {
         }
     }
 
-    /// Merges waits that are too many inside one call; the kind and depth of their owner are lost.
+    /// Merges waits without an owner because there are too many of them; the kind and depth of their owner are lost.
     fn merge_waits(&mut self, waits: &[u64]) -> u64 {
         if self.defers {
             for wait in waits {

@@ -51,8 +51,8 @@ pub(super) fn without_records(path: &Path, first: &[u8]) -> Refusal {
     }
 }
 
-/// Returns the first byte that text does not contain, if more than one byte in `most` is such. A run of NULs at the
-/// beginning is ignored: log rotation leaves it.
+/// Returns the first byte that cannot be part of a text, with its offset, if there is more than one such byte in `most`
+/// bytes. A run of NULs at the beginning is ignored: log rotation leaves it.
 fn odd_byte(first: &[u8], most: usize) -> Option<(u64, u8)> {
     let zeros = first.iter().take_while(|byte| **byte == 0).count();
     let sample = &first[zeros..first.len().min(zeros + 8192)];

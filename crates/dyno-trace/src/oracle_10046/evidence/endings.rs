@@ -1,4 +1,4 @@
-//! Last rows of a file: those that need all of it.
+//! Last rows of a file, which can be made only when the whole file has been read.
 
 use dyno_evidence::EvidenceError;
 

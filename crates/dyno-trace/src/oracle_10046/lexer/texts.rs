@@ -8,7 +8,7 @@ use super::classes::class;
 
 /// Number of END OF STMT lines that are checked against the length in a file with CR LF.
 const TRIES: usize = 16;
-/// Distance behind a line that looks like a record within which such a file is searched for the end [bytes].
+/// Distance behind a line that looks like a record within which a file with CR LF is searched for the end [bytes].
 const PATIENCE: usize = 64 * 1024;
 
 /// End of a text.
