@@ -80,7 +80,7 @@ def command(
 def _kept_trend(
     plan: str, folder: Path, since: str | None, metric: str | None, levels: bool, results: str, machine: str | None
 ) -> Trend:
-    """Return the trend of kept results of one machine; how many were made on others is a warning."""
+    """Return the trend of one machine's kept results, with a warning about the number of results of other machines."""
     from dbdyno.builds.results.place import place_of, results_in
     from dbdyno.cli.results.options import report_refused
     from dbdyno.cli.runs.choose import of_plan, since_time

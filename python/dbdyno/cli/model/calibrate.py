@@ -121,7 +121,7 @@ def command(
 
 
 def _refuse_beside_host(given: dict[str, str | None]) -> None:
-    """Raise `click.UsageError` for what belongs to a run or a file."""
+    """Raise `click.UsageError` for options that apply only to a run or a file, since --host was given."""
     if names := [name for name, value in given.items() if value is not None]:
         raise click.UsageError(f"--host measures this host itself: leave {names[0]} out")
 

@@ -156,7 +156,7 @@ def _refuse(source: str, to: str, rest: Mapping[str, Any]) -> None:
 
 
 def _move_otherwise(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> bool:
-    """Handle the variants that have little in common with the others; return False if it is none of them."""
+    """Handle moves with Cassandra, Oracle or Hadoop; return False if this move is none of these."""
     if source.startswith(move_wide.SCHEME):
         move_wide.export_rows(source, to, rest)
         return True

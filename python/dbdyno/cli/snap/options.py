@@ -34,7 +34,7 @@ def target_options(function: F) -> F:
 
 
 def target_or_fleet_options(function: F) -> F:
-    """Add the same options, with --target optional because a file may name the targets."""
+    """Add the options of `target_options`, but with --target optional, because a file may name the targets."""
     return _target_options(function, required=False)
 
 

@@ -36,7 +36,7 @@ from dbdyno.cli.snap.options import store_option
     metavar="MIB",
     type=click.IntRange(1, 1 << 20),
     default=64,
-    help="With --from-server: read only the last MiB of a larger log.",
+    help="With --from-server: read at most this many MiB, from the end of the log.",
 )
 @click.option(
     "--generic",
