@@ -106,7 +106,7 @@ def kind_of(target: str | None) -> Kind:
 
 
 def embedded_of(target: str | None) -> str | None:
-    """Return the engine of a target that names a device below it, such as `mariadb+device:gp3`; others unchanged."""
+    """Return the engine's name in a target such as `mariadb+device:gp3`; a target without a device is unchanged."""
     engine = (target or "").partition(ON_DEVICE)[0]
     return engine if target is not None and engine in (*EMBEDDED, "mariadb") else target
 

@@ -51,7 +51,7 @@ class ReadyArm(EngineArm):
     changes: list[SettingChange]
 
     def changes_by_method(self, how: str) -> list[SettingChange]:
-        """Return the changes that take effect in this way."""
+        """Return the changes that take effect by the method `how`."""
         return [change for change in self.changes if change.how == how]
 
 

@@ -69,7 +69,7 @@ class SettingFact:
 
     @property
     def how(self) -> SettingMethod | None:
-        """Return how it takes effect, or None if it cannot be set."""
+        """Return how the setting takes effect, or None if it cannot be set."""
         if self.read_only:
             return "restart" if self.has_option else None
         return "global" if self.scope == "GLOBAL" else "session"
