@@ -254,7 +254,7 @@ class Change(ABC):
         return None
 
     def disappeared_early(self, part: Row | None) -> bool:
-        """Return True if what disappeared in a sub-interval was missing for most of the first period.
+        """Return True if rows that disappeared in the sub-interval `part` were missing for most of the first period.
 
         In that case it does not explain how the second period differs from the first.
         """

@@ -263,7 +263,7 @@ def change_at(interval: Interval, at: int) -> Change:
 
 
 def _cut_in_words(interval: Interval) -> tuple[int | None, str] | None:
-    """Return where an interval is cut, as in `_where`; None if it is not searched."""
+    """Return where an interval is cut, and words about it, as `_where` does; None if the interval is too short."""
 
     def searched() -> tuple[int | None, str] | None:
         found = _series(interval)

@@ -99,7 +99,7 @@ def _taken(sides: Sides) -> list[str]:
 
 
 def _broken(sides: Sides) -> str:
-    """Return SQL that names the first column in which a row's life ended, or '' if there is none."""
+    """Return SQL that says which column shows that a row was reset, such as a counter that fell; '' if none does."""
     tests = []
     for column in sides.common:
         old, new = f"a.{quoted(column.name)}", f"b.{quoted(column.name)}"

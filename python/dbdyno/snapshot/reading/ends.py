@@ -64,7 +64,7 @@ class Ends:
 
     @property
     def seconds(self) -> float:
-        """Return the time between the two reads, by a clock that does not step if one knows both."""
+        """Return the time between the two reads, by the machine's monotonic clock if both snapshots have its time."""
         return clock.elapsed_ns(self.before, self.after) / 1e9
 
     def verdict(self, scope: str, value: str | None = None) -> Verdict:

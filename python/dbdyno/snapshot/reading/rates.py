@@ -96,7 +96,7 @@ class Rates:
         return found
 
     def close(self) -> None:
-        """Free what `values` reads."""
+        """Free the cached counts and drop the table of objects that `values` reads."""
         self._kept = None
         self._one.connection.execute(f"drop table {self._objects}")
 

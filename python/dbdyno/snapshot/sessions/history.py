@@ -269,7 +269,7 @@ class History:
         )
 
     def _condition(self, name: str, value: str) -> str:
-        """Return the SQL condition that a dimension has a value; by table: that the statement's text names it."""
+        """Return SQL that is true if a dimension has a value; for a table, if the statement's text names the table."""
         if name != TABLE:
             return f"coalesce({_column(name)}, '{_NONE.get(name, 'none')}') = {literal(value)}"
         naming = ", ".join(map(literal, statements_naming(self.text_of, value)))

@@ -95,7 +95,7 @@ class Snapshot:
 
     @property
     def cost(self) -> Mapping[str, Any]:
-        """Return what taking it cost."""
+        """Return the cost of taking this snapshot."""
         return self.manifest["cost"]
 
     @property

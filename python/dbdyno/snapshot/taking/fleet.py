@@ -223,7 +223,7 @@ class Fleet:
         self.status[target.name].ended = True
 
     def _tries(self, target: Target, store: Store, for_s: float | None) -> Iterator[Snapshot | Error]:
-        """Yield what watching yields until it ends or fails; any failure affects this target only."""
+        """Yield the snapshots and errors of watching one target; any exception becomes an error of this target."""
         try:
             yield from watch(
                 target.dsn,

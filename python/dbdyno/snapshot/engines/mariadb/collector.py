@@ -161,7 +161,7 @@ class MariadbCollector(Closeable):
         return counts, View("global_status_now", "now", STATUS_NOW, states, appearance="fixed")
 
     def _with_own(self, counts: list[tuple[Any, ...]]) -> View:
-        """Return the counters, with the own session's counts when they were read and now, at the end."""
+        """Return the counters, with the own session's counts at the time when they were read, and at the end."""
         ended = dict(self._rows("select lower(variable_name), variable_value from information_schema.session_status"))
         rows = [(name, value, own, None if own is None else float(ended[name])) for name, value, own in counts]
         return View("global_status", "status", STATUS, rows, appearance="fixed", elapsed_ns=self._spent)

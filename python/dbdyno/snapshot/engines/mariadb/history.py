@@ -173,7 +173,7 @@ def _history(connection: Any, where: Address) -> History:
 
 
 def _own_texts(rows: Sequence[Any]) -> list[str]:
-    """Return the text of each execution alone: of several statements in one message, the first has the text of all."""
+    """Return each execution's own text: MariaDB logs the whole message as the text of its first statement."""
     texts = [str(row[4]) for row in rows]
     last: dict[int, int] = {}
     for at, row in enumerate(rows):

@@ -59,7 +59,7 @@ def sizes(interval: Interval, top: int) -> Part:
 
 
 def _why(interval: Interval, view: str, missing: tuple[str, str | None]) -> tuple[str, str | None]:
-    """Return why a view is missing; that an older store lacks it is not a lack of the server."""
+    """Return why a view is missing and the next step; snapshots of older versions do not have the view at all."""
     for end in (interval.before, interval.after):
         if view not in end.views:
             return f"snapshot {end.number} was taken without", "take new snapshots"

@@ -155,7 +155,7 @@ class Chain:
         return {key: _gravest(found, whole) for key, found in seen.items()}
 
     def _judged(self) -> Iterator[tuple[int, list[tuple[int, Sequence[Any]]]]]:
-        """Yield the duration of each day and sub-interval, and their verdicts with the duration that each is about."""
+        """Yield the duration of each day or sub-interval, and its verdicts, each with the duration that it covers."""
         for piece in self.pieces:
             if isinstance(piece, Day):
                 model = piece.model or {}
@@ -317,7 +317,7 @@ def _in_order(hours: Sequence[Chunk]) -> bool:
 
 
 def _writable(folder: Path) -> tuple[Path, Path | None]:
-    """Return the folder and None if it can be written; otherwise a temporary folder, twice."""
+    """Return the folder to write into, and the temporary folder to delete later (None if `folder` can be written)."""
     from dbdyno.base.files import make_inner_folder
 
     try:

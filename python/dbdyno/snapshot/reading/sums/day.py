@@ -91,7 +91,7 @@ class Day:
         return [Column(*one) for one in self.shape(view)]
 
     def has(self, view: str, *, folded: bool) -> bool:
-        """Return True if a file has what the hours' files have of a view, folded or by sub-interval."""
+        """Return True if the day has a file that replaces the hours' files of a view, folded or by sub-interval."""
         return bool(self.shape(view)) and (folded or view in (self.model or {})["few"])
 
     def file(self, view: str, *, folded: bool) -> Path:

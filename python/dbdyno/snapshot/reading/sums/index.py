@@ -185,7 +185,7 @@ def snapshots_around(store: Store, target: str, low: int, high: int) -> IndexedS
 
 
 def _begin(store: Store, known: dict[int, Row], target: str | None, newest: int) -> int:
-    """Return the number at which the newest snapshots of a target begin, as far as is known without a look; else 0."""
+    """Return the number of the first of a target's `newest` last snapshots, or 0 if that needs reading the store."""
     kept = _LATELY.get(store)
     if kept is not None:
         lights = kept.snapshots_of(store, *(kept.numbers if target is None else (target,)))

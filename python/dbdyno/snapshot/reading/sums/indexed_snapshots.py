@@ -104,12 +104,12 @@ class IndexedSnapshot(Snapshot):
 
     @property
     def steady_facts(self) -> Mapping[str, Any]:
-        """Return the facts without the clock, which snapshots share: they must not be changed."""
+        """Return the facts without the clock; callers must not change them, because snapshots share the object."""
         return _facts_and_clock(self._row[8])[0]
 
     @property
     def cost(self) -> Mapping[str, Any]:
-        """Return what the index knows of the cost of taking it, which snapshots share: it must not be changed."""
+        """Return the indexed cost of taking the snapshot; callers must not change it: snapshots share the object."""
         found: Mapping[str, Any] = _parsed(self._row[9])
         return found
 
@@ -120,7 +120,7 @@ class IndexedSnapshot(Snapshot):
 
     @property
     def sampled(self) -> dict[str, tuple[str, int]]:
-        """Return where the samples before it are, by view: a file of the store, and the number that marks its rows."""
+        """Return, by view, the file with the samples before this snapshot, and the number that marks its rows there."""
         found: dict[str, tuple[str, int]] = json.loads(self._row[10])
         return found
 
