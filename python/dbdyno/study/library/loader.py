@@ -102,7 +102,7 @@ MARIADB = {"way": ",".join(WAYS_MARIADB), "rows": "10000"}
 
 
 def _variables(way: str, rows: int) -> dict[str, str]:
-    """Return the rows for the ways that send them as a whole."""
+    """Return the script variables with all rows, for loading methods that send all rows in one statement; else {}."""
     numbers = range(1_000_000, 1_000_000 + rows)
     if way in ("insert", "batch"):
         return {}

@@ -73,7 +73,7 @@ def delays(text: str) -> list[Level]:
 
 
 def statement_modes(text: str) -> list[Level]:
-    """Return ways of sending a statement as levels.
+    """Return statement modes (how the protocol sends a statement) as levels.
 
     Raises:
         PlanError: A value is unknown.

@@ -189,7 +189,7 @@ class _Factor:
         return Level(f"{self.name} {word}", **own, levels=levels)
 
     def of_client(self, word: str, value: Any) -> Level:
-        """Return a level of the program that sends the load, or of how it does."""
+        """Return a level of a factor on the client: its program, its fetch size or its protocol."""
         levels = {self.name: word}
         if self.kind == "client":
             return Level(word, client=None if word == keys.OWN_CLIENT else word, levels=levels)

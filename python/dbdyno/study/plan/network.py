@@ -83,5 +83,5 @@ def network_text(network: Mapping[str, str]) -> str:
 
 
 def differing_network(network: Mapping[str, str]) -> dict[str, str]:
-    """Return the network as a manifest states what differs in an arm; the control connection does not use it."""
+    """Return an arm's network as an entry of its differences in a manifest; {} if the arm has no network."""
     return {"network": network_text(network)} if network else {}

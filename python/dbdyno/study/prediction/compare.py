@@ -187,7 +187,7 @@ def predict(
 
 
 def _places(run: Run, given: CalibratedMachine) -> dict[str, Any]:
-    """Return where the calibrated arm ran, if it is one of this run: no change for other arms at the same place."""
+    """Return server and device of the calibrated arm if it is in this run: for arms with the same, nothing changes."""
     own = (arm for arm in run.manifest.arms if given.machine.title == f"calibrated from {arm['name']} of {run.id}")
     return {name: value for arm in own for name, value in arm["changes"].items() if name in ("server", "device")}
 

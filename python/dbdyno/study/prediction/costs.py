@@ -178,7 +178,7 @@ def _flush(seen: Observation) -> Parameter:
 
 
 def _flush_cpu_ns(seen: Observation) -> Mapping[int, float]:
-    """Return the CPU time inside the waits of flushes, by block; inside all waits if there are no others."""
+    """Return the CPU time inside waits for flushes, by block; inside all waits if there are no waits for data files."""
     if not len(seen.io.call) or not seen.cpu_in_wait_ns:
         return seen.cpu_in_waits_ns
     events = [seen.cpu_in_wait_ns.get(event, {}) for event in (SYNC, WRITE)]

@@ -83,7 +83,7 @@ def no_file_io() -> FileIo:
 
 
 def _few(counts: Ints) -> tuple[list[float], list[float]]:
-    """Return at most `COUNTS_MOST` different numbers with how often each was counted; the mean is kept nearly."""
+    """Return at most `COUNTS_MOST` different numbers and the frequency of each; the mean stays nearly the same."""
     import numpy as np
 
     numbers, times = np.unique(counts, return_counts=True)
@@ -154,7 +154,7 @@ def without_file_waits(calls: JsonObject, io: FileIo) -> JsonObject:
 
 
 def rows_of(calls: JsonObject, statement: str, kind: str) -> Ints:
-    """Return the rows of a statement's calls; of a script's only statement, its transactions'."""
+    """Return the indexes of a statement's calls; for `transaction`, the kind of a script's only statement, of all."""
     import numpy as np
 
     own = calls["kind"] == kind

@@ -29,7 +29,7 @@ def methods_of(machine: Machine) -> list[str]:
 
 
 def method_settings(machine: Machine, method: str) -> tuple[dict[str, str], list[str]]:
-    """Return the settings of the model with which a machine syncs by a method, and a sentence if it lacks it."""
+    """Return the model's settings for a sync method; if the machine lacks the method, none and a sentence about it."""
     known = methods_of(machine)
     if method in known:
         return {STORAGE: device_name(method)}, []

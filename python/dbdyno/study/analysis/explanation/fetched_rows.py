@@ -74,7 +74,7 @@ def _growth(connection: Any, arm: str, blocks: list[int]) -> tuple[Grown, Readin
 def _stretches(
     connection: Any, arm: str, blocks: list[int]
 ) -> Iterator[tuple[tuple[str, Reading], tuple[str, Reading]]]:
-    """Yield neighbouring readings of a block that both belong to this arm: only it ran between them, or nothing."""
+    """Yield pairs of successive readings of a block that both belong to this arm, so no other arm ran in between."""
     rows = connection.execute(_READINGS, [blocks]).fetchall()
     for _, own in groupby(rows, key=itemgetter(0)):
         readings = [_reading(list(one)) for _, one in groupby(own, key=itemgetter(1))]

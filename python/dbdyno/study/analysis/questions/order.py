@@ -48,12 +48,12 @@ class Ratio:
 
     @property
     def slower(self) -> bool:
-        """Return True if it is certainly slower, by more than what matters."""
+        """Return True if the numerator is certainly slower, by more than `matters`."""
         return self.low > 1 + self.matters
 
     @property
     def faster(self) -> bool:
-        """Return True if it is certainly faster, by more than what matters."""
+        """Return True if the numerator is certainly faster, by more than `matters`."""
         return self.high < 1 / (1 + self.matters)
 
     @property

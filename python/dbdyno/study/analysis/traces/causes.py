@@ -129,7 +129,7 @@ def explain(
 
 
 class _Held:
-    """Moves from waits for locks to the holders' own waits what those explain, and keeps these times."""
+    """Attributes time in waits for locks to the activity of the lock holders, and keeps the attributed times."""
 
     def __init__(self, locks: Locks, accounts: tuple[Account, Account], scales: tuple[float, float]) -> None:
         self.shares: dict[str, list[dict[str, float]]] = {}
@@ -148,7 +148,7 @@ class _Held:
                 self.shares[event] = [{_own(name): side[name]} if name in side else {} for side in shares]
 
     def taken(self, part: Part, times: tuple[float, ...]) -> tuple[float, float]:
-        """Add what lock holders did in these times to `times`, and return the times that nothing they did explains."""
+        """Add the share of a wait that the holders' activity explains to `self.times`, and return the rest."""
         shares = self.shares.get(part.what, [{}, {}])
         left = [times[0], times[1]]
         for name in {**shares[0], **shares[1]}:
