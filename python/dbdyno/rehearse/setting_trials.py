@@ -114,7 +114,7 @@ def plan_choice_cause(decision: Decision, try_setting: TrySetting) -> Cause | No
 
 
 def parallel_plan_cause(decision: Decision, grounds: CauseContext, try_setting: TrySetting) -> Cause | None:
-    """Return the parallel plan as the cause if only the new side has one, and is as fast as the old without it."""
+    """Return the parallel plan as the cause if only the new side has one, and without it is not slower than the old."""
     old, new = grounds.plans
     if old is None or new is None or _is_parallel(old) or not _is_parallel(new):
         return None
