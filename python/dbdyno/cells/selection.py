@@ -54,7 +54,7 @@ class Selection:
         )
 
     def apply(self, collection: Collection) -> None:
-        """Remove readings that are not selected; what weights latencies is kept in `rates`."""
+        """Remove readings that are not selected; each column's `rates`, which weight latencies, are unchanged."""
         for column in collection.columns:
             column.listing.readings = [reading for reading in column.readings if self.wants(reading)]
 
