@@ -191,7 +191,7 @@ def _finding(one: dict[str, object]) -> Section:
 
 
 def _by_the_model(predicted: dict[str, object], said: str) -> Iterator[str]:
-    """Yield what a calibrated machine says of a finding, where that has not been said."""
+    """Yield a calibrated machine's prediction for a finding, unless the finding's text `said` already has it."""
     words = fmt.line(predicted.get("words") or "")
     if words and words != fmt.line(said):
         yield words

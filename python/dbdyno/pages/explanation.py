@@ -44,7 +44,7 @@ def _part(given: Entry, *, several: bool) -> Section:
 
 
 def _whole(given: Entry) -> str:
-    """Return what is explained in a sentence.
+    """Return the sentence that states the difference to be explained.
 
     Example: `312 us less a transaction (95 % CI 280 to 340 us): 512 us to 200 us.`
     """
