@@ -146,7 +146,7 @@ class Campaign:
         return content, time.monotonic() - begin, self._engine.log_bytes()
 
     def _lose(self, seed: int) -> CutReport:
-        """Cut the power, end the engine, and keep on the device only what the journal draws."""
+        """Cut the power and kill the engine; the device keeps a random part of the writes that were not yet durable."""
         mount = self._open_mount()
         report = mount.cut(seed, self._plan.sector_bytes)
         self._record(report["rows"])

@@ -88,7 +88,7 @@ class MariaDBCuts(ServerCuts[_MountedMariaDB]):
                 ledger.acknowledge(number)
 
     def content(self) -> Content:
-        """Return all rows, by the clustered index, what `check table` says, and rows that violate the foreign key."""
+        """Return all rows in the clustered index, the errors of `check table`, and violations of the foreign key."""
         try:
             with contextlib.closing(self._connect()) as connection:
                 problems = [

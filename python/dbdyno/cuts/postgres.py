@@ -122,7 +122,7 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
                     connection.execute("checkpoint")
 
     def content(self) -> Content:
-        """Return all rows, by the table, and what checksums, amcheck, the foreign key and pg_controldata say."""
+        """Return all rows of the table, and the errors found by checksums, amcheck, foreign key and pg_controldata."""
         import psycopg
 
         try:
@@ -181,7 +181,7 @@ def initdb_options(checksums: str) -> list[str]:
 
 
 def control_file_problem(said: str) -> str:
-    """Return what in the output of pg_controldata a server in production must not have; empty if nothing."""
+    """Return the warning or wrong state in pg_controldata's output; "" if the state is "in production"."""
     state = STATE.search(said)
     warnings = [line for line in said.splitlines() if "WARNING" in line]
     if state is None or warnings:

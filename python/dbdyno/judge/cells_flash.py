@@ -100,7 +100,7 @@ def _count_rows(found: MeasuredRecording, family: str, names: dict[str, str]) ->
 
 
 def _by_round(cells: dict[str, list[Step]]) -> list[Step]:
-    """Add up the steps of all cells by their position; the minutes of the cells do not coincide."""
+    """Add up the first steps of all cells, their second steps and so on: their times differ from cell to cell."""
     longest = max((len(own) for own in cells.values()), default=0)
     found = []
     for at in range(longest):
