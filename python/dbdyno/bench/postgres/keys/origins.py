@@ -38,7 +38,7 @@ class Origin:
     slots: frozenset[Slot] = frozenset()
 
     def as_array(self) -> Origin:
-        """Return the origin of an element of this array."""
+        """Return the origin with its literals and parameters marked as arrays: the value is one of their elements."""
         return replace(self, slots=frozenset(slot._replace(is_array=True) for slot in self.slots))
 
 
