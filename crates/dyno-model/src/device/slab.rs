@@ -25,7 +25,7 @@ impl<T> Slab<T> {
         self.values.len() as u64 - 1
     }
 
-    /// Returns the value of a number.
+    /// Returns the value that is stored under a number.
     #[inline]
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         self.values.get_mut(number as usize)?.as_mut()
