@@ -91,7 +91,7 @@ pub fn sample_of(bytes: &[u8]) -> String {
 }
 
 impl Tally {
-    /// Adds a batch's counts other than its records.
+    /// Adds the bytes, lines and unread stretches of a batch; its records are counted separately.
     pub fn batch(&mut self, batch: &Batch) {
         self.bytes += batch.bytes.len() as u64;
         self.lines += u64::from(batch.lines);
