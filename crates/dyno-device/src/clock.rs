@@ -96,7 +96,8 @@ impl Clock {
         Ok(Self { shared, wake, join: Mutex::new(Some(join)), capacity_bytes: built? })
     }
 
-    /// Returns a device without a thread, and what builds it in the thread that is to drive it; `wake` wakes that one.
+    /// Returns a device without a thread of its own, and the driver that builds it in the caller's thread. `wake` wakes
+    /// that thread.
     ///
     /// # Errors
     /// The description is invalid.

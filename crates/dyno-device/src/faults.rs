@@ -79,7 +79,7 @@ pub struct Rule {
     /// Members of an array with a write hole; 0 for the default.
     #[serde(default)]
     pub members: u64,
-    /// Piece of a member in each row of it [KB]; 0 for the default.
+    /// Size of a member's piece in each row of the array [KB]; 0 for the default.
     #[serde(default)]
     pub stripe_kb: u64,
 }

@@ -94,7 +94,7 @@ pub struct Mount {
 const FLOOR_REQUESTS: usize = 400;
 /// Number of requests with a pause, whose median tells how long an idle processor takes to start.
 const PAUSED_REQUESTS: usize = 100;
-/// Their pause [ns]: longer than a processor of a virtual machine keeps looking for work before it idles.
+/// Pause before such a request [ns]: longer than a virtual machine's processor waits for work before it becomes idle.
 const PAUSE_NS: u64 = 300_000;
 /// Time for which an unmount waits for programs that use the folder.
 const BUSY: Duration = Duration::from_secs(1);
@@ -224,7 +224,7 @@ impl Mount {
         self.shared.power.read().unwrap_or_else(PoisonError::into_inner).off
     }
 
-    /// Cuts the power if it is on, and keeps of the unsynced data what `seed` decides. All later operations fail;
+    /// Cuts the power if it is on, and keeps a part of the unsynced data, drawn with `seed`. All later operations fail;
     /// unmount and mount again to restore the power.
     ///
     /// # Errors

@@ -40,8 +40,8 @@ const SYNC_FOLDER: u32 = 30;
 /// Size of a reply's header [bytes].
 const REPLY_HEADER: usize = 16;
 
-/// The thread stays awake for this long after a reply whose program last came back as quickly: to wake it on an idle
-/// processor takes as long.
+/// Time for which the thread stays awake after a reply, if the program sent its last request within this time after the
+/// reply before. To wake the thread on an idle processor would take as long.
 const LINGER: Duration = Duration::from_micros(60);
 
 /// What a request is answered with.
@@ -284,7 +284,7 @@ impl Programs {
     }
 }
 
-/// Requests that FUSE's library understands: they go to a session of it over a socket.
+/// Requests that are left to FUSE's library: they are passed to a session of the library over a socket.
 struct Others {
     ours: UnixDatagram,
     theirs: UnixDatagram,

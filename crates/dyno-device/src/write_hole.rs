@@ -37,11 +37,11 @@ pub struct Hole {
 
 /// Members, if the rule does not say how many.
 const MEMBERS: u64 = 4;
-/// Piece of a member in each row, if the rule does not say it [KB].
+/// Size of a member's piece in each row, if the rule does not say it [KB].
 const STRIPE_KB: u64 = 64;
 const PAGES_OF_EXTENT: u64 = EXTENT_BYTES / PAGE_BYTES;
 
-/// Page of a row: its piece, and what the parity has of it.
+/// Page of a row: the column of its piece, and the content that the parity accounts for.
 struct Part<'a> {
     column: u64,
     in_parity: &'a [u8],
@@ -87,7 +87,7 @@ impl Hole {
         (column < self.columns()).then_some(column)
     }
 
-    /// Loses a member after a cut and rebuilds it from the others; returns the pages that were not what they had been.
+    /// Loses a member after a cut and rebuilds it from the others; returns the pages whose content is different then.
     /// `unsure` are the pages that were not synced before the cut; `path` returns the path of a file that still exists.
     ///
     /// # Errors

@@ -52,7 +52,7 @@ impl DeviceMount {
         self.mount.is_off()
     }
 
-    /// Cut the power, keep of the unsynced data what `seed` decides, and return the losses.
+    /// Cut the power, keep a part of the unsynced data, drawn with `seed`, and return the losses.
     ///
     /// Raises:
     ///     DeviceError: The folder was mounted without power cuts, or a file below cannot be written.
