@@ -49,7 +49,7 @@ class CutRow(TypedDict):
 
 
 class CutFault(FaultRow):
-    """A fault of the device, and the number of the power cut at or after it; 0 if it came before all cuts."""
+    """A fault of the device, and the number of the cut during or just before which it happened; 0 in the set-up."""
 
     cut: int
 

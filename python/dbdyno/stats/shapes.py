@@ -96,7 +96,7 @@ class Search:
     """All candidates of one shape over fixed x values and weights, ready for any data vectors."""
 
     def __init__(self, shape: Shape, x: Floats, weights: Floats, places: Floats) -> None:
-        """Prepare the candidates; `places` has a row (place, phase) per candidate, or none if the shape has no column."""
+        """Prepare the candidates; `places` has a row (place, phase) for each, or none if the shape has no column."""
         self.shape, self.x, self.places = shape, x, places
         self.root = np.sqrt(weights)
         base = np.vstack([np.ones_like(x), x]) if shape.slope else np.ones((1, x.size))
