@@ -98,7 +98,7 @@ def test_a_threshold_is_of_one_object_or_of_all():
 
 
 def test_other_limits_and_the_end_of_a_threshold_end_its_alerts():
-    for change in (lambda a: a.drop(["M"]), lambda a: a.put(replace(OVER, warning=60))):
+    for change in (lambda a: a.drop_thresholds(["M"]), lambda a: a.set_threshold(replace(OVER, warning=60))):
         alerts = seen(OVER, [50])
         change(alerts)
         assert told(alerts) == [("1_1", "warning", 0), ("1_2", "clear", 0)]

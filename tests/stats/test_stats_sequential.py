@@ -43,7 +43,7 @@ def test_arms_that_are_surely_worse_leave_and_the_best_is_left():
 def test_arms_that_are_equal_end_the_race_as_equal():
     race, _ = raced([1.0, 1.0], blocks=400, spread=0.01)
     assert race.alive == [0, 1]
-    assert race.rest_is_equal
+    assert race.remaining_are_equal
 
 
 def test_the_best_of_sixteen_five_percent_apart_is_found_with_half_of_the_blocks():

@@ -36,7 +36,7 @@ def test_a_small_plan_takes_the_defaults():
     assert plan.schedule.blocks == 20
     assert plan.schedule.slice_ns == 50_000_000
     assert plan.sessions_of(plan.arms[0]) == 1
-    assert not plan.open_loop
+    assert not plan.is_open_loop
 
 
 def test_values_of_settings_become_the_engines_words():

@@ -115,7 +115,7 @@ def test_the_scheduler_of_a_machine_has_the_keys_that_the_model_reads():
 class Sized(SimpleNamespace):
     """One session whose commits write 1 to 64 KB; each KB adds 0.25 us to the write of the log."""
 
-    def of_wait(self, event: str) -> JsonObject:
+    def waits_for(self, event: str) -> JsonObject:
         assert event == WRITE
         kb = self.calls["redo_bytes"] / 1024
         return {"started_ns": self.calls["started_ns"] + 1_000, "elapsed_ns": (5.0 + 0.25 * kb) * 1_000}

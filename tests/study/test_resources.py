@@ -34,7 +34,9 @@ def told(*rows: TableRow, bases: list[int] | None = None) -> list[str]:
     model = {"resources": list(rows), "arms": [{"name": f"arm {at}"} for at in range(len(rows))]}
     given = bases or [0] * len(rows)
     arms = [SimpleNamespace(base=base) for base in given]
-    measures = SimpleNamespace(arms=arms, compared=lambda: [(at, arm) for at, arm in enumerate(arms) if arm.base != at])
+    measures = SimpleNamespace(
+        arms=arms, compared_arms=lambda: [(at, arm) for at, arm in enumerate(arms) if arm.base != at]
+    )
     return sentences(model, measures)  # type: ignore[arg-type]
 
 

@@ -71,7 +71,7 @@ class Watched(MockBench):
         if error := next(type(self).wrong, None):
             raise error
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         type(self).back += 1
 
 

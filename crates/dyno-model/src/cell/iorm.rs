@@ -34,11 +34,11 @@ parameters! {
         level: u64 = 0, from "ALTER IORMPLAN: 1 to 8", in 0.0..=8.0;
         /// percentage of its level
         allocation: f64 = 0.0, from "ALTER IORMPLAN", in 0.0..=100.0;
-        /// largest part of a disk that it may use, in percent
+        /// largest part of a disk that the database may use, in percent
         limit: f64 = 100.0, from "ALTER IORMPLAN", in 1.0..=100.0;
-        /// true if it may use the flash cache
+        /// true if the database may use the flash cache
         flash_cache: bool = true, from "ALTER IORMPLAN: on";
-        /// true if it may use the flash log
+        /// true if the database may use the flash log
         flash_log: bool = true, from "ALTER IORMPLAN: on";
     }
 }

@@ -72,7 +72,7 @@ impl RackParameters {
 parameters! {
     /// Network between database and cell.
     pub struct NetworkParameters {
-        /// of a request there and back, with the cell's own work on it; overlaps with other requests
+        /// round trip of a request, with the cell's own work; overlaps with other requests
         request_us: f64 = 180.0,
             from "a V2 cell reads 32 KB from its flash cache in 0.4 ms (Durrett): what flash and wire leave";
         /// rate into a cell, and out of it; one message after the other
@@ -99,7 +99,7 @@ parameters! {
         outlier_ms: f64 = 500.0, from "the source: 500 ms";
         /// share of redo writes that are delayed before either copy is sent
         common_cause_ratio: f64 = 0.0, from "none by default; to be fitted to outliers that survive the race";
-        /// length of that delay
+        /// length of the delay of both copies of a redo write
         common_cause: Times = Times::Exponential { mean_us: 10_000.0 }, from "of no effect by default";
     }
 }
@@ -150,7 +150,7 @@ parameters! {
     pub struct ScanParameters {
         /// true if cells filter the rows of a scan
         offload: bool = true, from MANUAL;
-        /// share of the bytes that the cells then return
+        /// share of the bytes that cells return after filtering
         returned_ratio: f64 = 0.1, from "the query's; chosen";
     }
 }
@@ -214,11 +214,11 @@ parameters! {
         size_gb: f64 = 100.0, from "X2-2 600 GB: about 430 and 108", in 0.001..=1e6;
         /// allocation unit
         extent_mb: u64 = 4, from "Oracle's advice for Exadata: 4 MB", in 1.0..=1e6;
-        /// caching policy of its grid disks: default or none
+        /// caching policy of the database's grid disks: default or none
         caching: Caching = Caching::Default, from MANUAL;
-        /// true if its redo may use the flash log
+        /// true if the redo of the database may use the flash log
         flash_log: bool = true, from "counter FL_IO_W_SKIP_DISABLED_GD";
-        /// part of it in the flash cache at the start
+        /// part of the database that is in the flash cache at the start
         warm_mb: u64 = 0, from "chosen: 0, a new cache";
     }
 }

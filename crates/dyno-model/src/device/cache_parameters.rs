@@ -11,7 +11,7 @@ parameters! {
         line_kb: u64 = 8, from "chosen: a database block", in 1.0..=1e6;
         /// time of a hit without the time of its bytes
         hit_us: f64 = 60.0, from "assumed: command and memory of a SAS controller";
-        /// part of it, and of any other command, for which the controller is occupied; one command at a time
+        /// time for which each command occupies the controller, which works on one command at a time
         command_us: f64 = 10.0, from "assumed: order of 100,000 commands a second of a controller of the time";
         /// rate of the controller's path between host, memory and disks; one transfer at a time
         rate_mb_s: f64 = 1_800.0,
@@ -22,11 +22,11 @@ parameters! {
         destage_kb: u64 = 256, from "chosen", in 1.0..=1e6;
         /// part of the memory from which dirty lines are written to disk; 0: at once
         start_ratio: f64 = 0.8, from "manual of another controller (MD3000i), as an example: start at 80 %";
-        /// part of the memory at which that ends
+        /// filled part of the memory at which writing dirty lines stops
         stop_ratio: f64 = 0.16, from "the same example: stop at 16 %";
         /// interval at which all dirty lines are written to disk; 0: never
         flush_s: f64 = 4.0, from "MegaRAID: cache flush interval, 4 s by default, from memory";
-        /// true if a line on its way to disk cannot be written again until it is there
+        /// true if a line that is being written to disk cannot be changed until the write is complete
         locks: bool = true, from "a buffer that is being transferred must not change; Linux: stable pages";
         /// true if there is a battery
         battery: bool = true, from "X2 to X4: yes";

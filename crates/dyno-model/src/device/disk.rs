@@ -46,7 +46,7 @@ parameters! {
         rotation_rpm: f64 = 15_000.0, from SHEET;
         /// seek to a neighbouring track
         seek_track_ms: f64 = 0.5, from SHEET;
-        /// seek over the whole disk minus that; the mean is 8/15 of it
+        /// extra time of a seek over the whole disk, beyond the shortest seek; 8/15 of it on average
         seek_span_ms: f64 = 4.5, from "so that the mean read seek is the 2.9 ms of the data sheet";
         /// tracks from edge to edge
         cylinders: u64 = 100_000, from "order of size for this capacity", in 1.0..=1e9;

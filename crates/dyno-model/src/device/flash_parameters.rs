@@ -70,15 +70,15 @@ parameters! {
         suspend_us: f64 = 20.0, from "assumed: tens of microseconds to stop and to go on";
         /// writes that fit in cells of one level, which are quick and emptied while the die is idle; 0: none
         slc_mb: u64 = 0, from "chosen: none";
-        /// time that a die is idle before it empties them
+        /// idle time of a die before it empties its one-level cells
         slc_idle_ms: f64 = 10.0, from "assumed: milliseconds without a request";
-        /// program of a page in them
+        /// time to program a page in cells of one level
         slc_program_us: f64 = 100.0, from "assumed: a fifth of the time in cells of three levels";
         /// true if discards free pages
         trim: bool = false, from "chosen: discards are ignored";
         /// time of a discard, during which the link takes no other command
         trim_us: f64 = 50.0, from "assumed: tens of microseconds";
-        /// the same for each KB of it
+        /// time of a discard per KB
         trim_us_per_kb: f64 = 0.01, from "assumed: 10 us a MB of mapping to change";
         /// true if the block that was erased least is opened next
         wear_levelling: bool = false, from "chosen: the block that was erased last";

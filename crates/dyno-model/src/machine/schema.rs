@@ -74,7 +74,7 @@ pub fn row(prefix: &str, own: &Parameter, default: Option<Value>, form: Form) ->
 
 pub const OVER: Parameter =
     parameter("over", "the devices below: names, or NAME.NUMBER for one of several", "the machine");
-pub const COUNT: Parameter = parameter("count", "how many of it", "the machine").within(1.0..=4_096.0);
+pub const COUNT: Parameter = parameter("count", "number of identical components", "the machine").within(1.0..=4_096.0);
 pub const CHANNEL: Parameter =
     parameter("channel", "the channel, or channels in turn, that it is reached by", "the machine");
 pub const CACHING: Parameter = parameter(
