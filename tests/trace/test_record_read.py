@@ -150,7 +150,7 @@ def test_a_server_that_begins_anew_after_a_crash_is_read_on_and_its_old_memory_i
             with pytest.raises(psycopg.OperationalError):
                 victim.execute("select 1")
         deadline = time.monotonic() + 30
-        while not it.look().get("renewed"):
+        while not it.read_report().get("renewed"):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         with _again(engine) as connection:

@@ -214,11 +214,11 @@ parameters! {
         size_gb: f64 = 100.0, from "X2-2 600 GB: about 430 and 108", in 0.001..=1e6;
         /// allocation unit
         extent_mb: u64 = 4, from "Oracle's advice for Exadata: 4 MB", in 1.0..=1e6;
-        /// caching policy of the database's grid disks: default or none
+        /// caching policy of the group's grid disks: default or none
         caching: Caching = Caching::Default, from MANUAL;
-        /// true if the redo of the database may use the flash log
+        /// true if redo on the group may use the flash log
         flash_log: bool = true, from "counter FL_IO_W_SKIP_DISABLED_GD";
-        /// part of the database that is in the flash cache at the start
+        /// part of the group that is in the flash cache at the start
         warm_mb: u64 = 0, from "chosen: 0, a new cache";
     }
 }
