@@ -26,17 +26,24 @@ RESULTS = "DBDYNO_BENCH_RESULTS"
 LACKS = 3
 """How a bench ends that lacks what it measures with."""
 LOAD = os.getloadavg()[0]
+SMOKE = "--smoke" in sys.argv
+"""Whether sizes are tiny: each kind of work is done once, nothing is measured."""
 
 
 def parse(parser: argparse.ArgumentParser, arguments: list[str] | None = None, **smoke: Any) -> argparse.Namespace:
-    """Parses the command line. With `--smoke` the sizes are those of `smoke`: a run of seconds that prints all rows."""
+    """Parses the command line. With `--smoke` the sizes are those of `smoke`: a run of seconds that does each kind of work once."""
     parser.add_argument(
-        "--smoke", action="store_true", help="tiny sizes, all rows: shows that it works, measures nothing"
+        "--smoke", action="store_true", help="tiny sizes, each kind of work once: shows that it works, measures nothing"
     )
     given = parser.parse_args(arguments)
     if given.smoke:
         vars(given).update(smoke)
     return given
+
+
+def length(seconds: float, transactions: int) -> list[str]:
+    """Options of pgbench: so many seconds, or so many transactions of each session in a smoke."""
+    return ["-t", str(transactions)] if SMOKE else ["-T", f"{seconds:.0f}"]
 
 
 def lacks(reason: str) -> NoReturn:
@@ -57,7 +64,7 @@ def figure(
 ) -> None:
     """Keeps a figure, where figures are kept. `ratio`: this one over that of `against`, in the same unit."""
     path = os.environ.get(RESULTS)
-    if not path or "--smoke" in sys.argv:
+    if not path or SMOKE:
         return
     line: JsonObject = {
         "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ"),

@@ -16,14 +16,16 @@ from pathlib import Path
 import duckdb
 import numpy as np
 from engine import engine, load_spec
-from figures import figure, parse
+from figures import SMOKE, figure, parse
 
 from dbdyno import _core
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.server import Postgres
 
 DELAYS_MS = (0, 1, 5, 20)
-SLICE_NS = 250_000_000
+SLICE_NS = 100_000_000 if SMOKE else 250_000_000
+WARMING = 0 if SMOKE else 10
+"""The first transactions of an arm, which are left out."""
 RATE = 100_000_000
 BYTES = 2_500_000
 
@@ -41,7 +43,7 @@ def times(spec: JsonObject, slices: list[tuple[int, int, int | None, int | None]
             f"select arm, list(elapsed_ns order by started_ns) from '{folder}/b.parquet'"
             " where kind = 'transaction' group by arm"
         ).fetchall()
-    return {"report": report, **{name: np.array(own, dtype=float)[10:] for name, own in rows}}
+    return {"report": report, **{name: np.array(own, dtype=float)[WARMING:] for name, own in rows}}
 
 
 def delays(target: Postgres, sessions: int, seconds: float) -> None:
@@ -87,11 +89,11 @@ def main() -> None:
     """Both, on a server of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=6, help="of each delay")
-    options = parse(parser, seconds=0.5)
+    options = parse(parser, seconds=0.1)
     with engine(1) as target:
         for sessions in (1, 8):
             delays(target, sessions, options.seconds)
-        rate(target, 12 if options.smoke else 30)
+        rate(target, 1 if SMOKE else 30)
 
 
 if __name__ == "__main__":

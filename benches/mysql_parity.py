@@ -19,14 +19,14 @@ import shutil
 import subprocess
 
 from engine import PgbenchResult
-from figures import lacks, parse
+from figures import SMOKE, lacks, parse
 from parity import alone, compare, dyno
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 from dbdyno.bench.mariadb.server import MariaDB
 
-ROWS = 100_000
+ROWS = 1_000 if SMOKE else 100_000
 SETTINGS = {
     "performance_schema": "OFF",
     "innodb_flush_log_at_trx_commit": "0",
@@ -68,6 +68,7 @@ def sysbench(target: MariaDB, mix: str, sessions: int, seconds: float, command: 
         f"--threads={sessions}",
         f"--time={max(seconds, 1):.0f}",
         "--rand-type=uniform",
+        *(["--events=20"] if SMOKE else []),
         command,
     ]
     before = os.times()

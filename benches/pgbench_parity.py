@@ -13,7 +13,7 @@ import functools
 import tempfile
 
 from engine import PgbenchResult, engine, load_spec, timed_pgbench
-from figures import parse
+from figures import length, parse
 from parity import alone, compare, dyno
 
 from dbdyno.bench.postgres.server import Postgres
@@ -49,8 +49,7 @@ def pgbench(target: Postgres, text: str, sessions: int, seconds: float) -> Pgben
             str(sessions),
             "-j",
             str(min(sessions, 2)),
-            "-T",
-            str(max(round(seconds), 1)),
+            *length(max(round(seconds), 1), 50),
             "-D",
             f"scale={SCALE}",
         ]

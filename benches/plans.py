@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 
 import psycopg
-from figures import figure, parse
+from figures import SMOKE, figure, parse
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.snapshot.plans.entries import Clock
@@ -36,6 +36,8 @@ SETTINGS = {
     "log_filename": "pg.log",
     "autovacuum": False,
 }
+TIMES = 10 if SMOKE else 100
+"""Statements of a block."""
 POINT = "select sum(amount) from orders where cust = 77"
 JOINED = "select count(*) from orders a join orders b on a.id = b.cust where a.cust < 20"
 OFF = {"log_min_duration": "-1", "log_analyze": "off", "log_timing": "on"}
@@ -57,10 +59,10 @@ ARMS = {
 def main() -> None:
     """Runs the parts that are asked for."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--mb", type=int, default=50)
+    parser.add_argument("--mb", type=float, default=50)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--only", default="read,cost")
-    given = parse(parser, mb=1, rounds=2)
+    given = parse(parser, mb=0.2, rounds=1)
     print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
     with EmbeddedPostgres(settings=SETTINGS) as engine, contextlib.closing(_session(engine)) as conn:
         _fill(conn)
@@ -95,9 +97,9 @@ def cost(conn: psycopg.Connection[tuple[object, ...]], rounds: int) -> None:
             for name in list(ARMS)[:: 1 if turn % 2 else -1]:
                 _set(conn, ARMS[name])
                 start = time.perf_counter()
-                for _ in range(100):
+                for _ in range(TIMES):
                     conn.execute(query.encode()).fetchall()
-                found[name].append((time.perf_counter() - start) * 1e4)
+                found[name].append((time.perf_counter() - start) / TIMES * 1e6)
         base = statistics.median(found["off"])
         print(query)
         for name, values in found.items():
@@ -108,26 +110,27 @@ def cost(conn: psycopg.Connection[tuple[object, ...]], rounds: int) -> None:
     _set(conn, OFF)
 
 
-def reading(conn: psycopg.Connection[tuple[object, ...]], logs: Path, mb: int) -> None:
+def reading(conn: psycopg.Connection[tuple[object, ...]], logs: Path, mb: float) -> None:
     """MB a second of CPU time."""
+    size = round(mb * 1e6)
     _set(conn, {**OFF, "log_min_duration": "0", "log_analyze": "on"})
-    for query in (POINT, JOINED) * 200:
+    for query in (POINT, JOINED) * (10 if SMOKE else 200):
         conn.execute(query.encode())
     time.sleep(0.5)
     with tempfile.TemporaryDirectory() as folder:
         for form in ("log", "csv"):
             once = (logs / f"pg.{form}").read_bytes()
             path = Path(folder) / f"dense.{form}"
-            path.write_bytes(once * (mb * 1_000_000 // len(once) + 1))
+            path.write_bytes(once * (size // len(once) + 1))
             _read(f"{form}, plans and little else", path)
         other = b'2026-11-21 00:59:57.437 UTC [28] ERROR:  relation "t" does not exist at character 15\n' * 200
         path = Path(folder) / "sparse.log"
         entries = (logs / "pg.log").read_text().split("\n20")
         entry = f"20{next(one for one in reversed(entries) if 'plan:' in one)}\n".encode()
-        path.write_bytes((other + entry) * (mb * 1_000_000 // len(other + entry) + 1))
+        path.write_bytes((other + entry) * (size // len(other + entry) + 1))
         _read("log, one entry in 200 a plan", path)
         path = Path(folder) / "none.log"
-        path.write_bytes(other * (mb * 1_000_000 // len(other) + 1))
+        path.write_bytes(other * (size // len(other) + 1))
         _read("log, lines without a plan alone", path)
 
 

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from figures import figure, parse
+from figures import figure, length, parse
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -84,10 +84,10 @@ def turn(engine: EmbeddedPostgres, tracer: Tracer, options: list[str]) -> dict[s
 
 def workloads_of(seconds: int) -> dict[str, list[str]]:
     """What pgbench does."""
-    length = ["-n", "-T", str(seconds)]
+    lasting = ["-n", *length(seconds, 50)]
     return {
-        "select-only, 1 session": ["-S", "-M", "prepared", "-c", "1", *length],
-        "TPC-B, 2 sessions": ["-M", "prepared", "-c", "2", *length],
+        "select-only, 1 session": ["-S", "-M", "prepared", "-c", "1", *lasting],
+        "TPC-B, 2 sessions": ["-M", "prepared", "-c", "2", *lasting],
     }
 
 

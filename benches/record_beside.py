@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from figures import figure, parse
+from figures import figure, length, parse
 from record import pgbench, recorded, turn, workloads_of
 
 from dbdyno.base.json_types import JsonObject
@@ -144,7 +144,7 @@ def main() -> None:
         out = Path(folder) / "run"
         with recording(ServerProcess(int(engine.pid or 0)), out, RecordingOptions(cost_limit=0, mode="sites")) as it:
             thread.start()
-            text = pgbench(engine, "-n", "-M", "prepared", "-c", str(chosen.clients), "-T", str(chosen.seconds))
+            text = pgbench(engine, "-n", "-M", "prepared", "-c", str(chosen.clients), *length(chosen.seconds, 200))
             over.set()
             thread.join()
         connection, _ = connect(Run.open(out))

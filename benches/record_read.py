@@ -29,7 +29,7 @@ from pathlib import Path
 
 import duckdb
 import psycopg
-from figures import figure, parse
+from figures import SMOKE, figure, length, parse
 from record import pgbench
 
 from dbdyno.base.errors import DeviceError
@@ -215,30 +215,31 @@ def main() -> None:
         chosen.cost_limit = 100
         os.sched_setaffinity(0, {max(CORES)})
     binaries = binaries_in(chosen.bindir, "--bindir") if chosen.bindir else None
-    length = ["-n", "-T", str(chosen.seconds), "-M", "prepared"]
+    lasting = ["-n", *length(chosen.seconds, 20), "-M", "prepared"]
+    crowd = "20" if SMOKE else "200"
     with tempfile.TemporaryDirectory() as folder:
         convoy, held, scan = (Path(folder) / f"{name}.sql" for name in ("convoy", "held", "scan"))
         convoy.write_text(CONVOY)
         held.write_text(CONVOY.replace("end;", "select pg_sleep(.02);\nend;"))
         scan.write_text(SCAN)
         loads = {
-            "TPC-B, 4 sessions": ["-c", "4", *length],
-            "select-only, 2 sessions": ["-S", "-c", "2", *length],
-            "convoy on one row, 4 sessions": ["-f", str(convoy), "-c", "4", *length],
-            "TPC-B, 200 sessions": ["-c", "200", *length],
-            "parallel scans, 2 sessions": ["-f", str(scan), "-c", "2", *length],
+            "TPC-B, 4 sessions": ["-c", "4", *lasting],
+            "select-only, 2 sessions": ["-S", "-c", "2", *lasting],
+            "convoy on one row, 4 sessions": ["-f", str(convoy), "-c", "4", *lasting],
+            f"TPC-B, {crowd} sessions": ["-c", crowd, *lasting],
+            "parallel scans, 2 sessions": ["-f", str(scan), "-c", "2", *lasting],
         }
         with server(chosen, binaries, []) as engine:
             for name, options in loads.items():
                 one_load(name, engine, chosen, options)
-            compare_holders(engine, Path(folder), chosen.cost_limit / 100, ["-f", str(held), "-c", "4", *length])
+            compare_holders(engine, Path(folder), chosen.cost_limit / 100, ["-f", str(held), "-c", "4", *lasting])
         try:
             check_machine()
         except DeviceError as error:
             print(f"the slow disk is left out: {error}")
             return
         with server(chosen, binaries, volumes_of({"data": "disk-7200", "wal": "disk-7200"})) as engine:
-            one_load("TPC-B on a slow disk, 4 sessions", engine, chosen, ["-c", "4", *length])
+            one_load("TPC-B on a slow disk, 4 sessions", engine, chosen, ["-c", "4", *lasting])
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ from typing import Any
 
 import psycopg
 from engine import pgbench
-from figures import figure, parse
+from figures import SMOKE, figure, parse
 from psycopg.conninfo import make_conninfo
 
 from dbdyno.bench.postgres.binaries import find_binaries
@@ -56,7 +56,7 @@ SETTINGS = {
 }
 TEXT_BYTES = 20_000
 KEEP = "minute:2d, hour:60d, day:2y"
-SESSIONS, PERIOD_S, WINDOW_S = 20 if "--smoke" in sys.argv else 100, 0.1, 0.5
+SESSIONS, PERIOD_S, WINDOW_S = 4 if SMOKE else 100, 0.1, 0.5
 
 
 def main() -> None:
@@ -70,13 +70,9 @@ def main() -> None:
     parser.add_argument("--days", type=float, default=1.0, help="of the synthetic stretch, a snapshot a minute")
     parser.add_argument("--statements", type=int, default=200, help="of the synthetic stretch")
     parser.add_argument("--sessions", type=int, default=0, help="of the synthetic stretch, sampled each second")
-    tiny: dict[str, Any] = {"tables": 40, "pairs": 2, "days": 10 / 1440, "texts": 20, "seconds": 1.0}
+    tiny: dict[str, Any] = {"tables": 40, "pairs": 2, "days": 10 / 1440, "texts": 20, "seconds": 0.3, "statements": 20}
     given = parse(parser, **tiny, only="objects,statements,sampling,long")
     print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
-    if "long" in given.only:
-        long_stretch(given.days, given.statements, given.sessions)
-    if not {"objects", "statements", "sampling"} & set(given.only.split(",")):
-        return
     with open_target(None, settings=SETTINGS) as target, tempfile.TemporaryDirectory() as folder:
         with target.connect() as conn:
             conn.execute("create extension pg_stat_statements")
@@ -87,15 +83,16 @@ def main() -> None:
             sampling(target, given.pairs, given.seconds)
         if "objects" in given.only:
             objects(target, store, given.tables)
+        if "long" in given.only:
+            long_stretch(target, given.days, given.statements, given.sessions)
 
 
-def long_stretch(days: float, statements: int, sessions: int) -> None:
+def long_stretch(target: Postgres, days: float, statements: int, sessions: int) -> None:
     """A report and a comparison over a synthetic stretch of a snapshot a minute, in packs as a watch leaves them."""
     from packed_store import Made, write
 
-    with open_target(None, settings=SETTINGS) as target, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         with target.connect() as conn:
-            conn.execute("create extension pg_stat_statements")
             conn.execute("create table t (id int primary key)")
         like = snap(target, Store(Path(folder) / "like"), [])
         store = Path(folder) / "snaps"
@@ -109,7 +106,7 @@ def long_stretch(days: float, statements: int, sessions: int) -> None:
         half = count // 2 + 1
         for label, arguments in (
             ("report, first time", ["snap", "report", "1", str(count + 1)]),
-            ("report", ["snap", "report", "1", str(count + 1)]),
+            *([] if SMOKE else [("report", ["snap", "report", "1", str(count + 1)])]),
             ("compare", ["compare", f"snap:1..{half}", f"snap:{half}..{count + 1}"]),
             ("sessions", ["snap", "sessions", "1", str(count + 1)]),
             ("prune, dry run", ["snap", "prune", "--keep", KEEP, "--dry-run"]),
@@ -170,7 +167,7 @@ def objects(target: Postgres, store: Store, tables: int) -> None:
     times: list[float] = []
     taken = [snap(target, store, times)]
     dice = random.Random(7)
-    for _ in range(4):
+    for _ in range(1 if SMOKE else 4):
         with target.connect() as conn:
             for n in dice.sample(range(tables), tables // 5):
                 conn.execute(f"insert into t{n} values (1, 1) on conflict (id) do update set v = 2")
@@ -188,7 +185,7 @@ def objects(target: Postgres, store: Store, tables: int) -> None:
             report(interval)
     whole: list[float] = []
     before = os.times()
-    for _ in range(3):
+    for _ in range(1 if SMOKE else 3):
         arguments = ["snap", "report", "last-1", "last", "--store", str(store.folder)]
         with timed(whole):
             subprocess.run([sys.executable, "-m", "dbdyno", *arguments], check=True, stdout=subprocess.DEVNULL)
@@ -223,7 +220,7 @@ def statements(target: Postgres, store: Store, count: int) -> None:
                 conn.execute("select count(*) from pg_stat_statements where query like 'z%'")
     print(f"  a query that reads the texts {statistics.median(texts) * 1e3:.0f} ms")
     times: list[float] = []
-    taken = [snap(target, store, times) for _ in range(6)]
+    taken = [snap(target, store, times) for _ in range(2 if SMOKE else 6)]
     for label, chosen in (("first", taken[:1]), ("later", taken[1:])):
         spent = {
             name: statistics.median(one.views[name]["elapsed_ns"] / 1e6 for one in chosen)

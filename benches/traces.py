@@ -175,7 +175,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--files", type=int, default=5000)
     parser.add_argument("--long", action="store_true", help="ten times the file as well")
-    options = parse(parser, megabytes=2, rounds=1, files=20)
+    options = parse(parser, megabytes=1, rounds=1, files=20)
     source = options.source.read_bytes() if options.source else fixture()
     with tempfile.TemporaryDirectory(prefix="dbdyno-bench-") as name:
         folder = Path(name)

@@ -31,7 +31,7 @@ from typing import Any
 
 import duckdb
 import psycopg
-from figures import figure, lacks, parse
+from figures import figure, lacks, length, parse
 from psycopg.conninfo import make_conninfo
 from record import pgbench, recorded, turn
 from record_read import WAITS
@@ -201,9 +201,9 @@ def main() -> None:
         for engine in (plain, extended):
             pgbench(engine, "-i", "-s", "1" if chosen.smoke else "5", "-q")
         load_extension(extended, *found)
-        length = ["-n", "-T", str(chosen.seconds), "-M", "prepared"]
-        compare_found(extended, ["-c", "4", *length])
-        compare_costs({"nothing": plain, EXTENSION: extended}, chosen.rounds, ["-S", "-c", "1", *length])
+        lasting = ["-n", *length(chosen.seconds, 100), "-M", "prepared"]
+        compare_found(extended, ["-c", "4", *lasting])
+        compare_costs({"nothing": plain, EXTENSION: extended}, chosen.rounds, ["-S", "-c", "1", *lasting])
 
 
 if __name__ == "__main__":
