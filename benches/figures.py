@@ -31,7 +31,8 @@ SMOKE = "--smoke" in sys.argv
 
 
 def parse(parser: argparse.ArgumentParser, arguments: list[str] | None = None, **smoke: Any) -> argparse.Namespace:
-    """Parses the command line. With `--smoke` the sizes are those of `smoke`: a run of seconds that does each kind of work once."""
+    """Parses the command line. With `--smoke` the sizes are those of `smoke`, in which each kind of work is done
+    once."""
     parser.add_argument(
         "--smoke", action="store_true", help="tiny sizes, each kind of work once: shows that it works, measures nothing"
     )

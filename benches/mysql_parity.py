@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("--mix", choices=MIXES, action="append", help="default: both")
     parser.add_argument("--sessions", type=int, action="append", help="default: 1 and 8")
     parser.add_argument("--alone", action="store_true", help="ahead of everybody else's work (Linux, root)")
-    options = parse(parser, pairs=1, seconds=0.2)
+    options = parse(parser, pairs=1, seconds=0.05)
     if shutil.which("sysbench") is None:
         lacks("sysbench is not installed: tools/setup-test installs Debian's")
     with EmbeddedMariaDB(SETTINGS) as engine:

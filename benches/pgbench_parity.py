@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--alone", action="store_true", help="ahead of everybody else's work (Linux, root)")
-    options = parse(parser, pairs=1, seconds=0.2)
+    options = parse(parser, pairs=1, seconds=0.05)
     with engine(1 if options.smoke else SCALE) as target:
         if options.alone and target.engine:
             alone(target.engine.pid)

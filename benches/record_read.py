@@ -215,7 +215,7 @@ def main() -> None:
         chosen.cost_limit = 100
         os.sched_setaffinity(0, {max(CORES)})
     binaries = binaries_in(chosen.bindir, "--bindir") if chosen.bindir else None
-    lasting = ["-n", *length(chosen.seconds, 20), "-M", "prepared"]
+    lasting = ["-n", *length(chosen.seconds, 5), "-M", "prepared"]
     crowd = "20" if SMOKE else "200"
     with tempfile.TemporaryDirectory() as folder:
         convoy, held, scan = (Path(folder) / f"{name}.sql" for name in ("convoy", "held", "scan"))

@@ -26,7 +26,7 @@ from pathlib import Path
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-from figures import figure, lacks, parse
+from figures import SMOKE, figure, lacks, parse
 from packed_store import Made, write
 
 from dbdyno.bench.postgres.server import open_target
@@ -51,6 +51,7 @@ name = "a"
 [[arm]]
 name = "b"
 """
+VIEWERS = 2 if SMOKE else 10
 TICKS = os.sysconf("SC_CLK_TCK")
 UNREADY = b'data-follows="sums"'
 """What a page has that waits for the sums of its interval."""
@@ -103,7 +104,7 @@ def main() -> int:
     parser.add_argument("--sessions", type=int, default=25)
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--keep", type=Path, help="make the store in this folder, or measure the one that is there")
-    given = parse(parser, days=0.1, statements=5, sessions=5, runs=2)
+    given = parse(parser, days=0.05, statements=5, sessions=5, runs=2)
     rounds = 1 if given.smoke else 5
     if find_spec("starlette") is None or find_spec("uvicorn") is None:
         lacks("starlette or uvicorn is not here: pip install 'dbdyno[ui]'")
@@ -197,7 +198,7 @@ def _measure(site: Site, ends_s: int, days: float, rounds: int) -> None:
         print(f"{what}: {cost:.3f} s of processor time {f'(aim {aim})' if aim else ''}", flush=True)
         against = {"against": "aim", "ratio": cost / most, "aim": "< 1"} if most else {}
         figure(what, cost, "s of CPU", **against)  # type: ignore[arg-type]
-    _many(site, [f"/server?window={shown}&stretch={stretch(at * hour / 7, hour)}" for at in range(10)])
+    _many(site, [f"/server?window={shown}&stretch={stretch(at * hour / 7, hour)}" for at in range(VIEWERS)])
 
 
 def _measure_commands(folder: Path, snapshots: int, rounds: int) -> None:
@@ -228,14 +229,15 @@ def _measure_commands(folder: Path, snapshots: int, rounds: int) -> None:
 
 
 def _many(site: Site, addresses: list[str]) -> None:
-    """Ten viewers at once, and the memory that all of it took."""
+    """Several viewers at once, and the memory that all of it took."""
     began = time.perf_counter()
     ask: Callable[[str], bytes] = site.get
-    with ThreadPoolExecutor(10) as viewers:
+    with ThreadPoolExecutor(VIEWERS) as viewers:
         list(viewers.map(ask, addresses))
     wall = time.perf_counter() - began
-    print(f"ten viewers at once: all answered in {wall:.2f} s; memory at most {site.memory_mb():.0f} MB (aim < 300)")
-    figure("memory after ten viewers", site.memory_mb(), "MB", against="aim", ratio=site.memory_mb() / 300, aim="< 1")
+    memory = site.memory_mb()
+    print(f"{VIEWERS} viewers at once: all answered in {wall:.2f} s; memory at most {memory:.0f} MB (aim < 300)")
+    figure("memory after ten viewers", memory, "MB", against="aim", ratio=memory / 300, aim="< 1")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from command_line import dbdyno
 from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
+
 SHOP = (
     "create table customers (id int primary key, name text); insert into customers values (1, 'a'), (2, 'b'); analyze"
 )
@@ -43,7 +45,7 @@ def rehearsed(engine: EmbeddedPostgres, load: Path, folder: Path, *changes: str)
     """The model of a rehearsal on two copies, the new one with changes, and what was printed; neither copy changes."""
     old, new = database(engine, "old", template="shop"), database(engine, "new", *changes, template="shop")
     before = rows(old)
-    done = dbdyno("rehearse", old, new, "--load", load, "--for", "3s", "--out", folder / "runs")
+    done = dbdyno("rehearse", old, new, "--load", load, "--for", "30s", "--out", folder / "runs")
     assert done.returncode in (0, 1), done.stdout + done.stderr
     assert rows(old) == before
     return model_in(folder / "runs"), " ".join(done.stdout.split())
@@ -108,7 +110,7 @@ def test_a_target_without_the_table_says_which_lacks(engine: EmbeddedPostgres, t
 def test_an_empty_new_side_is_refused_before_anything_is_measured(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     load = imported(tmp_path, line(1) + line(2))
     old, new = database(engine, "old", template="shop"), database(engine, "new")
-    done = dbdyno("rehearse", old, new, "--load", load, "--for", "3s", "--out", tmp_path / "runs")
+    done = dbdyno("rehearse", old, new, "--load", load, "--for", "30s", "--out", tmp_path / "runs")
     assert (done.returncode, "has no tables, but the old side has 1" in done.stderr) == (2, True), done.stderr
     assert "dbdyno move OLD NEW --database" in done.stderr
     assert not (tmp_path / "runs").exists()

@@ -36,6 +36,8 @@ from dbdyno.snapshot.reading.statement_names import names_of
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
+
 SECRETS = ("miller@example.org", "4711815", "Xylophon")
 """Values of the private load."""
 
@@ -112,7 +114,7 @@ def test_no_value_of_a_private_load_is_in_the_run_its_page_or_on_the_screen(
     captured = private_capture(engine, "people_old", tmp_path / "captured", key)
     kept = texts_in(captured)
     assert not [secret for secret in SECRETS if secret in kept]
-    words = ("--load", captured, "--key-file", key, "--privacy", "--for", "3s", "--out", tmp_path / "runs")
+    words = ("--load", captured, "--key-file", key, "--privacy", "--for", "30s", "--out", tmp_path / "runs")
     done = dbdyno("rehearse", old, new, *words)
     assert done.returncode == 0, done.stdout + done.stderr
     model = model_in(tmp_path / "runs")
@@ -131,7 +133,7 @@ def test_no_value_of_a_private_load_is_in_the_run_its_page_or_on_the_screen(
 def test_an_encrypted_capture_is_replayed_as_it_was(engine: EmbeddedPostgres, tmp_path: Path, key: Path) -> None:
     old, new = people(engine)
     captured = private_capture(engine, "people_old", tmp_path / "captured", key)
-    words = ("--load", captured, "--key-file", key, "--privacy", "--replay", "all", "--for", "2s")
+    words = ("--load", captured, "--key-file", key, "--privacy", "--replay", "all", "--for", "30s")
     done = dbdyno("rehearse", old, new, *words, "--out", tmp_path / "runs")
     assert done.returncode in (0, 1), done.stdout + done.stderr
     assert model_in(tmp_path / "runs")["replay"] is not None
@@ -225,7 +227,7 @@ def test_logs_are_a_load_without_a_capture_on_the_disk(
         for at in range(5)
     )
     (tmp_path / "postgresql.log").write_text(log + "\n")
-    words = ("--load", tmp_path / "postgresql.log", "--privacy", "--for", "2s", "--out", tmp_path / "runs")
+    words = ("--load", tmp_path / "postgresql.log", "--privacy", "--for", "30s", "--out", tmp_path / "runs")
     done = dbdyno("rehearse", old, new, *words)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     model = model_in(tmp_path / "runs")
@@ -255,7 +257,7 @@ def test_statements_of_snapshots_get_values_of_the_old_server(tmp_path: Path) ->
         renamed = Postgres.open(database(own, "copy", template="shop"))
         load = load_of_snapshot(Store(store), "snap:1..2", renamed)
         assert (load.kind, "The statements are of the database shop." in load.notes) == ("snapshot", True)
-        words = ("--change", "set jit = off", "--load", store, "--for", "2s", "--out", tmp_path / "runs")
+        words = ("--change", "set jit = off", "--load", store, "--for", "30s", "--out", tmp_path / "runs")
         done = dbdyno("rehearse", old, *words)
         model = model_of(done, tmp_path / "runs")
         row = next(row for row in (*model["statements"], *model["left_out"]) if row["text"] == text)
@@ -367,7 +369,7 @@ def test_a_new_server_can_have_a_masked_copy(engine: EmbeddedPostgres, tmp_path:
                 connection.execute("select name from people where email = 'miller@example.org'")
     bindir = find_binaries(dict(os.environ)).bindir
     words = ("--new", f"bindir={bindir}", "--mask", "people.email = hash", "--load", tmp_path / "captured")
-    done = dbdyno("rehearse", old, *words, "--for", "4s", "--out", tmp_path / "runs")
+    done = dbdyno("rehearse", old, *words, "--for", "30s", "--out", tmp_path / "runs")
     assert done.returncode in (0, 1), done.stdout + done.stderr
     model = model_in(tmp_path / "runs")
     assert "The new side is masked: people.email = hash." in model["load"]["notes"]
@@ -405,7 +407,7 @@ def test_no_masked_value_is_in_the_copy_the_capture_the_run_or_on_the_screen(
         f"bindir={find_binaries(dict(os.environ)).bindir}",
         *(w for one in masks for w in ("--mask", one)),
     )
-    load = ("--load", captured, "--key-file", key, "--privacy", "--for", "2s", "--out", tmp_path / "runs")
+    load = ("--load", captured, "--key-file", key, "--privacy", "--for", "30s", "--out", tmp_path / "runs")
     done = dbdyno("rehearse", old, *words, *load)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     assert "masked" in copies[0] and len(copies) == 1

@@ -14,7 +14,10 @@ from dbdyno.base.json_types import JsonObject
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from mariadb_server import MariaServer, missing
 
-pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+pytestmark = [
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+    pytest.mark.usefixtures("few_blocks"),
+]
 
 ROWS = "create table kept (id int primary key, s varchar(100))"
 REMEMBERS = [
@@ -49,7 +52,7 @@ def loaded() -> Iterator[MariaServer]:
 
 def rehearsed(engine: EmbeddedPostgres, folder: Path, load: object, *words: str) -> tuple[JsonObject, str]:
     old = database(engine, "old_copy", template="old")
-    given = ("--change", "set jit = off", "--load", load, "--for", "3s", "--out", folder / "runs", *words)
+    given = ("--change", "set jit = off", "--load", load, "--for", "30s", "--out", folder / "runs", *words)
     done = dbdyno("rehearse", old, *given)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return model_in(folder / "runs"), " ".join(done.stdout.split())

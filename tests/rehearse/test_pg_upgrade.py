@@ -18,6 +18,8 @@ from dbdyno.bench.postgres.binaries import Binaries, inspect, wheel_folders
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.rehearse.new_server import named_binaries
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
+
 SHOP = """create table customers (id int primary key, name text, city text);
 insert into customers select i, 'name ' || i, 'city ' || i % 9 from generate_series(1, 20000) i; analyze"""
 
@@ -54,7 +56,7 @@ def test_the_new_side_is_the_upgraded_folder(old: EmbeddedPostgres, tmp_path: Pa
     load = capture(old, "shop", tmp_path / "captured", chosen=("customer", "update"))
     data, new = copied(old, tmp_path / "expendable"), wheels()[-1]
     dsn = make_conninfo("", **{**old.conninfo(), "dbname": "shop"})
-    words = ("--new", f"bindir={new.bindir}", "--upgrade", f"{kind}={data}", "--load", load, "--for", "2s")
+    words = ("--new", f"bindir={new.bindir}", "--upgrade", f"{kind}={data}", "--load", load, "--for", "30s")
     done = dbdyno("rehearse", dsn, *words, "--out", tmp_path / "runs")
     assert done.returncode in (0, 1), done.stdout + done.stderr
     model = model_in(tmp_path / "runs")

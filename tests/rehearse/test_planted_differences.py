@@ -155,8 +155,9 @@ def engine() -> Iterator[EmbeddedPostgres]:
 
 
 def rehearsed(engine: EmbeddedPostgres, case: Planted, folder: Path) -> JsonObject:
-    """The model of a rehearsal of the case's statements and two others; what fails or differs does so at once."""
-    length = "2s" if case.decision in ("fails", "differs") else "8s" if case.prepared or case.name in LONG else "4s"
+    """The model of a rehearsal of the case's statements and two others."""
+    is_timed = case.decision == "slower"
+    length = ("8s" if case.prepared or case.name in LONG else "4s") if is_timed else "30s"
     chosen = (*case.statements, *case.others)
     captured = capture(engine, "shop", folder / "captured", chosen=chosen, prepared=case.prepared)
     sides = {}
@@ -180,11 +181,13 @@ LONG = (
 
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, id=case.name, marks=[pytest.mark.soak] if case.name in LONG else []) for case in CASES],
+    [pytest.param(case, id=case.name, marks=pytest.mark.soak if case.name in LONG else ()) for case in CASES],
 )
 def test_it_is_named_first_on_its_statement_and_all_others_are_quiet(
-    engine: EmbeddedPostgres, tmp_path: Path, case: Planted
+    engine: EmbeddedPostgres, tmp_path: Path, case: Planted, request: pytest.FixtureRequest
 ) -> None:
+    if case.decision != "slower":
+        request.getfixturevalue("few_blocks")
     model = rehearsed(engine, case, tmp_path)
     moved = [row for row in model["statements"] if row["decision"] in ("slower", "fails", "differs")]
     assert [row["decision"] for row in moved] == [case.decision] * len(case.statements), model["statements"]
@@ -196,6 +199,7 @@ def test_it_is_named_first_on_its_statement_and_all_others_are_quiet(
     assert case.decision == "slower" or "slower" not in model["verdict"]["headline"]
 
 
+@pytest.mark.usefixtures("few_blocks")
 def test_two_equal_copies_have_no_regression(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     model = rehearsed(engine, Planted("nothing", (), ("region", "grouped", "taxed"), "", "", ""), tmp_path)
     assert {row["decision"] for row in model["statements"]} <= {"same", "unclear", "faster"}

@@ -28,6 +28,8 @@ from dbdyno.rehearse.settings import differing_settings
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
 from skipped import skip_for
 
+FEW = pytest.mark.usefixtures("few_blocks")
+
 SUMS = """select (select sum(hashtext(o::text)) from orders o), (select sum(hashtext(c::text)) from customers c),
   (select count(*) from pg_database where datname like 'dbdyno%')"""
 
@@ -115,6 +117,7 @@ def test_a_setting_is_tried_in_the_same_database(engine: EmbeddedPostgres, captu
     assert json.loads(asked.stdout)[0]["n"] == len(model["statements"]), asked.stderr
 
 
+@FEW
 def test_statements_that_a_server_counted_get_values_of_its_columns(tmp_path: Path) -> None:
     with EmbeddedPostgres(settings={"shared_preload_libraries": "pg_stat_statements"}) as own:
         old = database(own, "shop", SCHEMA, "create extension pg_stat_statements")
@@ -136,7 +139,7 @@ def test_statements_that_a_server_counted_get_values_of_its_columns(tmp_path: Pa
             "--load",
             "statements",
             "--for",
-            "6s",
+            "30s",
             "--out",
             tmp_path / "runs",
         )
@@ -151,6 +154,7 @@ def test_statements_that_a_server_counted_get_values_of_its_columns(tmp_path: Pa
     assert "hunter2" not in kept, "the server keeps the text of commands as it was typed"
 
 
+@FEW
 def test_a_reserved_word_is_named_across_versions(tmp_path: Path) -> None:
     try:
         newer = find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
@@ -164,7 +168,7 @@ def test_a_reserved_word_is_named_across_versions(tmp_path: Path) -> None:
         captured = capture(own, "shop", tmp_path / "captured", chosen=("aliased", "customer"))
         old = make_conninfo("", **{**own.conninfo(), "dbname": "shop"})
         done = dbdyno(
-            "rehearse", old, new, "--load", captured, "--for", "4s", "--out", tmp_path / "runs", "--fail-on", "failure"
+            "rehearse", old, new, "--load", captured, "--for", "30s", "--out", tmp_path / "runs", "--fail-on", "failure"
         )
     assert done.returncode == 1, done.stdout + done.stderr
     (failed,) = [row for row in model_in(tmp_path / "runs")["statements"] if row["decision"] == "fails"]
@@ -172,11 +176,12 @@ def test_a_reserved_word_is_named_across_versions(tmp_path: Path) -> None:
     assert failed["cause"]["sentence"].startswith("system_user is a reserved word on 1")
 
 
+@FEW
 def test_a_new_server_is_made_of_the_old_one(engine: EmbeddedPostgres, captured: Path, tmp_path: Path) -> None:
     old = database(engine, "old", "alter database old set random_page_cost = 2", *OWN_SCHEMA, template="shop")
     before = sums(old)
     newer = find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
-    words = ("--new", f"bindir={newer.bindir}", "--load", captured, "--for", "4s", "--out", tmp_path / "runs")
+    words = ("--new", f"bindir={newer.bindir}", "--load", captured, "--for", "30s", "--out", tmp_path / "runs")
     done = dbdyno("rehearse", old, *words)
     model = model_of(done, tmp_path / "runs")
     assert model["sides"][1]["version"] // 10000 == newer.major
@@ -225,6 +230,7 @@ def test_a_setting_that_may_hold_a_secret_is_named_without_its_value() -> None:
     assert list(differing_settings(old, new)) == [("primary_conninfo", "(hidden)", ""), ("work_mem", "4MB", "64MB")]
 
 
+@FEW
 def test_a_message_about_a_value_does_not_show_it(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     old = database(engine, "old", "create table t (v text)", "insert into t values ('1')", template="shop")
     new = database(engine, "new", "create table t (v text)", "insert into t values ('secret')", template="shop")
@@ -232,7 +238,7 @@ def test_a_message_about_a_value_does_not_show_it(engine: EmbeddedPostgres, tmp_
         way = {**engine.tcp_conninfo(), "host": "127.0.0.1", "port": it.address.rpartition(":")[2], "dbname": "old"}
         with psycopg.connect(**{**way, "sslmode": "disable"}, autocommit=True) as connection:
             connection.execute("select sum(v::int) from t")
-    done = dbdyno("rehearse", old, new, "--load", tmp_path / "captured", "--for", "2s", "--out", tmp_path / "runs")
+    done = dbdyno("rehearse", old, new, "--load", tmp_path / "captured", "--for", "30s", "--out", tmp_path / "runs")
     assert "22P02 invalid input syntax for type integer" in done.stdout
     kept = "".join(file.read_text(errors="replace") for file in (tmp_path / "runs").rglob("*") if file.is_file())
     assert "secret" not in done.stdout + kept
@@ -260,9 +266,10 @@ def test_sessions_that_the_role_may_not_look_at_count(engine: EmbeddedPostgres, 
     assert (done.returncode, "looks like a production server" in done.stderr) == (2, True), done.stdout + done.stderr
 
 
+@FEW
 def test_a_target_without_the_tables_says_what_lacks(engine: EmbeddedPostgres, captured: Path, tmp_path: Path) -> None:
     old, new = database(engine, "old", template="shop"), database(engine, "new", "create table others (id int)")
-    done = dbdyno("rehearse", old, new, "--load", captured, "--for", "3s", "--out", tmp_path / "runs")
+    done = dbdyno("rehearse", old, new, "--load", captured, "--for", "30s", "--out", tmp_path / "runs")
     assert "fail" in done.stdout
     assert 'relation "orders" does not exist' in done.stdout.replace("\n", " ")
 

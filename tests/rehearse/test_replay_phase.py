@@ -17,6 +17,8 @@ from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.trace.proxy.proxy_run import ProxyOptions, run_proxy
 
+pytestmark = pytest.mark.usefixtures("few_blocks")
+
 LEFT = "select (select sum(hashtext(o::text)) from orders o), (select count(*) from pg_database)"
 SHOP = """
 create table customers (id int primary key, name text, city text);
