@@ -80,12 +80,13 @@ def sums(where: str) -> tuple[object, ...] | None:
         return connection.execute(SUMS).fetchone()
 
 
+@FEW
 def test_an_index_is_tried_in_a_copy_that_is_gone_afterwards(
     engine: EmbeddedPostgres, captured: Path, tmp_path: Path
 ) -> None:
     old = database(engine, "old", "drop index orders_customer", *OWN_SCHEMA, template="shop")
     before = sums(old)
-    words = ("--change", "create index made on orders (customer)", "--load", captured, "--for", "5s", "--seed", "1")
+    words = ("--change", "create index made on orders (customer)", "--load", captured, "--for", "30s", "--seed", "1")
     done = dbdyno("rehearse", old, *words, "--out", tmp_path / "runs")
     model = model_of(done, tmp_path / "runs")
     (faster,) = [row for row in model["statements"] if row["decision"] == "faster"]
