@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["chromium", "data_folders", "drawings", "shared_rewriting", "worker_times"]
+pytest_plugins = ["chromium", "data_folders", "drawings", "shared_rewriting", "short_canaries", "worker_times"]
 
 _states = itertools.count()
 

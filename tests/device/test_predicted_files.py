@@ -102,6 +102,7 @@ def test_reads_of_one_session_predict_those_of_sixteen(tmp_path: Path):
 
 
 @pytest.mark.long
+@pytest.mark.soak
 def test_sorts_that_spill_in_one_session_predict_those_of_four(tmp_path: Path):
     plan = HEAD.format(device="gp3", waits="exact") + SORTS + arms([1, 4], 'settings = {work_mem = "64kB"}')
     machine, found = predicted(tmp_path, plan)

@@ -38,7 +38,7 @@ ARMS = ACCEPTED + "".join(
 )
 
 
-def test_expected_errors_are_outcomes_with_a_row_of_their_own(lab):
+def test_expected_errors_are_outcomes_with_a_row_of_their_own(lab, html_page):
     lab("run", lab.plan(ARMS, more=PROCEDURES % '["unique_violation", "U0001"]'))
     run = next((lab.folder / "runs").iterdir())
     model = json.loads((run / "analysis.json").read_text())

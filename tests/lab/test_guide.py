@@ -107,7 +107,7 @@ def test_the_first_run_has_the_verdict_and_the_tables_that_the_guide_shows(desk:
         assert "arm operations errors per second mean p50 p99 p99.9" in plain(text)
 
 
-def test_the_commands_that_look_closer_do_what_the_guide_says(desk: Path):
+def test_the_commands_that_look_closer_do_what_the_guide_says(desk: Path, html_page: None):
     """`compare` may end with 1, which means that an arm is slower."""
     for words in commands("4."):
         printed = done(desk, words, (0, 1) if words[0] == "compare" else (0,))

@@ -31,7 +31,7 @@ def run_of(lab) -> Path:
     return max((lab.folder / "runs").iterdir())
 
 
-def test_an_arm_that_failed_half_of_its_transactions_has_no_verdict(lab):
+def test_an_arm_that_failed_half_of_its_transactions_has_no_verdict(lab, html_page):
     """Regression: the verdict was "FASTER ... 2.66 times as fast", with exit code 0 and no failed gate."""
     done = lab("run", lab.plan(HALF_FAILS, blocks=2), code=1)
     assert "NO VERDICT" in done.stdout

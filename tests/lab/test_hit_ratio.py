@@ -36,7 +36,7 @@ def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Study, "plan", shorter)
 
 
-def test_the_study_runs_to_a_verdict_over_statements(lab, extension, short_turns):
+def test_the_study_runs_to_a_verdict_over_statements(lab, extension, short_turns, html_page):
     lab("run", "hit-ratio", "--quick", "--set", "shared_buffers=8MB", "--blocks", "2")
     (run,) = (lab.folder / "runs").iterdir()
     model = json.loads((run / "analysis.json").read_text())

@@ -38,7 +38,7 @@ def test_shares_give_the_database_that_is_studied_its_part_of_the_disks(desk: De
     assert read == {"n": 3, "least": 0, "most": 100 * 40}
 
 
-def test_a_machine_with_one_database_has_nothing_to_lay_side_by_side(desk: Desk) -> None:
+def test_a_machine_with_one_database_has_nothing_to_lay_side_by_side(desk: Desk, html_page: None) -> None:
     desk("run", "flash-log", "--quick", "--blocks", "2", "--seed", "3", "--set", "commits=100")
     model = json.loads((desk.run() / "analysis.json").read_text())
     assert model["databases"] == []

@@ -44,7 +44,7 @@ def everything(folder: Path) -> str:
     return "\n".join(parts)
 
 
-def test_neither_a_password_nor_a_value_of_a_row_is_left_in_a_run_folder(lab, dsn: str) -> None:
+def test_neither_a_password_nor_a_value_of_a_row_is_left_in_a_run_folder(lab, dsn: str, html_page: None) -> None:
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(HIDDEN)
     try:

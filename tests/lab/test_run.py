@@ -10,7 +10,7 @@ from lab_help import TWO_ARMS
 from soaked import first
 
 
-def test_an_experiment_runs_and_answers_with_a_verdict_and_a_report(lab):
+def test_an_experiment_runs_and_answers_with_a_verdict_and_a_report(lab, html_page):
     done = lab("run", lab.plan(TWO_ARMS), "--seed", "7")
     assert "report: runs/" in done.stdout
     assert "seed 7" in done.stderr
@@ -23,7 +23,7 @@ def test_an_experiment_runs_and_answers_with_a_verdict_and_a_report(lab):
     assert (run / "report.html").stat().st_size > 10_000
 
 
-def test_no_password_is_in_anything_that_was_written(lab, server):
+def test_no_password_is_in_anything_that_was_written(lab, server, html_page):
     lab("run", lab.plan(TWO_ARMS))
     password = server.tcp_conninfo()["password"]
     for path in (lab.folder / "runs").rglob("*"):
@@ -52,7 +52,7 @@ def test_every_transaction_is_a_row_and_rows_are_queried_by_sql(lab):
 
 
 @pytest.mark.soak
-def test_runs_are_listed_compared_and_rendered_again(lab):
+def test_runs_are_listed_compared_and_rendered_again(lab, html_page):
     lab("run", lab.plan(TWO_ARMS))
     listed = json.loads(lab("runs", "--format", "json").stdout)
     assert [(r["status"], r["blocks"]) for r in listed] == [("complete", "3/3")]
