@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["chromium", "data_folders", "drawings", "shared_rewriting", "short_canaries", "worker_times"]
+pytest_plugins = [
+    "chromium",
+    "data_folders",
+    "drawings",
+    "shared_rewriting",
+    "short_canaries",
+    "unread_pages",
+    "worker_times",
+]
 
 _states = itertools.count()
 

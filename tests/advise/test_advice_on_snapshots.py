@@ -78,7 +78,7 @@ def test_columns_tell_a_missing_index_under_an_aggregate_and_statistics_that_mis
     assert figures["rows a call"] == 300 and figures["rows expected"] == 1
 
 
-def test_a_page_in_every_form(advised: EmbeddedPostgres, spoilt: Found, tmp_path: Path) -> None:
+def test_a_page_in_every_form(advised: EmbeddedPostgres, spoilt: Found, tmp_path: Path, html_page: None) -> None:
     dsn = make_conninfo("", **advised.conninfo())
     shown = dbdyno("advise", dsn, "--only", "key_end", "--only", "shared_buffers", cwd=tmp_path)
     assert "2 000 000 000" in shown.stdout and "alter sequence ends_id_seq as bigint" in shown.stdout

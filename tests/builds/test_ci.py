@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +21,23 @@ from command_line import dbdyno
 yaml = pytest.importorskip("yaml", reason="PyYAML is not here; make setup-test gets it")
 ROOT = Path(__file__).parents[2]
 PROGRAMS = {
-    "dbdyno": f'exec {sys.executable} -m dbdyno "$@"',
+    "dbdyno": f'exec {sys.executable} -IS "$LOG/ask.py" "$@"',
     "pip": 'echo "$@" >> "$LOG/pip"',
     "gh": 'echo "$@" >> "$LOG/gh"; [ "$4" != --edit-last ]',
     "curl": 'printf "%s\\n" "$@" >> "$LOG/curl"',
 }
 """Programs of the runner: those that would leave this machine write down what they were asked."""
+ASK = """\
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as test:
+    test.connect(os.environ["LOG"] + "/asked")
+    test.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode() + b"\\n")
+    code, out, err = json.loads(test.makefile().read())
+sys.stdout.write(out)
+sys.stderr.write(err)
+sys.exit(code)
+"""
+"""`dbdyno` of the runner: asks the test, which runs the command without the start of an interpreter."""
 
 
 def written(folder: Path, service: str, *more: str) -> Any:
@@ -41,6 +56,7 @@ def checkout(tmp_path: Path) -> Path:
     for name, text in PROGRAMS.items():
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "ask.py").write_text(ASK)
     return tmp_path / "work"
 
 
@@ -57,7 +73,30 @@ def run_step(checkout: Path, text: str, folder: str = ".", **more: str) -> subpr
         **more,
     }
     words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", text]
-    return subprocess.run(words, cwd=checkout / folder, env=environment, capture_output=True, text=True, check=False)
+    with (
+        socket.socket(socket.AF_UNIX) as asked,
+        tempfile.TemporaryFile("w+") as out,
+        tempfile.TemporaryFile("w+") as err,
+    ):
+        asked.bind(str(place / "asked"))
+        asked.listen()
+        asked.settimeout(0.02)
+        with subprocess.Popen(words, cwd=checkout / folder, env=environment, stdout=out, stderr=err) as step:
+            while step.poll() is None:
+                with contextlib.suppress(TimeoutError):
+                    answer(asked)
+        (place / "asked").unlink()
+        for file in (out, err):
+            file.seek(0)
+        return subprocess.CompletedProcess(words, step.returncode, out.read(), err.read())
+
+
+def answer(asked: socket.socket) -> None:
+    """Run the command that the next one asks for."""
+    with asked.accept()[0] as one:
+        words, folder, environment = json.loads(one.makefile().readline())
+        done = dbdyno(*words, cwd=Path(folder), **environment)
+        one.sendall(json.dumps([done.returncode, done.stdout, done.stderr]).encode())
 
 
 def test_the_steps_of_github_run_base_and_change_comment_and_fail(checkout: Path) -> None:

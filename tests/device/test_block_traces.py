@@ -264,7 +264,7 @@ def test_figures_of_samples() -> None:
     assert largest_outstanding(np.array([0, 1, 5]), np.array([5, 3, 9])) == 2
 
 
-def test_fit_mount_and_replay_as_a_user_would(tmp_path: Path) -> None:
+def test_fit_mount_and_replay_as_a_user_would(tmp_path: Path, html_page: None) -> None:
     if shutil.which("fio") is None:
         pytest.skip("fio is not installed; make setup-test")
     job = ["--filename", str(tmp_path / "file"), "--size=8m", "--bs=4k", "--runtime=1", "--time_based", "--rw=randread"]

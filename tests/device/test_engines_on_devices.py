@@ -64,7 +64,7 @@ def wait(condition: Callable[[], bool], seconds: float = 30) -> None:
 
 
 @pytest.mark.long
-def test_commits_take_the_time_of_the_device_and_the_run_says_so(tmp_path: Path):
+def test_commits_take_the_time_of_the_device_and_the_run_says_so(tmp_path: Path, html_page: None):
     require(find_binaries)
     (tmp_path / "p.toml").write_text(PLAN.format(turn="200ms"))
     done = dbdyno("run", "p.toml", "--seed", 1, cwd=tmp_path)
@@ -203,7 +203,7 @@ def test_mariadb_has_data_log_and_temporary_files_on_its_devices():
 @pytest.mark.long
 @pytest.mark.soak
 @pytest.mark.parametrize("study", ["redo-device", "redo-block-size", "flash-log", "temp-device", "key-lookup"])
-def test_a_study_runs_over_devices_and_its_page_has_the_model_beside_it(study: str, tmp_path: Path):
+def test_a_study_runs_over_devices_and_its_page_has_the_model_beside_it(study: str, tmp_path: Path, html_page: None):
     require(find_binaries)
     options = ["--set", "place=disk,flash"] if study == "key-lookup" else []
     target = {"temp-device": ["--target", "model:sas-and-flash"], "key-lookup": ["--target", "model:exadata-x2"]}

@@ -8,32 +8,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from unittest import mock
 
+import psycopg
 import pytest
+from lab_help import Delay
 from model_desk import Desk
 from psycopg.conninfo import make_conninfo
 
 from command_line import dbdyno
 from dbdyno.base.decisions import WITHHOLDING
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.pages import page_of
-from dbdyno.report import html
-
-
-@pytest.fixture
-def html_page() -> None:
-    """Requested by a test that looks at the HTML of a run."""
-
-
-@pytest.fixture(autouse=True)
-def unread_pages(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Put the page of each run together, and write its HTML only where a test looks at it."""
-    if "html_page" in request.fixturenames:
-        yield
-        return
-    with mock.patch.object(html, "render_html", lambda given: str(page_of(given).head)):
-        yield
 
 
 @pytest.fixture(scope="session")
@@ -132,6 +116,13 @@ overhead_blocks = 0
 def lab(tmp_path: Path, dsn: str) -> Lab:
     """Return a laboratory in an empty folder."""
     return Lab(tmp_path, dsn)
+
+
+@pytest.fixture
+def delay(dsn: str) -> Iterator[Delay]:
+    """Return what reads the setting that `reloading` varies."""
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        yield Delay(conn)
 
 
 @pytest.fixture

@@ -20,9 +20,16 @@ def reloading(lab, **more) -> str:
     return plan
 
 
-def delay(dsn: str) -> tuple[str, int]:
-    """Return the value in effect, and the number of its lines in postgresql.auto.conf."""
-    with psycopg.connect(dsn) as conn:
-        value = conn.execute("show wal_writer_delay").fetchone()[0]
-        entries = conn.execute("select count(*) from pg_file_settings where name = 'wal_writer_delay'").fetchone()[0]
+class Delay:
+    """`wal_writer_delay` of a server, read again and again by one session."""
+
+    def __init__(self, conn: psycopg.Connection) -> None:
+        self.conn = conn
+
+    def __call__(self) -> tuple[str, int]:
+        """Return the value in effect, and the number of its lines in postgresql.auto.conf."""
+        value = self.conn.execute("show wal_writer_delay").fetchone()[0]
+        entries = self.conn.execute("select count(*) from pg_file_settings where name = 'wal_writer_delay'").fetchone()[
+            0
+        ]
         return value, entries

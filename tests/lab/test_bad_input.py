@@ -112,7 +112,7 @@ def test_a_manifest_that_is_torn(lab):
 
 def test_a_full_disk_loses_nothing_of_what_was_recorded(lab, small_disk):
     out = str(small_disk)
-    (small_disk / "taken").write_bytes(bytes(1_400_000))  # it is full sooner
+    (small_disk / "taken").write_bytes(bytes(1_750_000))  # it is full sooner
     plan = lab.plan(TWO_ARMS, blocks=5000, script="select 1;")
     done = lab("run", plan, "--out", out, code=2)
     assert "No space left" in done.stderr

@@ -7,10 +7,11 @@ import os
 import random
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
-from lab_help import TWO_ARMS, delay, reloading
+from lab_help import TWO_ARMS, reloading
 
 from soaked import first
 from waiting import until
@@ -28,37 +29,37 @@ KILLS = 20
 """Half a minute of them here; the soak of faults injects hundreds."""
 
 
-def test_a_reloaded_setting_is_in_force_in_its_arm_and_put_back(lab, dsn):
-    before = delay(dsn)
+def test_a_reloaded_setting_is_in_force_in_its_arm_and_put_back(lab, delay):
+    before = delay()
     script = "select 1 / (current_setting('wal_writer_delay') <> '500ms' or random() < 0.5)::int;"
     plan = reloading(lab, script=script, blocks=2)
     lab("run", plan, code=1)
     sql = "select arm, count(error) as failed, count(*) as n from calls group by all order by arm"
     rows = json.loads(lab("sql", sql, "--format", "json").stdout)
     assert rows[0]["failed"] == 0 < rows[1]["failed"] < rows[1]["n"], "in effect in one arm only"
-    assert delay(dsn) == before
+    assert delay() == before
 
 
 @pytest.mark.parametrize("number", first(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, count=2))
-def test_a_signal_puts_everything_back(lab, dsn, number):
-    before = delay(dsn)
+def test_a_signal_puts_everything_back(lab, delay, number):
+    before = delay()
     running = lab.start("run", reloading(lab, blocks=500))
-    assert until(lambda: delay(dsn) != before)
+    assert until(lambda: delay() != before)
     running.send_signal(number)
     _, errors = running.communicate(timeout=120)
     assert running.returncode == 130, errors
     assert "as it was" in errors
-    assert delay(dsn) == before
+    assert delay() == before
     assert json.loads(lab("runs", "--format", "json").stdout)[0]["status"] == "aborted"
 
 
-def test_kill_9_puts_everything_back(lab, dsn):
-    before = delay(dsn)
+def test_kill_9_puts_everything_back(lab, delay):
+    before = delay()
     running = lab.start("run", reloading(lab, blocks=500))
-    assert until(lambda: delay(dsn) != before)
+    assert until(lambda: delay() != before)
     running.kill()
     running.communicate()
-    assert until(lambda: delay(dsn) == before), "the guardian puts it back"
+    assert until(lambda: delay() == before), "the guardian puts it back"
 
 
 def test_sql_after_an_arm_runs_whatever_happens(lab, dsn):
@@ -98,12 +99,17 @@ def test_an_engine_that_goes_away_ends_the_run_with_one_error(lab):
 
 
 def test_a_lost_connection_is_opened_again_and_the_block_marked(lab, dsn):
-    running = lab.start("run", lab.plan(TWO_ARMS, blocks=8))
-    assert until(lambda: list(lab.folder.glob("runs/*/blocks/b000001.json")))
-    with psycopg.connect(dsn) as conn:
-        conn.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'dbdyno/%'")
-    _, errors = running.communicate(timeout=120)
-    assert running.returncode == 0, errors
+    def lose() -> None:
+        assert until(lambda: list(lab.folder.glob("runs/*/blocks/b000001.json")))
+        with psycopg.connect(dsn) as conn:
+            conn.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'dbdyno/%'"
+            )
+
+    with ThreadPoolExecutor(1) as beside:
+        lost = beside.submit(lose)
+        lab("run", lab.plan(TWO_ARMS, blocks=8))
+        lost.result()
     records = [json.loads(p.read_text()) for p in lab.folder.glob("runs/*/blocks/*.json")]
     assert any("reconnect" in mark for record in records for mark in record["marks"])
 

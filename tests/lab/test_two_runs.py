@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from lab_help import delay, reloading
+from lab_help import Delay, reloading
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from dbdyno.base.errors import TargetError
@@ -31,15 +31,15 @@ def guardian_of(parent: int) -> int:
     raise AssertionError("no guardian")
 
 
-def killed_with_its_guardian(lab, dsn) -> tuple[Path, tuple[str, int]]:
+def killed_with_its_guardian(lab, delay: Delay) -> tuple[Path, tuple[str, int]]:
     """Kill a run together with its guardian; return its folder and the previous value of the setting."""
-    before = delay(dsn)
+    before = delay()
     running = lab.start("run", reloading(lab, blocks=500))
-    assert until(lambda: delay(dsn)[0] == "500ms")
+    assert until(lambda: delay()[0] == "500ms")
     os.kill(guardian_of(running.pid), signal.SIGKILL)
     running.kill()
     running.communicate()
-    assert delay(dsn)[0] == "500ms", "nobody is left to put it back"
+    assert delay()[0] == "500ms", "nobody is left to put it back"
     return sorted((lab.folder / "runs").iterdir())[-1], before
 
 
@@ -51,10 +51,10 @@ def mended(dsn):
         conn.execute("select pg_reload_conf()")
 
 
-def test_a_second_run_that_alters_settings_is_refused_and_names_the_first(lab, dsn):
-    before = delay(dsn)
+def test_a_second_run_that_alters_settings_is_refused_and_names_the_first(lab, dsn, delay):
+    before = delay()
     first = lab.start("run", reloading(lab, blocks=500))
-    assert until(lambda: delay(dsn) != before)
+    assert until(lambda: delay() != before)
     refused = lab("run", reloading(lab, blocks=2, name="second.toml"), "--out", "elsewhere", code=2)
     run = next((lab.folder / "runs").iterdir()).name
     assert "another dbdyno run alters settings of this server" in refused.stderr
@@ -63,10 +63,10 @@ def test_a_second_run_that_alters_settings_is_refused_and_names_the_first(lab, d
     first.send_signal(signal.SIGTERM)
     _, errors = first.communicate(timeout=120)
     assert first.returncode == 130, errors
-    assert delay(dsn) == before
+    assert delay() == before
     assert until(lambda: not _rows(dsn, GUARDIAN))
     lab("run", reloading(lab, blocks=2, name="second.toml"))
-    assert delay(dsn) == before
+    assert delay() == before
 
 
 def test_the_lock_holds_across_databases(dsn):
@@ -96,7 +96,7 @@ def test_a_lock_lost_with_its_session_is_taken_again(dsn):
 
 
 @pytest.mark.soak
-def test_a_turn_under_another_value_does_not_count(lab, dsn, mended):
+def test_a_turn_under_another_value_does_not_count(lab, dsn, mended, delay):
     """Another session changes the setting while the arm runs: the run reads it back and repeats the block."""
     plan = reloading(lab, blocks=2)
     path = lab.folder / plan
@@ -113,11 +113,11 @@ def test_a_turn_under_another_value_does_not_count(lab, dsn, mended):
     assert "wal_writer_delay is 300ms" in errors
     blocks = [json.loads(path.read_text()) for path in lab.folder.glob("runs/*/blocks/*.json")]
     assert [block["index"] for block in blocks if any("run again" in mark for mark in block["marks"])] == [0]
-    assert delay(dsn)[0] == "200ms"
+    assert delay()[0] == "200ms"
 
 
-def test_leftovers_are_refused_shown_and_restored(lab, dsn, mended, monkeypatch):
-    run, before = killed_with_its_guardian(lab, dsn)
+def test_leftovers_are_refused_shown_and_restored(lab, dsn, mended, monkeypatch, delay):
+    run, before = killed_with_its_guardian(lab, delay)
     left = "wal_writer_delay = 500ms (it was 200ms)"
     refused = lab("run", reloading(lab, blocks=2, name="next.toml"), code=2).stderr
     assert left in refused and f"dbdyno restore {run}" in refused
@@ -128,35 +128,35 @@ def test_leftovers_are_refused_shown_and_restored(lab, dsn, mended, monkeypatch)
     assert left in check["found"] and str(run) in check["next"]
     assert "wal_writer_delay not put back" in lab("runs", "--format", "json").stdout
     assert "200ms" in lab("restore", "last", "--target", dsn, "--dry-run").stdout
-    assert delay(dsn)[0] == "500ms", "a dry run changes nothing"
+    assert delay()[0] == "500ms", "a dry run changes nothing"
     assert "all is as it was" in lab("restore", "last", "--target", dsn, "--yes").stdout
-    assert delay(dsn) == before
+    assert delay() == before
     assert "no settings to restore" in lab("restore", "--all", "--target", dsn).stdout
     assert "left" not in json.loads(lab("runs", "--format", "json").stdout)[0]
 
 
-def test_leftovers_are_seen_from_the_manifest_alone(lab, dsn, mended, owed_apart):
+def test_leftovers_are_seen_from_the_manifest_alone(lab, dsn, mended, owed_apart, delay):
     """The user's records are missing, as on another machine; the manifest is enough."""
-    run, _ = killed_with_its_guardian(lab, dsn)
+    run, _ = killed_with_its_guardian(lab, delay)
     for record in owed_apart.glob("*.json"):
         record.unlink()
     assert "it was 200ms" in lab("run", reloading(lab, blocks=2, name="next.toml"), code=2).stderr
     lab("restore", run.name, "--target", dsn, "--yes")
-    assert delay(dsn)[0] == "200ms"
+    assert delay()[0] == "200ms"
 
 
-def test_what_somebody_else_has_set_since_is_left_alone(lab, dsn, mended):
-    run, _ = killed_with_its_guardian(lab, dsn)
+def test_what_somebody_else_has_set_since_is_left_alone(lab, dsn, mended, delay):
+    run, _ = killed_with_its_guardian(lab, delay)
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("alter system set wal_writer_delay to '123ms'")
         conn.execute("select pg_reload_conf()")
-    assert until(lambda: delay(dsn)[0] == "123ms")
+    assert until(lambda: delay()[0] == "123ms")
     assert "somebody else has set it since" in lab("restore", run.name, "--target", dsn, "--yes").stdout
-    assert delay(dsn)[0] == "123ms"
+    assert delay()[0] == "123ms"
 
 
-def test_a_record_holds_no_secret(lab, dsn, mended, owed_apart):
-    killed_with_its_guardian(lab, dsn)
+def test_a_record_holds_no_secret(lab, dsn, mended, owed_apart, delay):
+    killed_with_its_guardian(lab, delay)
     (record,) = owed_apart.glob("*.json")
     assert conninfo_to_dict(dsn)["password"] not in record.read_text()
 

@@ -48,7 +48,7 @@ def test_steady_is_what_snia_calls_so(values: list[float], after: int | None) ->
     assert (found is not None and found.steady) is (after == len(values))
 
 
-def test_a_probe_leaves_phases_a_report_and_no_file(tmp_path: Path) -> None:
+def test_a_probe_leaves_phases_a_report_and_no_file(tmp_path: Path, html_page: None) -> None:
     done = probe(tmp_path, ".", *SHORT)
     assert done.returncode == 0, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]

@@ -42,7 +42,7 @@ def carried_out(done: subprocess.CompletedProcess[str]) -> bool:
     return done.returncode == 0
 
 
-def test_a_probe_leaves_evidence_a_report_and_no_file(dbdyno: Command, tmp_path: Path) -> None:
+def test_a_probe_leaves_evidence_a_report_and_no_file(dbdyno: Command, tmp_path: Path, html_page: None) -> None:
     done = dbdyno("probe", "redo", "redo.log", "--commits", "400", "--sessions", "4", *SMALL)
     if carried_out(done):
         assert done.stdout.splitlines()[1].startswith("MEASURED  A commit takes ")

@@ -1,0 +1,32 @@
+"""Pages of runs in tests: put together always, written as HTML where a test looks at it.
+
+In these folders a run is one step of most tests, and a third of what the process of the tests does for a small run is
+to draw and write its page, which nobody opens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from unittest import mock
+
+import pytest
+
+FOLDERS = ("advise", "builds", "device", "hosts", "lab", "probe")
+
+
+@pytest.fixture
+def html_page() -> None:
+    """Requested by a test that looks at the HTML of a run."""
+
+
+@pytest.fixture(autouse=True)
+def unread_pages(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Write the head of the page instead of its HTML, unless the test looks at it."""
+    if request.path.parent.name not in FOLDERS or "html_page" in request.fixturenames:
+        yield
+        return
+    from dbdyno.pages import page_of
+    from dbdyno.report import html
+
+    with mock.patch.object(html, "render_html", lambda given: str(page_of(given).head)):
+        yield
