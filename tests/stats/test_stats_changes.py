@@ -7,6 +7,7 @@ import pytest
 
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.changes import Change, change_points, detectable_step, level_changes
+from soaked import first
 
 
 def series(levels, *, spread=0.02, seed=1):
@@ -27,7 +28,7 @@ def test_a_step_is_found_where_it_is_with_its_size():
     assert found.p <= 0.01
 
 
-@pytest.mark.parametrize(("step", "widest", "least"), [(0.97, 12, 30), (0.94, 4, 70)])
+@pytest.mark.parametrize(("step", "widest", "least"), first((0.94, 4, 70), (0.97, 12, 30)))
 def test_where_a_change_began_is_held_by_its_interval(step: float, widest: int, least: int):
     """100 series of 24 runs, steps of one and a half and of three times the noise: the larger has a narrow interval."""
     every = [steps([100.0] * 14 + [100.0 * step] * 10, seed=seed) for seed in range(100)]
@@ -37,7 +38,7 @@ def test_where_a_change_began_is_held_by_its_interval(step: float, widest: int, 
     assert np.median([one.last - one.first for one in found]) <= widest
 
 
-@pytest.mark.parametrize(("side", "around"), [(9, 1), (24, 0)])
+@pytest.mark.parametrize(("side", "around"), first((9, 1), (24, 0)))
 def test_a_step_far_larger_than_the_noise_began_where_it_is(side: int, around: int):
     """Of n runs on a side the last is the odd one by chance once in n: only from some twenty on that is ruled out."""
     (found,) = change_points(series([100.0] * side + [150.0] * side), level=0.95)
@@ -55,19 +56,21 @@ def test_two_steps_are_two_changes():
     assert found[0].ratio > 1 > found[1].ratio
 
 
-def test_a_level_series_has_none_in_19_of_20():
-    """200 series of 20 values that differ by noise alone."""
-    false = sum(bool(change_points(series([100.0] * 20, seed=seed), level=0.95)) for seed in range(200))
-    assert false <= 0.05 * 200 + 3 * np.sqrt(200 * 0.05 * 0.95)
+@pytest.mark.parametrize("count", first(50, 200))
+def test_a_level_series_has_none_in_19_of_20(count: int):
+    """So many series of 20 values that differ by noise alone."""
+    false = sum(bool(change_points(series([100.0] * 20, seed=seed), level=0.95)) for seed in range(count))
+    assert false <= 0.05 * count + 3 * np.sqrt(count * 0.05 * 0.95)
 
 
-def test_steps_of_three_times_the_noise_are_found():
+@pytest.mark.parametrize("count", first(30, 100))
+def test_steps_of_three_times_the_noise_are_found(count: int):
     """With ten runs on a side three of four, since neighbours may be alike; half are told from a drift."""
-    found = [steps([100.0] * 10 + [94.0] * 10, seed=seed) for seed in range(100)]
-    assert sum(any(abs(one.at - 10) <= 1 for one in every) for every in found) >= 65
+    found = [steps([100.0] * 10 + [94.0] * 10, seed=seed) for seed in range(count)]
+    assert sum(any(abs(one.at - 10) <= 1 for one in every) for every in found) >= 0.65 * count
 
 
-@pytest.mark.parametrize("n", [12, 24])
+@pytest.mark.parametrize("n", first(12, 24))
 def test_a_step_that_would_be_found_four_times_out_of_five_is(n: int):
     least = float(np.median([detectable_step(series([100.0] * n, seed=seed), level=0.95) for seed in range(3)]))
     levels = [100.0] * (n // 2) + [100.0 * least] * (n - n // 2)

@@ -59,13 +59,13 @@ def test_blocks_of_one_group_each_are_compared_unpaired_and_much_wider() -> None
 def test_dependent_values_are_different_to_welch_and_not_to_blocks() -> None:
     """Equal groups whose blocks wander: single values cry "different", blocks do not."""
     cried = {"welch": 0, "blocks": 0}
-    for seed in range(40):
+    for seed in range(20):
         described = blocked(1.0, paired=False, seed=seed)
         cried["welch"] += compare_groups(described)[0].p < 0.05
         answer = compare_in_blocks(described, randomised=True)[0]
         cried["blocks"] += not answer.low <= 1 <= answer.high
-    assert cried["welch"] >= 30
-    assert cried["blocks"] <= 6
+    assert cried["welch"] >= 15
+    assert cried["blocks"] <= 3
 
 
 def test_without_blocks_or_with_values_not_above_zero_there_is_no_block_answer() -> None:

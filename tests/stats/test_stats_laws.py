@@ -59,13 +59,14 @@ def test_the_intervals_hold_the_truth_as_often_as_said(draws: int):
     assert hits >= 0.9 * draws - 3 * np.sqrt(draws * 0.09), f"seed {seed}"
 
 
-def test_contention_that_is_found_to_be_none_may_be_some():
+@pytest.mark.parametrize("draws", [15, pytest.param(60, marks=pytest.mark.soak)])
+def test_contention_that_is_found_to_be_none_may_be_some(draws: int):
     """It was "contention 0 % (0 to 0 %)": on its bound the jackknife moves nothing."""
     y = 100 * LOADS / (1 + 0.001 * (LOADS - 1) + 0.005 * LOADS * (LOADS - 1))
-    found = [fit_law(LOADS, planted(y, spread=0.05, seed=seed), is_load=True, level=0.95) for seed in range(60)]
+    found = [fit_law(LOADS, planted(y, spread=0.05, seed=seed), is_load=True, level=0.95) for seed in range(draws)]
     contention = [own.parameters["s"] for own in found if own.law == "usl"]
     none = [one for one in contention if one.value == 0]
-    assert len(none) > 10 and all(one.low == 0 for one in none)
+    assert len(none) > draws / 6 and all(one.low == 0 for one in none)
     assert sum(one.high > 0 for one in none) > 0.8 * len(none)
     assert sum(one.low <= 0.001 <= one.high for one in contention) >= 0.88 * len(contention)
 

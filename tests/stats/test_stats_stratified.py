@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from dbdyno.stats.stratified import Stratum, compare_totals, single_part
+from soaked import first
 
 
 def cut(values: np.ndarray, batches: int = 20) -> Stratum:
@@ -75,7 +76,7 @@ def test_what_was_done_once_is_in_the_total_and_not_in_its_error():
     assert math.isnan(nothing.low)
 
 
-@pytest.mark.parametrize("memory", [0.0, 0.5])
+@pytest.mark.parametrize("memory", first(0.5, 0.0))
 def test_false_alarms_stay_near_the_level(memory: float):
     """Two runs of the same program: three statements, skewed times that follow each other."""
     seed = 12
