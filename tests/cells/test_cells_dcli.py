@@ -26,7 +26,7 @@ from soaked import first
 
 @pytest.fixture
 def cells() -> list[Cell]:
-    made = rack(seconds=305)
+    made = rack(seconds=305, cells__disks="2", cells__modules="2")
     return [Cell(made, number) for number in range(2)]
 
 

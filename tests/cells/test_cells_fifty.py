@@ -3,6 +3,7 @@ columns are right, each bad one is marked alone, the exit code is 2, and it does
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -67,6 +68,7 @@ async def spouts(process: asyncssh.SSHServerProcess) -> None:
         while True:
             process.stdout.write(b"FL_IO_W FLASHLOG 7 IO requests\n" * 1000)
             await process.stdout.drain()
+            await asyncio.sleep(0.01)  # as fast as it can, it would cost a core
 
 
 BAD: dict[str, Behaviour | None] = {

@@ -79,26 +79,26 @@ def needs_distributed() -> None:
         skip_for(error)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster(tmp_path_factory.mktemp("workers"), 2) as found:
         yield found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server() -> Iterator[EmbeddedPostgres]:
     """A running PostgreSQL."""
     with EmbeddedPostgres() as running:
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def dsn(server: EmbeddedPostgres) -> str:
     """Its connection string over TCP."""
     return make_conninfo("", **server.tcp_conninfo())
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def maria() -> Iterator[MariaServer]:
     """A running MariaDB; skipped, with the command that installs it, where it is missing."""
     if reason := missing():

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any
 from unittest import mock
 
@@ -15,6 +16,7 @@ from database_lab import EVERYTHING, Databases, content
 
 from command_line import dbdyno
 from dbdyno.move.database import indexes, rows
+from soaked import first
 
 KILLED = """
 import importlib, os, signal, sys
@@ -83,9 +85,9 @@ def test_a_job_that_was_killed_is_finished_by_the_same_command(
     equal(full)
 
 
-@pytest.mark.long
-def test_a_job_may_be_killed_again_and_again(full: Databases) -> None:
-    for point in POINTS[1:]:
+@pytest.mark.parametrize("points", first(POINTS[1::3], POINTS[1:]), ids=["some", "all"])
+def test_a_job_may_be_killed_again_and_again(full: Databases, points: Sequence[Any]) -> None:
+    for point in points:
         module, name, at = point.values
         killed(full, str(module), str(name), int(str(at)))
     done = full.resume()

@@ -90,7 +90,7 @@ def killed_and_resumed(lab: Lab, rng: random.Random, turn: int) -> None:
     whole(lab)
 
 
-@pytest.mark.parametrize("kills", [pytest.param(10, marks=pytest.mark.long), pytest.param(500, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", [4, pytest.param(500, marks=pytest.mark.soak)])
 def test_a_kill_at_any_instant_loses_nothing_and_doubles_nothing(table: Lab, kills: int) -> None:
     rng = fresh_dice()
     for turn in range(kills):
