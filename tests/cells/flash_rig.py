@@ -28,9 +28,7 @@ from dbdyno_rig.cell import Cell
 from dbdyno_rig.rack import MINUTE_NS, Load, Rack
 from dbdyno_rig.serve import RackAccess
 
-LOAD = Load(
-    {"kind": "commit-loop", "think_ms": 200}, 3, 1, {**SMALL_BUFFERS, "cells.disks": "2", "cells.modules": "2"}
-)
+LOAD = Load({"kind": "commit-loop", "think_ms": 200}, 3, 1, {**SMALL_BUFFERS, "cells.disks": "2", "cells.modules": "2"})
 """Few disks and flash modules, since every metric of each is read again at every look."""
 A_LOOK_NS = 20 * 10**9
 """How much time passes at each look at a cell."""
