@@ -46,7 +46,7 @@ POINTS = [
     pytest.param(f"{ROOM}.finish_steps", "set_sequences", 1, id="before the sequences"),
     pytest.param(f"{ROOM}.finish_steps", "grant_all", 1, id="before the privileges"),
     pytest.param(f"{ROOM}.finish_steps", "analyse", 1, id="before the statistics"),
-    pytest.param(f"{ROOM}.finish_steps", "remember", 1, id="before the last commit"),
+    pytest.param(f"{ROOM}.finish_steps", "note_transaction", 1, id="before the last commit"),
     pytest.param(f"{ROOM}.finish_phase", "conclude", 1, id="after the last commit"),
 ]
 
