@@ -158,9 +158,10 @@ impl Carrier {
     }
 
     fn count(&self, gone: &LetGo) {
-        self.shared.pieces.fetch_add(gone.pieces, Ordering::Relaxed);
-        self.shared.late_ns.fetch_add(gone.late_ns, Ordering::Relaxed);
-        self.shared.late_max_ns.fetch_max(gone.late_max_ns, Ordering::Relaxed);
+        let mut lateness = self.shared.lateness.lock().unwrap_or_else(PoisonError::into_inner);
+        lateness.pieces += gone.pieces;
+        lateness.late_ns += gone.late_ns;
+        lateness.late_max_ns = lateness.late_max_ns.max(gone.late_max_ns);
     }
 }
 

@@ -32,9 +32,10 @@ mod direction;
 mod pace;
 
 use std::io;
+use std::mem;
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -88,9 +89,8 @@ struct Shared {
     /// Connections that the thread has not seen yet: the near end's socket and the server's.
     waiting: Mutex<Vec<[Stream; 2]>>,
     stop: AtomicBool,
-    pieces: AtomicU64,
-    late_ns: AtomicU64,
-    late_max_ns: AtomicU64,
+    /// Lateness since the last reading; under a lock, so that its figures are of the same pieces.
+    lateness: Mutex<Lateness>,
 }
 
 /// Network line with its thread; all its connections end when it is dropped.
@@ -154,13 +154,7 @@ impl Line {
 
     /// Returns the line's lateness since the last call.
     pub fn lateness(&self) -> Lateness {
-        let take = |number: &AtomicU64| number.swap(0, Ordering::Relaxed);
-        let shared = &*self.shared;
-        Lateness {
-            pieces: take(&shared.pieces),
-            late_ns: take(&shared.late_ns),
-            late_max_ns: take(&shared.late_max_ns),
-        }
+        mem::take(&mut *self.shared.lateness.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
