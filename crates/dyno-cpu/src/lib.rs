@@ -22,8 +22,8 @@
 //!
 //! Limits: only code that is inlined into [`Work::run`] is compiled for the wider registers, so every function called
 //! in its loops must be `#[inline(always)]`, too. Floats give the same results, since nothing is contracted or
-//! reordered. The check costs a load and a branch: too much for a single number, negligible for a column. The only
-//! `unsafe` block is in [`run`].
+//! reordered. The check costs a load and a branch: too much for a single number, negligible for a column. `unsafe` stands
+//! in [`run`] and in [`equal_to`].
 
 #![allow(clippy::inline_always)]
 
@@ -49,6 +49,36 @@ pub fn run<W: Work>(work: W) -> W::Done {
         return unsafe { wide(work) };
     }
     work.run()
+}
+
+/// Number of bytes that [`equal_to`] compares.
+pub const BLOCK: usize = 32;
+
+/// Returns a bit for each byte of the block, the first one lowest, that is `one` or `other`.
+#[inline(always)]
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)] // A byte and the bits of a mask have no sign.
+pub fn equal_to(block: &[u8; BLOCK], one: u8, other: u8) -> u32 {
+    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8};
+    let half = |at: usize| {
+        let bytes: &[u8; 16] = block[at..at + 16].first_chunk().unwrap_or(&[0; 16]);
+        // SAFETY: every x86-64 processor has SSE2, and the 16 bytes that are loaded are those of the array.
+        #[allow(unsafe_code)]
+        unsafe {
+            let loaded = _mm_loadu_si128(bytes.as_ptr().cast());
+            let found = _mm_cmpeq_epi8(loaded, _mm_set1_epi8(one as i8));
+            _mm_movemask_epi8(_mm_or_si128(found, _mm_cmpeq_epi8(loaded, _mm_set1_epi8(other as i8)))) as u32
+        }
+    };
+    half(0) | half(16) << 16
+}
+
+/// Returns a bit for each byte of the block, the first one lowest, that is `one` or `other`.
+#[inline(always)]
+#[cfg(not(target_arch = "x86_64"))]
+pub fn equal_to(block: &[u8; BLOCK], one: u8, other: u8) -> u32 {
+    let bit = |(at, byte): (usize, &u8)| u32::from(*byte == one || *byte == other) << at;
+    block.iter().enumerate().map(bit).fold(0, |all, bit| all | bit)
 }
 
 const UNKNOWN: u8 = 0;
@@ -101,6 +131,19 @@ unsafe fn wide<W: Work>(work: W) -> W::Done {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_byte_of_a_block_that_is_one_of_two_has_its_bit() {
+        for at in 0..BLOCK {
+            let mut block = [b'x'; BLOCK];
+            block[at] = b'\n';
+            assert_eq!(equal_to(&block, b'\n', b'\n'), 1 << at);
+            block[(at + 7) % BLOCK] = b'\'';
+            assert_eq!(equal_to(&block, b'\n', b'\''), 1 << at | 1 << ((at + 7) % BLOCK));
+            assert_eq!(equal_to(&block, 0, 255), 0);
+        }
+        assert_eq!(equal_to(&[200; BLOCK], 200, 201), u32::MAX, "bytes above 127 as well");
+    }
 
     struct Digits<'a>(&'a [u64]);
 

@@ -248,15 +248,18 @@ fn pack_joined(numbers: &mut [u64], mut len: usize, width: u32, out: &mut Vec<u8
         joined *= 2;
     }
     let (mut bits, mut held) = (0_u64, 0_u32);
+    let (mut words, mut full) = ([0; 8 * MINI], 0);
     for &number in &numbers[..len] {
         bits |= number << held;
         held += joined;
         if held >= 64 {
-            out.extend_from_slice(&bits.to_le_bytes());
+            words[full..full + 8].copy_from_slice(&bits.to_le_bytes());
+            full += 8;
             held -= 64;
             bits = number.checked_shr(joined - held).unwrap_or(0);
         }
     }
+    out.extend_from_slice(&words[..full]);
 }
 
 #[cfg(test)]

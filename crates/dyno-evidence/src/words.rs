@@ -101,13 +101,15 @@ impl WordsColumn {
 
     /// Appends words; returns a bit for each that is present.
     fn take_each<T: AsRef<str>>(&mut self, keys: &[u32], texts: &[T]) -> u64 {
-        let mut present = 0;
+        let (mut present, mut numbers, mut count) = (0, [0; 64], 0);
         for (at, &key) in keys.iter().enumerate() {
             if let Some(number) = self.number_of(key, texts) {
-                self.page.push(number);
+                numbers[count % 64] = number;
+                count += 1;
                 present |= 1 << at;
             }
         }
+        self.page.extend_from_slice(&numbers[..count]);
         present
     }
 
@@ -195,7 +197,7 @@ fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     let (mut literal, mut at) = (0, 0); // what lies between them waits to be packed
     while at < numbers.len() {
         let value = numbers[at];
-        let run = numbers[at..].iter().take_while(|&&next| next == value).count();
+        let run = run_at(&numbers[at..], value);
         let missing = (at - literal).next_multiple_of(8) - (at - literal);
         if run >= missing + 16 {
             groups_of(&numbers[literal..at + missing], width, out);
@@ -205,6 +207,17 @@ fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
         at += run;
     }
     groups_of(&numbers[literal..], width, out);
+}
+
+/// Returns how many numbers from the first on are `value`, compared many at a time where they are.
+fn run_at(numbers: &[u32], value: u32) -> usize {
+    const MANY: usize = 32;
+    if numbers.get(1) != Some(&value) {
+        return 1;
+    }
+    let is_value = |many: &&[u32; MANY]| many.iter().fold(0, |all, number| all | (number ^ value)) == 0;
+    let whole = MANY * numbers.as_chunks().0.iter().take_while(is_value).count();
+    whole + numbers[whole..].iter().take_while(|next| **next == value).count()
 }
 
 fn run_of(value: u32, count: usize, width: u32, out: &mut Vec<u8>) {
@@ -221,14 +234,19 @@ fn groups_of(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     varint((groups as u64) << 1 | 1, out);
     let end = out.len() + groups * width as usize;
     let (mut bits, mut held) = (0_u64, 0);
-    for &number in numbers {
-        bits |= u64::from(number) << held;
-        held += width;
-        if held >= 32 {
-            out.extend_from_slice(&(bits as u32).to_le_bytes());
-            bits >>= 32;
-            held -= 32;
+    for numbers in numbers.chunks(64) {
+        let (mut packed, mut full) = ([0; 4 * 64], 0);
+        for &number in numbers {
+            bits |= u64::from(number) << held;
+            held += width;
+            if held >= 32 {
+                packed[full..full + 4].copy_from_slice(&(bits as u32).to_le_bytes());
+                full += 4;
+                bits >>= 32;
+                held -= 32;
+            }
         }
+        out.extend_from_slice(&packed[..full]);
     }
     out.extend_from_slice(&bits.to_le_bytes()[..held.div_ceil(8) as usize]);
     out.resize(end, 0);

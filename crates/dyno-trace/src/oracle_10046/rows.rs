@@ -61,7 +61,7 @@ impl Figures {
 }
 
 /// A call. Missing figures are [`NONE`] in `cpu_ns` and the counts, 0 elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CallRow {
     /// Running number in the file, from 0.
     pub number: u64,
@@ -126,7 +126,7 @@ impl CallRow {
 }
 
 /// A wait.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WaitRow {
     /// Running number in the file, from 0.
     pub number: u64,

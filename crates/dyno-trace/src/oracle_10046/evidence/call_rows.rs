@@ -15,7 +15,7 @@ const PARENT: usize = 15;
 const ORPHAN: usize = 22;
 
 /// A call and the id of its parent if found, else [`NONE`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Kept {
     row: CallRow,
     parent: i64,
@@ -54,7 +54,9 @@ impl Calls {
     /// Adds a call; `base` is added to the numbers of its session and context.
     #[inline]
     pub fn push(&mut self, row: &CallRow, base: u32, names: &Names<'_>) {
-        let kept = self.add(Kept { row: *row, parent: NONE }, names);
+        let kept = self.add(names);
+        kept.row = *row;
+        kept.parent = NONE;
         kept.row.session += base;
         kept.row.context += base;
     }

@@ -8,7 +8,7 @@ use super::buffer::Buffer;
 const STRETCH: usize = 64;
 
 /// A row with the link found so far.
-pub trait LateRow: Copy {
+pub trait LateRow: Copy + Default {
     /// Texts for the numbers in rows.
     type Names<'a>;
     /// Columns of the table.
@@ -24,43 +24,46 @@ pub trait LateRow: Copy {
 /// Rows whose links are not yet known. The latest are kept as rows, the earlier ones as columns.
 pub struct LateRows<K> {
     pub(super) file: u32,
-    recent: Vec<K>,
+    /// Places for the latest rows.
+    recent: Box<[K; STRETCH]>,
+    /// Number of these places that are in use.
+    used: usize,
     pub(super) columns: Buffer,
 }
 
 impl<K: LateRow> LateRows<K> {
     /// Returns an empty buffer.
     pub fn new(file: u32) -> Self {
-        Self { file, recent: Vec::with_capacity(STRETCH), columns: Buffer::new(K::COLUMNS) }
+        Self { file, recent: Box::new([K::default(); STRETCH]), used: 0, columns: Buffer::new(K::COLUMNS) }
     }
 
     /// Returns the number of buffered rows.
     #[inline]
     pub fn len(&self) -> usize {
-        self.columns.rows() + self.recent.len()
+        self.columns.rows() + self.used
     }
 
-    /// Adds a row and returns a reference to it, so that the caller can change it without another copy.
+    /// Adds a row and returns its place, which the caller has to fill: a row is copied once.
     #[inline]
-    pub(super) fn add(&mut self, row: K, names: &K::Names<'_>) -> &mut K {
-        if self.recent.len() == STRETCH {
+    pub(super) fn add(&mut self, names: &K::Names<'_>) -> &mut K {
+        if self.used == STRETCH {
             self.settle(names);
         }
-        self.recent.push(row);
-        let last = self.recent.len() - 1;
-        &mut self.recent[last]
+        self.used += 1;
+        &mut self.recent[self.used - 1]
     }
 
     /// Returns the row at `at` if it is not in the columns yet.
     pub(super) fn recent(&mut self, at: usize) -> Option<&mut K> {
-        at.checked_sub(self.columns.rows()).and_then(|at| self.recent.get_mut(at))
+        let at = at.checked_sub(self.columns.rows())?;
+        self.recent[..self.used].get_mut(at)
     }
 
     /// Shifts the starts of a session's rows, from the one at `from` on.
     pub fn shift(&mut self, session: u32, from: usize, by_ns: i64) {
         let settled = self.columns.rows();
         self.columns.shift(session, from, by_ns);
-        for kept in self.recent.iter_mut().skip(from.saturating_sub(settled)) {
+        for kept in self.recent[..self.used].iter_mut().skip(from.saturating_sub(settled)) {
             let (own, started_ns) = kept.session_and_start();
             if own == session {
                 *started_ns = started_ns.saturating_add(by_ns);
@@ -97,8 +100,8 @@ impl<K: LateRow> dyno_cpu::Work for Settle<'_, '_, '_, K> {
 
     #[inline(always)]
     fn run(self) {
-        let LateRows { file, recent, columns } = self.rows;
-        K::fill(recent, columns, *file, self.names);
-        recent.clear();
+        let LateRows { file, recent, used, columns } = self.rows;
+        K::fill(&recent[..*used], columns, *file, self.names);
+        *used = 0;
     }
 }

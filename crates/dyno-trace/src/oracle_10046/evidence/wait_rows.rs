@@ -14,7 +14,7 @@ const CALL: usize = 14;
 const DEPTH: usize = 15;
 
 /// A wait with its parameters and the owner found so far.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Kept {
     row: WaitRow,
     /// First three parameters; [`NONE`] if missing.
@@ -62,7 +62,9 @@ impl Waits {
     /// session and context.
     #[inline]
     pub fn push(&mut self, row: &WaitRow, base: u32, values: [i64; 3], names: u32, words: &Names<'_>) {
-        let kept = self.add(Kept { row: *row, values, names, owner: NONE, depth: u8::MAX }, words);
+        let kept = self.add(words);
+        kept.row = *row;
+        (kept.values, kept.names, kept.owner, kept.depth) = (values, names, NONE, u8::MAX);
         kept.row.session += base;
         kept.row.context += base;
     }

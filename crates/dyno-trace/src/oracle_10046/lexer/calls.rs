@@ -67,7 +67,7 @@ macro_rules! small {
 #[inline(always)]
 pub(super) fn quick(rest: &[u8], memo: &mut Memo) -> Option<(Call, usize)> {
     let line: &[u8; WINDOW] = rest.first_chunk()?;
-    let stop = find(rest, SHORTEST, |byte| byte == b'\n')?;
+    let stop = find(rest, SHORTEST, b'\n', b'\n')?;
     let (kind, mut at) = match &line[..7] {
         b"FETCH #" => (CallKind::Fetch, 7),
         b"PARSE #" => (CallKind::Parse, 7),

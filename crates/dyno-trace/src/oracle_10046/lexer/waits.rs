@@ -33,7 +33,7 @@ pub(super) fn quick(
     let name_end = name_at + name.len;
     let behind = name_end + BEHIND.len();
     // A quote behind the name: another record is glued to this one.
-    let stop = find(rest, behind, |byte| byte == b'\n' || byte == b'\'')?;
+    let stop = find(rest, behind, b'\n', b'\'')?;
     let line = rest.get(..stop)?;
     if rest[stop] != b'\n' || stop < 32 {
         return None;
