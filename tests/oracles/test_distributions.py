@@ -13,6 +13,7 @@ from dbdyno.stats.distributions import (
     binomial_cdf,
     binomial_sf,
     chi2_log10_p,
+    chi2_quantile,
     f_log10_p,
     kolmogorov_log10_p,
     normal_cdf,
@@ -21,6 +22,7 @@ from dbdyno.stats.distributions import (
     t_cdf,
     t_cdfs,
     t_log10_p,
+    t_power,
     t_quantile,
     t_quantiles,
 )
@@ -51,6 +53,20 @@ def test_student_at_the_levels_of_intervals() -> None:
     for df in (1, 2, 3, 4, 7, 11, 30, 99, 1e4, 4e6):
         for p in (0.9, 0.95, 0.975, 0.995, 0.9995):
             assert t_quantile(df, p) == pytest.approx(float(stats.t.ppf(p, df)), rel=1e-11)
+
+
+def test_quantiles_of_chi_squared(dice: random.Random) -> None:
+    for _ in range(DRAWS):
+        df, p = between(dice, 0.5, 1e6), dice.uniform(1e-6, 1 - 1e-6)
+        assert chi2_quantile(df, p) == pytest.approx(float(stats.chi2.ppf(p, df)), rel=1e-9), (df, p)
+
+
+def test_the_power_of_a_t_test_is_a_tail_of_the_noncentral_t(dice: random.Random) -> None:
+    for _ in range(DRAWS):
+        df, away, p = between(dice, 1, 1e4), dice.uniform(-6, 6), dice.uniform(0.8, 0.9995)
+        critical = float(stats.t.ppf(p, df))
+        expected = stats.nct.sf(critical, df, away) + stats.nct.cdf(-critical, df, away)
+        assert t_power(df, away, critical) == pytest.approx(expected, abs=2e-7), (df, away, p)
 
 
 def test_arrays_of_student() -> None:
@@ -103,6 +119,8 @@ def test_what_defines_no_distribution_is_nan() -> None:
         t_log10_p(1, math.nan),
         f_log10_p(1, 0, 5),
         chi2_log10_p(1, 0),
+        chi2_quantile(0, 0.5),
+        t_power(3, 1, 0),
         binomial_cdf(3, 2, 0.5),
         binomial_sf(1, 2, 1.5),
         normal_quantile(-0.1),

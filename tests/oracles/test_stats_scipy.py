@@ -110,4 +110,4 @@ def test_power_equals_the_noncentral_t(blocks: int) -> None:
         effect = np.expm1(away * spread / np.sqrt(blocks))
         critical = stats.t.ppf(0.975, df)
         expected = stats.nct.sf(critical, df, away) + stats.nct.cdf(-critical, df, away)
-        assert power_of(blocks, spread, effect) == pytest.approx(expected, abs=1e-5)
+        assert power_of(blocks, spread, effect) == pytest.approx(expected, abs=1e-8)

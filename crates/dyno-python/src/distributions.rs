@@ -39,6 +39,18 @@ pub(crate) fn chi2_log10_p(x: f64, df: f64) -> f64 {
     log10(of::chi2_ln_p(x, df))
 }
 
+/// Return the p quantile of chi squared.
+#[pyfunction]
+pub(crate) fn chi2_quantile(df: f64, p: f64) -> f64 {
+    of::chi2_quantile(df, p).unwrap_or(f64::NAN)
+}
+
+/// Return P(|T| > critical) of a noncentral t with noncentrality `away`.
+#[pyfunction]
+pub(crate) fn t_power(df: f64, away: f64, critical: f64) -> f64 {
+    dyno_stats::power::t_power(df, away, critical).unwrap_or(f64::NAN)
+}
+
 /// Return P(B <= k) of a binomial of `n` draws with probability `q`.
 #[pyfunction]
 pub(crate) fn binomial_cdf(k: f64, n: f64, q: f64) -> f64 {

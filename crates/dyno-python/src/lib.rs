@@ -49,8 +49,8 @@ mod _core {
     use crate::device_mount::DeviceMount;
     #[pymodule_export]
     use crate::distributions::{
-        binomial_cdf, binomial_sf, chi2_log10_p, f_log10_p, kolmogorov_log10_p, normal_cdf, normal_log10_p,
-        normal_quantile, prob_r, prob_r_log10, t_cdf, t_log10_p, t_quantile,
+        binomial_cdf, binomial_sf, chi2_log10_p, chi2_quantile, f_log10_p, kolmogorov_log10_p, normal_cdf,
+        normal_log10_p, normal_quantile, prob_r, prob_r_log10, t_cdf, t_log10_p, t_power, t_quantile,
     };
     #[pymodule_export]
     use crate::evidence::{numbered_files, write_calls, write_metrics, write_waits};

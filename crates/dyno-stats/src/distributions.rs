@@ -97,6 +97,28 @@ pub fn chi2_ln_p(x: f64, df: f64) -> Option<f64> {
     Some(ln_gamma_upper(df / 2.0, x / 2.0))
 }
 
+/// Returns the `p` quantile of chi squared, by bisection of its tail.
+pub fn chi2_quantile(df: f64, p: f64) -> Option<f64> {
+    if df.is_nan() || df <= 0.0 || !(0.0..=1.0).contains(&p) {
+        return None;
+    }
+    if p <= 0.0 || p >= 1.0 {
+        return Some(if p <= 0.0 { 0.0 } else { f64::INFINITY });
+    }
+    let is_below = |x: f64| chi2_ln_p(x, df).is_some_and(|ln_p| -ln_p.exp_m1() < p);
+    let (mut low, mut high) = (0.0, df.max(1.0));
+    while high.is_finite() && is_below(high) {
+        (low, high) = (high, 2.0 * high);
+    }
+    loop {
+        let middle = f64::midpoint(low, high);
+        if !(low < middle && middle < high) {
+            return Some(high);
+        }
+        if is_below(middle) { low = middle } else { high = middle }
+    }
+}
+
 /// Returns `P(B <= k)` of a binomial of `n` draws with probability `q`: `I_(1-q)(n - k, k + 1)`.
 pub fn binomial_cdf(k: f64, n: f64, q: f64) -> Option<f64> {
     binomial(k, n, q, |k| ln_beta_regularised(n - k, k + 1.0, 1.0 - q, q), 1.0)
@@ -247,6 +269,18 @@ mod tests {
                 assert!((found - expected).abs() <= 1e-13 * expected.abs().max(1e-3), "{df} {p}: {found} {expected}");
             }
         }
+    }
+
+    #[test]
+    fn quantiles_of_chi_squared_with_two_degrees_of_freedom_have_a_closed_form() {
+        for p in [0.0, 1e-9, 0.025, 0.5, 0.975, 0.999_999] {
+            let expected = -2.0 * f64::ln_1p(-p);
+            let found = chi2_quantile(2.0, p).unwrap_or(f64::NAN);
+            assert!((found - expected).abs() <= 1e-9 * expected, "{p}: {found} {expected}");
+        }
+        assert_eq!(chi2_quantile(3.0, 1.0), Some(f64::INFINITY));
+        assert_eq!(chi2_quantile(3.0, 1.5), None);
+        assert_eq!(chi2_quantile(0.0, 0.5), None);
     }
 
     proptest! {

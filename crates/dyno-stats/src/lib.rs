@@ -49,6 +49,7 @@ pub mod histogram;
 pub mod keys;
 pub mod largest;
 pub mod moments;
+pub mod power;
 pub mod quantiles;
 pub mod ranks;
 pub mod rng;

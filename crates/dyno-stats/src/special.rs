@@ -46,7 +46,7 @@ pub(crate) fn ln_gamma_upper(a: f64, x: f64) -> f64 {
     if x.is_infinite() {
         return f64::NEG_INFINITY;
     }
-    let front = 0.5 * (a / (2.0 * PI)).ln() - stirling_error(a) - deviance(a, x);
+    let front = ln_gamma_front(a, x);
     if x < a + 1.0 {
         let (mut term, mut sum, mut step) = (1.0, 1.0, a);
         while term > sum * ENOUGH {
@@ -58,6 +58,11 @@ pub(crate) fn ln_gamma_upper(a: f64, x: f64) -> f64 {
     } else {
         (front + gamma_fraction(a, x).ln()).min(0.0)
     }
+}
+
+/// Returns the logarithm of `x^a e^-x / Gamma(a)`, the leading factor of the incomplete gamma function.
+pub(crate) fn ln_gamma_front(a: f64, x: f64) -> f64 {
+    0.5 * (a / (2.0 * PI)).ln() - stirling_error(a) - deviance(a, x)
 }
 
 /// Returns `ln(1 - e^ln_part)` for a logarithm not above 0.

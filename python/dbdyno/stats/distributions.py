@@ -15,6 +15,7 @@ from dbdyno._core import (
     binomial_cdf,
     binomial_sf,
     chi2_log10_p,
+    chi2_quantile,
     f_log10_p,
     kolmogorov_log10_p,
     normal_cdf,
@@ -22,6 +23,7 @@ from dbdyno._core import (
     normal_quantile,
     t_cdf,
     t_log10_p,
+    t_power,
     t_quantile,
 )
 
@@ -29,6 +31,7 @@ __all__ = [
     "binomial_cdf",
     "binomial_sf",
     "chi2_log10_p",
+    "chi2_quantile",
     "f_log10_p",
     "kolmogorov_log10_p",
     "normal_cdf",
@@ -37,6 +40,7 @@ __all__ = [
     "t_cdf",
     "t_cdfs",
     "t_log10_p",
+    "t_power",
     "t_quantile",
     "t_quantiles",
 ]

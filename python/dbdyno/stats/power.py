@@ -9,35 +9,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cache, lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dbdyno.stats.distributions import t_quantile
+from dbdyno.stats.distributions import chi2_quantile, t_power, t_quantile
 from dbdyno.stats.least_blocks import PROMISED_MOST
 
 #: Largest number of blocks that is reported; beyond it the result is None.
 BLOCKS_MOST = 100_000
 DEFAULT_POWER = 0.8
-#: Number of points of the Gauss-Legendre rule; 128 give five correct digits.
-_NODES = 128
-
-
-@cache
-def _rule() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the points and weights of the Gauss-Legendre rule on 0..1."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    return (nodes + 1) / 2, weights / 2
-
-
-@lru_cache(maxsize=4096)
-def _spreads(df: float) -> NDArray[np.float64]:
-    """Return the estimated over the true spread at the points of the rule: quantiles of the chi distribution."""
-    from scipy import special
-
-    spreads: NDArray[np.float64] = np.sqrt(2.0 * special.gammaincinv(df / 2, _rule()[0]) / df)
-    return spreads
 
 
 def power_of(blocks: float, sd_log: float, effect: float, *, level: float = 0.95) -> float:
@@ -51,20 +29,12 @@ def power_of(blocks: float, sd_log: float, effect: float, *, level: float = 0.95
         effect: True difference, as a share.
         level: Confidence level of the test.
     """
-    from scipy import special
-
     if blocks < 2:
         return 0.0
     if sd_log <= 0.0:
         return 1.0
-    df = blocks - 1
     away = math.log1p(effect) * math.sqrt(blocks) / sd_log
-    critical = t_quantile(df, 0.5 + level / 2)
-    # The noncentral t is a normal divided by an estimated spread. Averaging over that spread stays accurate where the
-    # library's series does not.
-    weights, spread = _rule()[1], _spreads(df)
-    shown = special.ndtr(away - critical * spread) + special.ndtr(-away - critical * spread)
-    return float(np.dot(weights, shown))
+    return t_power(blocks - 1, away, t_quantile(blocks - 1, 0.5 + level / 2))
 
 
 def smallest_visible(
@@ -143,13 +113,11 @@ def blocks_to_tell(
     result is an interval: the interval of the variance, (n - 1) s^2 over the chi-square quantiles at `level`, converted
     to numbers of blocks. In a share `level` of cases it contains the number for the true spread.
     """
-    from scipy import special
-
     df = blocks - 1
     if df <= 0 or not sd_log >= 0.0:
         return BlockRange(None, None)
     ends = (0.5 + level / 2, 0.5 - level / 2)
-    spreads = [sd_log * math.sqrt(df / (2.0 * float(special.gammaincinv(df / 2, at)))) for at in ends]
+    spreads = [sd_log * math.sqrt(df / chi2_quantile(df, at)) for at in ends]
     numbers = [blocks_needed(sd, effect, level=level, power=TELLING_POWER, inflation=inflation) for sd in spreads]
     low, high = (number if number is not None and number <= PROMISED_MOST else None for number in numbers)
     return BlockRange(low, high)
