@@ -176,7 +176,7 @@ impl Job {
 
     fn row(&mut self, found: &Found, sum: &Sum, names: &HashMap<u32, String>) -> Option<Json> {
         let pid = self.tally.processes.get(&found.number)?.pid;
-        let names_of = |event| self.target.names.get(event).cloned();
+        let names_of = |event| self.target.known.names.get(event).cloned();
         let event = names_of(&found.event).or_else(|| (found.event != 0).then(|| self.unnamed(found.event)));
         let (class, name) = event.map_or((None, None), |(class, name)| (Some(class), Some(name)));
         let state = self.state(found.state);
@@ -204,7 +204,7 @@ impl Job {
     /// Returns the class of an event that the program has no name for, with its number.
     fn unnamed(&self, event: u32) -> (String, String) {
         let is_like = |number: &&u32| **number >> 24 == event >> 24;
-        let class = self.target.names.keys().find(is_like).and_then(|number| self.target.names.get(number));
+        let class = self.target.known.names.keys().find(is_like).and_then(|number| self.target.known.names.get(number));
         (class.map_or_else(|| format!("class {:#04x}", event >> 24), |name| name.0.clone()), format!("{event:#010x}"))
     }
 }

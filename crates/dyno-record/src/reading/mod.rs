@@ -15,6 +15,7 @@ pub mod locks;
 pub mod looks;
 pub mod memory;
 pub mod pace;
+pub mod program;
 mod rhythm;
 pub mod run;
 pub mod seen;

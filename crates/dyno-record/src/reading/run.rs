@@ -95,7 +95,7 @@ impl Running {
         let mut store = Store::new(&request.out, offset_ns);
         store.is_read = true;
         store.textless = TEXTLESS;
-        for (event, name) in &target.names {
+        for (event, name) in &target.known.names {
             store.name_event(*event, || name.clone());
         }
         let wanted = Wanted {
@@ -104,7 +104,7 @@ impl Running {
             user: request.user.clone(),
         };
         Ok(Self {
-            sessions: Sessions::new(wanted, store, target.client_read),
+            sessions: Sessions::new(wanted, store, target.known.client_read),
             target,
             request,
             handles,
@@ -254,7 +254,7 @@ impl Running {
         let mut all: Vec<_> = self.sessions.found.iter().filter(|(event, _)| *event >> 24 != ACTIVITY).collect();
         all.sort_by_key(|(event, found)| (std::cmp::Reverse(found.elapsed_ns), **event));
         let row = |(event, found): &(&u32, &super::capture::Found)| {
-            let name = self.target.names.get(*event).map(|(class, name)| format!("{class}:{name}"));
+            let name = self.target.known.names.get(*event).map(|(class, name)| format!("{class}:{name}"));
             json!({
                 "event": name.unwrap_or_else(|| format!("{event:#010x}")),
                 "seen": found.waits,
@@ -273,7 +273,7 @@ impl Running {
         self.write_looks()?;
         self.sessions.store.finish()?;
         let Self { target, sessions, .. } = self;
-        let server = Server { path: target.program, version: target.version.text, gaps: Vec::new() };
+        let server = Server { path: target.program, version: target.known.version.text.clone(), gaps: Vec::new() };
         small::write(&sessions.store, &sessions.all, &server)?;
         if let Some(object) = summary.as_object_mut() {
             object.insert("program".to_owned(), json!(server.path));

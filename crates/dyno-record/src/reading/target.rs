@@ -1,24 +1,18 @@
 //! Server to be read: information from its program and its memory, and whether it may be read at all.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::RecordError;
-use crate::attach::all_names;
-use crate::code::Code;
-use crate::elf::Image;
-use crate::names::Names;
 use crate::perf::now_ns;
-use crate::probes::{self, Version};
 use crate::process;
-use crate::watch::layout::layout;
 
-use super::arrays::{Arrays, Published, Sample, find};
+use super::arrays::{Arrays, Sample, find};
 use super::looks::Looks;
 use super::memory::{Memory, Shared};
 use super::pace::Pace;
+use super::program::{NOT_FIT, Program, Variables};
 use super::stretches::Pause;
 
-const NOT_FIT: &str = "record with --mode sites or --mode watch, and send us the server's version";
 /// Number of looks for measuring their cost.
 const TRIED: u64 = 2_000;
 
@@ -26,25 +20,12 @@ const TRIED: u64 = 2_000;
 pub struct Target {
     /// Process id of the postmaster.
     pub postmaster: i32,
-    /// Version of the server.
-    pub version: Version,
     /// Path of the server's program.
     pub program: String,
-    /// Class and name of each wait event, by its number.
-    pub names: HashMap<u32, (String, String)>,
-    /// Number of the wait event `ClientRead`.
-    pub client_read: u32,
+    /// What its program says.
+    pub known: Arc<Program>,
+    /// Addresses in its processes.
     variables: Variables,
-    published: Published,
-}
-
-/// Addresses of exported variables in the server's processes.
-#[derive(Clone, Copy, Debug)]
-struct Variables {
-    word: u64,
-    proc: u64,
-    entry: u64,
-    header: u64,
 }
 
 /// How a server can be read: mapped or by copies, the time of a look [ns], and why it is not mapped.
@@ -85,43 +66,21 @@ impl Target {
     pub fn of(pid: i32) -> Result<Self, RecordError> {
         let postmaster = process::postmaster(pid)?;
         let program = process::program_name(postmaster)?;
-        let image = Image::open(&process::program(postmaster))?;
-        let version = Version::of(&image)?;
-        let (functions, addresses) = probes::wanted(&image)?;
-        let code = Code::read(&image, &functions, &addresses);
-        let shift = process::base(postmaster)?.wrapping_sub(image.first);
-        let address = |name| image.need(name).map(|symbol| symbol.addr);
-        let names = all_names(&mut Names::new(
-            &code,
-            address("pgstat_get_wait_event")?,
-            address("pgstat_get_wait_event_type")?,
-        ));
-        let client_read = names.iter().find(|(_, name)| name.1 == "ClientRead").map(|(number, _)| *number);
-        let loaded = |name| address(name).map(|addr| addr.wrapping_add(shift));
-        let places = layout(&code, &image).and_then(|found| Some((found.query_id, found.text?)));
-        let (query_id, text) = places.ok_or_else(|| {
-            let said = "the code that publishes statements is not as expected".to_owned();
-            RecordError::Unread(said, NOT_FIT)
-        })?;
+        let known = Program::of(&process::program(postmaster))?;
+        let shift = process::base(postmaster)?.wrapping_sub(known.first);
+        let Variables { word, proc, entry, header } = known.variables;
+        let [word, proc, entry, header] = [word, proc, entry, header].map(|addr| addr.wrapping_add(shift));
         Ok(Self {
             postmaster,
-            version,
             program: program.display().to_string(),
-            client_read: client_read.ok_or(RecordError::Symbol("the event ClientRead"))?,
-            names,
-            variables: Variables {
-                word: loaded("my_wait_event_info")?,
-                proc: loaded("MyProc")?,
-                entry: loaded("MyBEEntry")?,
-                header: loaded("ProcGlobal")?,
-            },
-            published: Published { query_id, text },
+            variables: Variables { word, proc, entry, header },
+            known,
         })
     }
 
     /// Returns the states of a working session.
     pub fn running(&self) -> [u32; 2] {
-        self.version.running().map(|state| state as u32)
+        self.known.version.running().map(|state| state as u32)
     }
 
     /// Opens the server's shared memory, and finds the arrays of its processes in it.
@@ -137,8 +96,8 @@ impl Target {
         let memory = Shared::open(self.postmaster, header, may_map)?;
         let pids = process::children(self.postmaster);
         let samples: Vec<Sample> = pids.into_iter().filter_map(|pid| self.sample(pid, &memory)).collect();
-        let arrays = find(&memory, header, &samples, self.published)
-            .map_err(|why| unread(format!("PostgreSQL {}: {why}", self.version.text)))?;
+        let arrays = find(&memory, header, &samples, self.known.published)
+            .map_err(|why| unread(format!("PostgreSQL {}: {why}", self.known.version.text)))?;
         Ok((memory, arrays))
     }
 

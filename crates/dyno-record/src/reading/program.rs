@@ -1,0 +1,100 @@
+//! What a server's program file says about its memory, kept for the next server that runs the same file.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::RecordError;
+use crate::attach::all_names;
+use crate::code::Code;
+use crate::elf::Image;
+use crate::names::Names;
+use crate::probes::{self, Version};
+use crate::watch::layout::layout;
+
+use super::arrays::Published;
+
+pub(super) const NOT_FIT: &str = "record with --mode sites or --mode watch, and send us the server's version";
+
+/// What a program file says.
+pub struct Program {
+    /// Version of the server.
+    pub version: Version,
+    /// Class and name of each wait event, by its number.
+    pub names: HashMap<u32, (String, String)>,
+    /// Number of the wait event `ClientRead`.
+    pub client_read: u32,
+    /// Addresses in the file.
+    pub(super) variables: Variables,
+    pub(super) published: Published,
+    /// Address of the first loadable byte.
+    pub(super) first: u64,
+}
+
+/// Addresses of exported variables.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Variables {
+    pub word: u64,
+    pub proc: u64,
+    pub entry: u64,
+    pub header: u64,
+}
+
+/// Device, number, size and time of change of a file [s, ns].
+type Identity = (u64, u64, u64, i64, i64);
+
+/// The program that was read last. Its code is megabytes to decode, and a run asks for the same server several times.
+static LAST: Mutex<Option<(Identity, Arc<Program>)>> = Mutex::new(None);
+
+impl Program {
+    /// Returns what the program at `path` says.
+    ///
+    /// # Errors
+    /// The program cannot be read, or its version or code is unknown.
+    pub(super) fn of(path: &Path) -> Result<Arc<Self>, RecordError> {
+        let found = path.metadata().ok();
+        let identity = found.map(|file| (file.dev(), file.ino(), file.size(), file.mtime(), file.mtime_nsec()));
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(identity), Some((known, program))) = (&identity, &*last)
+            && identity == known
+        {
+            return Ok(Arc::clone(program));
+        }
+        let program = Arc::new(Self::read(path)?);
+        *last = identity.map(|identity| (identity, Arc::clone(&program)));
+        Ok(program)
+    }
+
+    fn read(path: &Path) -> Result<Self, RecordError> {
+        let image = Image::open(path)?;
+        let version = Version::of(&image)?;
+        let (functions, addresses) = probes::wanted(&image)?;
+        let code = Code::read(&image, &functions, &addresses);
+        let address = |name| image.need(name).map(|symbol| symbol.addr);
+        let names = all_names(&mut Names::new(
+            &code,
+            address("pgstat_get_wait_event")?,
+            address("pgstat_get_wait_event_type")?,
+        ));
+        let client_read = names.iter().find(|(_, name)| name.1 == "ClientRead").map(|(number, _)| *number);
+        let places = layout(&code, &image).and_then(|found| Some((found.query_id, found.text?)));
+        let (query_id, text) = places.ok_or_else(|| {
+            let said = "the code that publishes statements is not as expected".to_owned();
+            RecordError::Unread(said, NOT_FIT)
+        })?;
+        Ok(Self {
+            client_read: client_read.ok_or(RecordError::Symbol("the event ClientRead"))?,
+            names,
+            variables: Variables {
+                word: address("my_wait_event_info")?,
+                proc: address("MyProc")?,
+                entry: address("MyBEEntry")?,
+                header: address("ProcGlobal")?,
+            },
+            published: Published { query_id, text },
+            first: image.first,
+            version,
+        })
+    }
+}
