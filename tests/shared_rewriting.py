@@ -8,6 +8,7 @@ work: with four, each does a quarter of it first, and reads the rest.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import sys
@@ -19,6 +20,8 @@ import pytest
 # and each process that tests start would compile the whole package, half a second of processor time.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# As commands have it (dbdyno/entry.py).
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -32,6 +35,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             sys.path.insert(0, str(path.parent))
         with contextlib.suppress(Exception, pytest.skip.Exception):
             importlib.import_module(path.stem)
+
+
+def pytest_collection_finish() -> None:
+    """Takes the thousands of tests, which live until the end, out of every later search for unused objects."""
+    gc.collect()
+    gc.freeze()
 
 
 def share(arguments: list[str], number: int, workers: int) -> list[Path]:
