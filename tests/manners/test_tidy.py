@@ -137,7 +137,7 @@ def test_crates_follow_the_arrows():
 
 
 def test_unsafe_is_forbidden_but_in_three_crates():
-    """The recorder, memory shared with the kernel, and for speed a call of what is compiled twice and one comparison."""
+    """The recorder, memory shared with the kernel, and what is compiled twice or compares many bytes at once."""
     manifests = {path.parent.name: path.read_text() for path in (ROOT / "crates").glob("*/Cargo.toml")}
     free = {crate for crate, text in manifests.items() if "[lints]\nworkspace = true" not in text}
     assert free == {"dyno-cpu", "dyno-record", "dyno-ring"}
