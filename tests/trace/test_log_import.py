@@ -6,8 +6,8 @@ import contextlib
 import gzip
 import json
 import re
-import statistics
 import shlex
+import statistics
 import time
 from collections.abc import Iterator
 from pathlib import Path
