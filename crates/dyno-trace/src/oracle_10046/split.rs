@@ -219,7 +219,7 @@ pub(super) fn read<E: From<Refusal>>(
     }
     let (pool, empties) = mpsc::channel();
     let (results, done) = mpsc::channel();
-    for _ in 0..2 * threads + 2 {
+    for _ in 0..3 * threads + 3 {
         // The receiver lives as long as this function.
         let _ = pool.send(Batch::default());
     }
@@ -239,7 +239,7 @@ pub(super) fn read<E: From<Refusal>>(
             });
         }
         drop(results);
-        let (mut waiting, mut probe) = (BTreeMap::new(), Vec::new());
+        let (mut waiting, mut probe, mut spare) = (BTreeMap::new(), Vec::new(), Vec::new());
         for index in 0..plan.pieces() {
             let piece = loop {
                 waiting.extend(done.try_iter());
@@ -254,7 +254,11 @@ pub(super) fn read<E: From<Refusal>>(
                 }
             };
             let piece = piece.map_err(|source| unreadable(path, source))?;
-            let _ = pool.send(joiner.join(piece)?);
+            // Given back several at once: a worker that waits for them is woken once.
+            spare.push(joiner.join(piece)?);
+            if spare.len() > threads + 1 {
+                spare.drain(..).for_each(|batch| drop(pool.send(batch)));
+            }
         }
         Ok(())
     })
