@@ -149,7 +149,8 @@ fn gamma_fraction(a: f64, x: f64) -> f64 {
         below = 1.0 / above_zero(term * below + b);
         above = above_zero(b + term / above);
         value *= above * below;
-        if (above * below - 1.0f64).abs() < ENOUGH {
+        // Far out the product is never nearer to 1 than by its own rounding.
+        if (above * below - 1.0f64).abs() <= f64::EPSILON {
             break;
         }
     }
