@@ -21,6 +21,7 @@
 //! | [`comoments`] | moments of pairs, Pearson's r | to rounding |
 //! | [`agreement`] | Spearman's rho, Kendall's tau, their exact distribution | yes |
 //! | [`distributions`] | tails as logarithms, and quantiles, of t, F, chi squared, normal, binomial, Kolmogorov | about 13 digits |
+//! | [`power`] | power of a two-sided t test | 7 digits |
 //! | [`fit`] | linear least squares by QR, with [`dd`], twice a double's digits | to rounding |
 //! | [`describe`] | all of that for groups of a column: one request, one description | yes |
 //!
