@@ -87,11 +87,11 @@ mod tests {
     #[test]
     fn a_difference_far_beyond_the_spread_is_always_shown_and_at_once() {
         let begin = std::time::Instant::now();
-        for away in [1e3, -1e3, 8e12, 3e15, f64::INFINITY] {
+        for away in (1..=30).map(|power| 1e3 * 10f64.powi(power)).chain([1e3, -1e3, f64::INFINITY]) {
             let found = t_power(4.0, away, 2.776).unwrap_or(f64::NAN);
             assert!((found - 1.0).abs() < 1e-9, "{away}: {found}");
         }
         let took_ms = begin.elapsed().as_millis();
-        assert!(took_ms < 100, "{took_ms} ms: a fraction that did not end took 100 each");
+        assert!(took_ms < 1000, "{took_ms} ms: each took 100 while a fraction did not end");
     }
 }
