@@ -124,8 +124,7 @@ def test_the_map_of_rooms_is_made_of_the_table_and_of_the_heads_of_rooms():
     assert text == arrows.written(text), "python tests/manners/arrows.py writes it"
     lines = text.splitlines()
     assert len(lines) <= 150
-    # Tables and pictures are as wide as they are.
-    assert [line for line in lines if len(line) > 120 and not line.startswith("|")] == []
+    assert [line for line in lines if len(line) > 120] == []
 
 
 def test_crates_follow_the_arrows():

@@ -1,4 +1,4 @@
-//! Load generator: runs scripts in pgbench's language on PostgreSQL and MariaDB and records one row per operation.
+//! Load generator: scripts in pgbench's language on PostgreSQL and MariaDB, one row per operation.
 //!
 //! Loads are closed loops or open loops.
 //!

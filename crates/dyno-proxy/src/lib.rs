@@ -1,4 +1,4 @@
-//! PostgreSQL observed from its clients' side: a proxy that times every message, without any privilege on the server.
+//! PostgreSQL observed from its clients' side: a proxy that times every message, without any privilege.
 //!
 //! ```text
 //! client <-> side.rs <- pair.rs -> side.rs <-> server      bytes, as they come; unsent bytes stop the reading

@@ -1,4 +1,4 @@
-"""Advice: rules over evidence, each with its figures, expected effect, fix and the observation that would refute it.
+"""Advice: rules over evidence, each with figures, expected effect, fix, and what would refute it.
 
 A rule is data and one pure function (`rule.py`); a file under `rules/` contains one rule, or a family whose rules are
 rows of data. `facts.py` has the evidence that rules read, in the types of `kinds.py`. `read.py` and `snapshots.py` of

@@ -1,4 +1,4 @@
-"""Benches, the systems on which workloads run: one folder per kind, behind one protocol, and modules for all kinds.
+"""Benches, the systems on which workloads run: a folder per kind, behind one protocol.
 
 Names are imported on first use, so that `--help` does not load a database driver.
 """

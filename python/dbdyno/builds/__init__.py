@@ -1,1 +1,1 @@
-"""Performance in a build: the commit that made it slower, results kept over time, workflows for CI services."""
+"""Performance in a build: the commit that made it slower, results over time, workflows for CI services."""

@@ -1,4 +1,4 @@
-"""Modelled storage devices under real programs: mounted folders whose I/O takes the device's time, and their faults.
+"""Modelled storage devices: mounted folders whose I/O takes the device's time, with their faults.
 
     device_of("gp3")          a device that comes with dbdyno, or a TOML file: `catalogue`
     mounted(spec)             a folder mounted by this process, unmounted at the end: `mounts`

@@ -1,4 +1,4 @@
-"""Exact table moves between databases and files, with one snapshot, a crash-safe ledger and a final verification.
+"""Exact moves of tables between databases and files: one snapshot, a crash-safe ledger, verification.
 
     engines/   per engine: snapshots, tables, columns and staging tables
     reading/   reading from the source: workers (the Rust core), their records, resuming a job

@@ -1,1 +1,1 @@
-"""Rehearsals: the user's statements on an old and a new server; which become slower, fail or answer differently."""
+"""Rehearsals: which of a user's statements become slower, fail or answer differently on a new server."""
