@@ -20,7 +20,7 @@ import pytest
 # and each process that tests start would compile the whole package, half a second of processor time.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# As commands have it (dbdyno/entry.py).
+# As commands have it (dbdyno/base/own_variables.py).
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 

@@ -13,6 +13,8 @@ import gc
 import os
 import sys
 
+from dbdyno.base.own_variables import set_own_variables
+
 YOUNG_OBJECTS = 100_000
 _codes: list[int] = []
 """The code with which the command ended."""
@@ -27,9 +29,7 @@ def entry() -> NoReturn:
     # Objects created by imports live until the end: looking for cycles after every 700 new objects took a fifteenth of
     # the CPU of a short command.
     gc.set_threshold(YOUNG_OBJECTS)
-    # numpy's library for matrices starts a thread for each processor when it is loaded, and they look for work for a
-    # tenth of a second; the matrices here are too small to share.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    set_own_variables()
     atexit.register(end_at_once)
     try:
         _with_early_read()

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from dbdyno.base.own_variables import without_own_variables
+
 HELPER_PACKAGES = ("dbdyno", "psycopg", "pymysql", "asyncssh", "altair", "vl_convert")
 """Packages that a helper process imports besides the standard library."""
 
@@ -40,10 +42,13 @@ def python_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def child_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment for a child process: without the PATH entries that depend on the current folder."""
-    env = os.environ if env is None else env
+    """Return the environment for a child process.
+
+    PATH has no entries that depend on the current folder, and variables that dbdyno set for itself are left out.
+    """
+    env = without_own_variables(os.environ if env is None else env)
     if "PATH" not in env:
-        return dict(env)
+        return env
     return {**env, "PATH": os.pathsep.join(map(str, search_folders(env["PATH"]))) or os.defpath}
 
 

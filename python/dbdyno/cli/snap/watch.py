@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.base.processes import child_environment
 from dbdyno.cli.output import share_option
 from dbdyno.cli.parameters import FILE, option_with_default
 from dbdyno.cli.snap.options import store_option, target_or_fleet_options
@@ -97,7 +98,7 @@ def _alerts(rules: Path | None) -> Alerts | None:
         does = [f"runs {' '.join(rule.command)}"] if rule.command else []
         does += [f"posts to {rule.webhook}"] if rule.webhook else []
         click.echo(f"dbdyno: rule {rule.name}: {' and '.join(does) or 'says so here'}", err=True)
-    return Alerts(found, lambda line: click.echo(f"dbdyno: {line}", err=True), os.environ)
+    return Alerts(found, lambda line: click.echo(f"dbdyno: {line}", err=True), child_environment())
 
 
 class SourceReporter:
