@@ -22,8 +22,10 @@
 //!
 //! Limits: only code that is inlined into [`Work::run`] is compiled for the wider registers, so every function called
 //! in its loops must be `#[inline(always)]`, too. Floats give the same results, since nothing is contracted or
-//! reordered. The check costs a load and a branch: too much for a single number, negligible for a column. `unsafe` stands
-//! in [`run`] and in [`equal_to`].
+//! reordered. The check costs a load and a branch: too much for a single number, negligible for a column.
+//!
+//! [`equal_to`] compares many bytes at once on every processor: the compiler does not make that of a portable loop.
+//! `unsafe` is used there and in [`run`], nowhere else.
 
 #![allow(clippy::inline_always)]
 

@@ -10,7 +10,7 @@ use iced_x86::Register;
 use crate::claim::{Claim, Means};
 use crate::code::Code;
 use crate::elf::Image;
-use crate::names::Names;
+use crate::names::{EventNames, all_events};
 use crate::perf::{Event, REGISTERS, Ring, Scope, Source};
 use crate::place::Value;
 use crate::probes::{self, Probe, Version, What};
@@ -50,7 +50,7 @@ pub struct Attached {
     /// What each event reports, by its id.
     pub events: HashMap<u64, Meaning>,
     /// Class and name of each wait event, by its number.
-    pub names: HashMap<u32, (String, String)>,
+    pub names: EventNames,
     /// Number of the wait event `ClientRead`.
     pub client_read: u32,
     /// One ring per processor.
@@ -101,11 +101,6 @@ pub fn trap_cost() -> Result<Trap, RecordError> {
     crate::trap::measure(kind()?).map_err(|error| RecordError::Refused("uprobes", error, BY_RIGHT))
 }
 
-/// Returns class and name of every wait event: classes 1 to 11, with 160 numbers each.
-pub(crate) fn all_names(names: &mut Names<'_>) -> HashMap<u32, (String, String)> {
-    (1..=11u32).flat_map(|class| (0..160).map(move |at| class << 24 | at)).map(|at| (at, names.of(at))).collect()
-}
-
 /// Returns true if the server computes query ids.
 fn query_ids(image: &Image, postmaster: i32, shift: u64) -> bool {
     let read = |name, size: usize| {
@@ -141,15 +136,13 @@ impl Attached {
         let shift = process::base(postmaster)?.wrapping_sub(image.first);
         let plan = probes::plan(&code, &version, query_ids(&image, postmaster, shift), details)?;
         let name = |name| image.need(name).map(|symbol| symbol.addr);
-        let mut names = Names::new(&code, name("pgstat_get_wait_event")?, name("pgstat_get_wait_event_type")?);
-        let names = all_names(&mut names);
-        let client_read = names.iter().find(|(_, name)| name.1 == "ClientRead").map(|(number, _)| *number);
+        let (names, client_read) = all_events(&code)?;
         let mut made = Self {
             postmaster,
             version,
             program: program.display().to_string(),
             events: HashMap::new(),
-            client_read: client_read.ok_or(RecordError::Symbol("the event ClientRead"))?,
+            client_read,
             names,
             rings: Vec::new(),
             sites: (plan.sites.len(), plan.sites.iter().filter(|site| site.is_stepped).count()),

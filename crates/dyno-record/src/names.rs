@@ -12,10 +12,28 @@ use std::collections::HashMap;
 
 use iced_x86::{Code as Op, ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
+use crate::RecordError;
 use crate::code::Code;
 
 /// Largest number of instructions of one look-up.
 const STEPS: usize = 400;
+
+/// Class and name of each wait event, by its number.
+pub type EventNames = HashMap<u32, (String, String)>;
+
+/// Returns the names of all wait events (classes 1 to 11, with 160 numbers each), and the number of
+/// `ClientRead`.
+///
+/// # Errors
+/// The program does not export the functions that name events, or has no `ClientRead`.
+pub(crate) fn all_events(code: &Code<'_>) -> Result<(EventNames, u32), RecordError> {
+    let address = |name| code.image.need(name).map(|symbol| symbol.addr);
+    let mut names = Names::new(code, address("pgstat_get_wait_event")?, address("pgstat_get_wait_event_type")?);
+    let numbers = (1..=11u32).flat_map(|class| (0..160).map(move |at| class << 24 | at));
+    let found: EventNames = numbers.map(|at| (at, names.of(at))).collect();
+    let client_read = found.iter().find(|(_, name)| name.1 == "ClientRead").map(|(number, _)| *number);
+    Ok((found, client_read.ok_or(RecordError::Symbol("the event ClientRead"))?))
+}
 
 /// Looks up names by emulating the server's code.
 pub struct Names<'a> {

@@ -1,15 +1,13 @@
 //! What a server's program file says about its memory, kept for the next server that runs the same file.
 
-use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::RecordError;
-use crate::attach::all_names;
 use crate::code::Code;
 use crate::elf::Image;
-use crate::names::Names;
+use crate::names::{EventNames, all_events};
 use crate::probes::{self, Version};
 use crate::watch::layout::layout;
 
@@ -22,7 +20,7 @@ pub struct Program {
     /// Version of the server.
     pub version: Version,
     /// Class and name of each wait event, by its number.
-    pub names: HashMap<u32, (String, String)>,
+    pub names: EventNames,
     /// Number of the wait event `ClientRead`.
     pub client_read: u32,
     /// Addresses in the file.
@@ -72,19 +70,14 @@ impl Program {
         let (functions, addresses) = probes::wanted(&image)?;
         let code = Code::read(&image, &functions, &addresses);
         let address = |name| image.need(name).map(|symbol| symbol.addr);
-        let names = all_names(&mut Names::new(
-            &code,
-            address("pgstat_get_wait_event")?,
-            address("pgstat_get_wait_event_type")?,
-        ));
-        let client_read = names.iter().find(|(_, name)| name.1 == "ClientRead").map(|(number, _)| *number);
+        let (names, client_read) = all_events(&code)?;
         let places = layout(&code, &image).and_then(|found| Some((found.query_id, found.text?)));
         let (query_id, text) = places.ok_or_else(|| {
             let said = "the code that publishes statements is not as expected".to_owned();
             RecordError::Unread(said, NOT_FIT)
         })?;
         Ok(Self {
-            client_read: client_read.ok_or(RecordError::Symbol("the event ClientRead"))?,
+            client_read,
             names,
             variables: Variables {
                 word: address("my_wait_event_info")?,

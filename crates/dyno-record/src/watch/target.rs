@@ -1,14 +1,12 @@
 //! Server to be watched: what its program shows, and whether it may be watched at all.
 
-use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 
 use crate::RecordError;
-use crate::attach::all_names;
 use crate::claim::{Claim, Means};
 use crate::code::Code;
 use crate::elf::Image;
-use crate::names::Names;
+use crate::names::{EventNames, all_events};
 use crate::perf::{self, Event, Scope, Source};
 use crate::probes::{self, Version};
 use crate::process;
@@ -33,7 +31,7 @@ pub struct Target {
     /// Path of the server's program.
     pub program: String,
     /// Class and name of each wait event, by its number.
-    pub names: HashMap<u32, (String, String)>,
+    pub names: EventNames,
     /// Number of the wait event `ClientRead`.
     pub client_read: u32,
     /// Address of `my_wait_event_info` in the processes.
@@ -142,12 +140,7 @@ impl Target {
         let shift = process::base(postmaster)?.wrapping_sub(image.first);
         let address = |name| image.need(name).map(|symbol| symbol.addr);
         let variable = address("my_wait_event_info")?;
-        let names = all_names(&mut Names::new(
-            &code,
-            address("pgstat_get_wait_event")?,
-            address("pgstat_get_wait_event_type")?,
-        ));
-        let client_read = names.iter().find(|(_, name)| name.1 == "ClientRead").map(|(number, _)| *number);
+        let (names, client_read) = all_events(&code)?;
         let known = sites(&code, variable)?.iter().filter_map(|site| code.at(site.store)).collect();
         let (begin, text) = image.text();
         let made = Self {
@@ -155,7 +148,7 @@ impl Target {
             version,
             program: program.display().to_string(),
             names,
-            client_read: client_read.ok_or(RecordError::Symbol("the event ClientRead"))?,
+            client_read,
             pointer: variable.wrapping_add(shift),
             before: image.number(variable, 8).unwrap_or(0).wrapping_add(shift),
             layout: layout(&code, &image).map(|found| found.shifted(shift)),
