@@ -62,7 +62,9 @@ pairs as (
 ),
 judged as (
   select p.*, s.word as scope_word, s.why as scope_why,
-    {_verdict(sides)} as verdict
+    {_verdict(sides)} as verdict,
+    verdict = 'ok' and life = 'kept' as subtracted,
+    (verdict = 'ok' and life = 'new') or (verdict = 'evicted' and life <> 'gone') as begun
   from pairs p left join scope_verdicts s on s.view = {literal(sides.name)} and s.part = {part}
     and s.value is not distinct from {_scope_value(sides)}
 )
@@ -162,15 +164,11 @@ def _subtracted(column: Column, common: set[str], old: str, new: str) -> str:
     It is b - a within one life. For a new row, or an entry that was evicted and reappeared, it is b, a lower bound. For
     a column that the earlier snapshot did not have, it is NULL unless the row is new.
     """
-    begun = "verdict in ('ok', 'evicted') and (life = 'new' or (verdict = 'evicted' and life = 'kept'))"
     if column.name not in common:
-        return f"case when {begun} then {new} end"
-    fell = f"and not ({new} < {old})" if column.kind == "sum" else ""
+        return f"case when begun then {new} end"
+    kept = f"subtracted and not ({new} < {old})" if column.kind == "sum" else "subtracted"
     start = f"coalesce({old}, 0)" if column.kind == "sum" else old
-    return (
-        f"case when {begun} then {new} when verdict <> 'ok' then null"
-        f" when life = 'kept' {fell} then {new} - {start} end"
-    )
+    return f"case when begun then {new} when {kept} then {new} - {start} end"
 
 
 def union_columns(columns: Sequence[Column]) -> str:

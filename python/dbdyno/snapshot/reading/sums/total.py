@@ -68,64 +68,55 @@ def total_sql(sides: Sides, before: str, after: str, folded: str, columns: Seque
     `columns`.
     """
     keys = [quoted(key) for key in sides.keys]
-    known = {c.name for c in columns}
-    others = [c for c in sides.after if c.name not in sides.keys]
-    in_s = [c.name for c in others if c.name in known and c.kind in ("text", "counter", "sum")]
-    joined = [f"coalesce(e.{k}, s.{k}) as {k}" for k in keys]
-    joined += [f"e.* exclude ({', '.join([*keys, 'life'])})"]
-    joined += [f"s.{quoted(name)} as {quoted(name + '_s')}" for name in in_s]
+    of_ends = [f"coalesce(b.{key}, a.{key})" for key in keys]
+    shown = [f"coalesce(b.{key}, a.{key}, s.{key}) as {key}" for key in keys]
+    shown += _shown(sides, {c.name for c in columns if c.kind in ("text", "counter", "sum")})
     return f"""
 with a as (select *, true as there from {before}), b as (select *, true as there from {after}),
-e as (select {", ".join(_of_ends(sides, others))},
-    case when a.there and b.there then 'kept' when b.there then 'new' else 'gone' end as life
-  from a full join b on {_same("a", "b", keys)}),
-s as ({folded}),
-judged as (select {", ".join([*joined, "coalesce(e.life, 'gone') as life", "coalesce(s.bad, 0) as bad", "s.bad_why"])},
-    case when coalesce(s.bad, 0) >= {parts} then {_word("s.word")} when s.least then 'evicted' else 'ok' end as verdict,
-    verdict in ('ok', 'evicted') as known_
-  from e full join s on {_same("e", "s", keys)})
-select {", ".join(_shown(keys, others, in_s))}, life, verdict,
-  case when verdict = 'evicted' then 'at least: ' || replace(coalesce(bad_why, ''), 'at least: ', '')
-    when bad >= {parts} then bad_why
-    when bad > 0 then ({parts} - bad) || ' of {parts} sub-intervals; ' || coalesce(bad_why, '')
-    when life = 'gone' then 'was there before, is not any more'
-    when life = 'new' then 'created in between' else '' end as why
-from judged
+s as (select *,
+    case when bad >= {parts} then {_word("word")} when least then 'evicted' else 'ok' end as verdict,
+    verdict not in ('ok', 'evicted') as lost
+  from ({folded}))
+select {", ".join(shown)},
+  case when a.there and b.there then 'kept' when b.there then 'new' else 'gone' end as life,
+  coalesce(s.verdict, 'ok') as verdict,
+  case when s.verdict = 'evicted' then 'at least: ' || replace(coalesce(s.bad_why, ''), 'at least: ', '')
+    when s.bad >= {parts} then s.bad_why
+    when s.bad > 0 then ({parts} - s.bad) || ' of {parts} sub-intervals; ' || coalesce(s.bad_why, '')
+    when b.there is null then 'was there before, is not any more'
+    when a.there is null then 'created in between' else '' end as why
+from a full join b on {_same([f"a.{key}" for key in keys], [f"b.{key}" for key in keys])}
+  full join s on {_same(of_ends, [f"s.{key}" for key in keys])}
 """
 
 
-def _same(left: str, right: str, keys: Sequence[str]) -> str:
-    return " and ".join(f"{left}.{k} is not distinct from {right}.{k}" for k in keys) or "true"
+def _same(left: Sequence[str], right: Sequence[str]) -> str:
+    return " and ".join(f"{a} is not distinct from {b}" for a, b in zip(left, right, strict=True)) or "true"
 
 
-def _of_ends(sides: Sides, others: Sequence[Column]) -> list[str]:
-    """Return the select list with the keys, and the values of both ends under separate names."""
+def _shown(sides: Sides, summed: set[str]) -> list[str]:
+    """Return the select list without the keys; `summed` are the columns that `s` has too.
+
+    It is short, because an interval has a dozen of these queries: parsing them took more time than reading the rows.
+    """
+    found = []
     common = {c.name for c in sides.common}
-    found = [f"coalesce(b.{quoted(k)}, a.{quoted(k)}) as {quoted(k)}" for k in sides.keys]
-    for c in others:
-        if c.kind in ("counter", "sum"):  # of which only the sums are shown
-            either = [f"{side}.{quoted(c.name)} is not null" for side in ("a", "b") if side == "b" or c.name in common]
-            found.append(f"{' or '.join(either)} as {quoted(c.name + '_there')}")
+    for c in sides.after:
+        if c.name in sides.keys:
             continue
-        old = f"a.{quoted(c.name)}" if c.name in common else f"null::{c.type}"
-        found += [f"{old} as {quoted(c.name + '_a')}", f"b.{quoted(c.name)} as {quoted(c.name + '_b')}"]
-    return found
-
-
-def _shown(keys: Sequence[str], others: Sequence[Column], in_s: Sequence[str]) -> list[str]:
-    found = list(keys)
-    for c in others:
-        name, old, new = (quoted(c.name + end) for end in ("", "_a", "_b"))
-        added = quoted(c.name + "_s") if c.name in in_s else f"null::{c.type}"
+        name = quoted(c.name)
+        old = [f"a.{name}"] if c.name in common else []
+        added = [f"s.{name}"] if c.name in summed else []
         if c.kind in ("counter", "sum"):
-            still = f"case when {quoted(c.name + '_there')} then 0 end"
-            found.append(f"case when known_ then coalesce({added}, {still}) end as {name}")
+            there = f"coalesce({', '.join([f'b.{name}', *old])})"
+            # Without a sum, 0 if an end has a value: 0 times a value is NULL if the value is.
+            found.append(f"if(lost, null, coalesce({', '.join([*added, f'0 * {there}'])})) as {name}")
         elif c.kind in ("text", "key"):
-            found.append(f"coalesce({new}, {old}, {added}) as {name}")
+            found.append(f"coalesce({', '.join([f'b.{name}', *old, *added])}) as {name}")
         else:
-            found.append(f"{new} as {name}")
+            found.append(f"b.{name} as {name}")
             if c.kind in ("gauge", "low", "high"):
-                found.append(f"{old} as {quoted(c.name + '_before')}")
+                found.append(f"{old[0] if old else f'null::{c.type}'} as {quoted(c.name + '_before')}")
     return found
 
 
