@@ -33,7 +33,7 @@ from figures import figure, lacks, parse
 
 from dbdyno.base.errors import DeviceError
 from dbdyno.device.mounts import check_machine, mount_folder
-from dbdyno.evidence import find_run
+from dbdyno.evidence.run import find_run
 from dbdyno.model.machine import parse_machine
 from dbdyno.model.swap import with_data_device, with_device
 from dbdyno.study.analysis.measured.measures import measure

@@ -11,7 +11,7 @@ from device_mounts import require_fuse
 from command_line import dbdyno
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import find_binaries
-from dbdyno.evidence import find_run
+from dbdyno.evidence.run import find_run
 from dbdyno.model.machine import parse_machine
 from dbdyno.study.analysis.measured.measures import measure
 from dbdyno.study.prediction.compare import CalibratedMachine, predict

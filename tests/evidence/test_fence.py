@@ -14,10 +14,9 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.base.errors import EvidenceError
-from dbdyno.evidence import Block, Run, new_run
 from dbdyno.evidence.query import Answer, connect, query
 from dbdyno.evidence.query_limits import memory_bytes, private_folder
-from dbdyno.evidence.run import SliceRecord
+from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
 
 MANY = 100_000
 

@@ -13,7 +13,7 @@ import pytest
 from command_line import dbdyno
 from dbdyno.base import files
 from dbdyno.base.errors import Error, ReportError
-from dbdyno.evidence import Block, new_run
+from dbdyno.evidence.run import Block, new_run
 from dbdyno.evidence.tables import write_table
 from dbdyno.report.files import write_whole as write_page
 

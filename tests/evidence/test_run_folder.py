@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.evidence import Block, Run, find_run, list_runs, new_run
 from dbdyno.evidence.files import read_json, write_json
-from dbdyno.evidence.run import SliceRecord
+from dbdyno.evidence.run import Block, Run, SliceRecord, find_run, list_runs, new_run
 
 
 def block(index: int, kind: str = "measure") -> Block:

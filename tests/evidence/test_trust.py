@@ -22,9 +22,8 @@ from dbdyno.bench.cells.restore import checked_access, undo_of
 from dbdyno.cells import hosts, iorm_plan
 from dbdyno.cells.ssh import Access
 from dbdyno.cli.main import cli
-from dbdyno.evidence import Block, Run, list_runs, new_run
 from dbdyno.evidence.manifest import Manifest
-from dbdyno.evidence.run import SliceRecord
+from dbdyno.evidence.run import Block, Run, SliceRecord, list_runs, new_run
 from dbdyno.evidence.seal import is_own_plan
 from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.snapshot.reading.names import find

@@ -29,7 +29,7 @@ from faulty_network import FaultyNetwork
 from psycopg.conninfo import make_conninfo
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.evidence import list_runs
+from dbdyno.evidence.run import list_runs
 from dbdyno.study.analysis.measured.measures import measure
 
 PATIENCE_S = 120.0

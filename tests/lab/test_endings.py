@@ -158,7 +158,7 @@ def test_killed_at_any_instant_the_evidence_is_readable(lab):
 
 def check(out, told: str) -> int:
     from dbdyno.base.errors import EvidenceError
-    from dbdyno.evidence import list_runs
+    from dbdyno.evidence.run import list_runs
     from dbdyno.study.analysis.measured.measures import measure
 
     blocks = 0

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from dbdyno.base.errors import Error
 from dbdyno.cli.main import cli
 from dbdyno.cli.output import form_of
-from dbdyno.evidence import Block, find_run, new_run
+from dbdyno.evidence.run import Block, find_run, new_run
 
 
 def run(*words: str | Path, **environment: str) -> Result:

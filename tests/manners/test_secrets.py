@@ -104,7 +104,7 @@ def test_sql_without_a_secret_stays_as_it_is(text: str) -> None:
 
 def test_a_plan_whose_sql_held_a_secret_is_kept_without_it_and_cannot_go_on(tmp_path) -> None:
     """With the secret left out it would set another password."""
-    from dbdyno.evidence import new_run
+    from dbdyno.evidence.run import new_run
 
     plan = parse_plan(
         """title = "t"

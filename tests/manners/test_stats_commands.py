@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_line import dbdyno
-from dbdyno.evidence import Block, new_run
-from dbdyno.evidence.run import SliceRecord
+from dbdyno.evidence.run import Block, SliceRecord, new_run
 
 TABLE = """\
 arm,block,ms,rows

@@ -9,7 +9,7 @@ import pytest
 
 from command_line import on_a_terminal
 from dbdyno.base import escaping
-from dbdyno.evidence import new_run
+from dbdyno.evidence.run import new_run
 from dbdyno.report import console
 from dbdyno.report.tabular import escape_formula
 

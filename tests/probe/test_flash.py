@@ -17,7 +17,7 @@ import command_line
 from dbdyno import _core
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.host.flash import device_users
-from dbdyno.evidence import find_run
+from dbdyno.evidence.run import find_run
 from dbdyno.stats.steady_state import steadiness, steady_after
 from dbdyno.study.analysis.analyse import analyse
 

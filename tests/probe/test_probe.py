@@ -16,7 +16,7 @@ import pytest
 from dbdyno import _core
 from dbdyno.base.errors import PlanError
 from dbdyno.bench.host.probe import LogArm
-from dbdyno.evidence import find_run
+from dbdyno.evidence.run import find_run
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.library import find_study
 from dbdyno.study.plan.plan import Plan

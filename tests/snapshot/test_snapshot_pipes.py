@@ -80,9 +80,8 @@ def test_a_pipe_among_the_rows_of_many_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_pipe_in_a_run_folder_is_a_part_that_is_missing(tmp_path: Path) -> None:
-    from dbdyno.evidence import Block, new_run
     from dbdyno.evidence.query import complete_parts
-    from dbdyno.evidence.run import SliceRecord
+    from dbdyno.evidence.run import Block, SliceRecord, new_run
 
     run = new_run(tmp_path / "runs", "x", {"kind": "experiment"})
     (run.path / "calls").mkdir()

@@ -13,8 +13,8 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.base.errors import PlanError
-from dbdyno.evidence import find_run
 from dbdyno.evidence.manifest import Manifest
+from dbdyno.evidence.run import find_run
 from dbdyno.report.junit import render_junit
 from dbdyno.report.markdown import escape_text, render_markdown
 from dbdyno.study.analysis.analyse import analyse

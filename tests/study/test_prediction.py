@@ -18,7 +18,7 @@ from calibrated import CALIBRATED
 from dbdyno.base.errors import ModelError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.main import cli
-from dbdyno.evidence import find_run
+from dbdyno.evidence.run import find_run
 from dbdyno.model.machine import parse_machine
 from dbdyno.model.swap import with_device
 from dbdyno.study.analysis.measured.measures import measure

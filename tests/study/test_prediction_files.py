@@ -19,8 +19,7 @@ from dbdyno import _core
 from dbdyno.base.errors import ModelError
 from dbdyno.base.json_types import JsonObject
 from dbdyno.cli.main import cli
-from dbdyno.evidence import find_run
-from dbdyno.evidence.run import Run
+from dbdyno.evidence.run import Run, find_run
 from dbdyno.model.machine import parse_machine
 from dbdyno.model.postgres import simulate
 from dbdyno.model.swap import renamed_device, with_data_device, with_device

@@ -18,7 +18,7 @@ from dbdyno.bench.host.queue_time import QueueTime, excess_waits
 from dbdyno.bench.host.speed import measure_host
 from dbdyno.bench.host.syncs import FLAGS, LogFile
 from dbdyno.cli.main import cli
-from dbdyno.evidence import find_run
+from dbdyno.evidence.run import find_run
 from dbdyno.model.machine import parse_machine
 from dbdyno.pages.model import page as model_page
 from dbdyno.study.analysis.measured.measures import measure

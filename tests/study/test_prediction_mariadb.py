@@ -14,7 +14,7 @@ from mariadb_made import Truth, mariadb_run
 
 from dbdyno.base.errors import ModelError
 from dbdyno.cli.main import cli
-from dbdyno.evidence import find_run
+from dbdyno.evidence.run import find_run
 from dbdyno.model.machine import parse_machine
 from dbdyno.model.postgres import simulate
 from dbdyno.study.analysis.measured.measures import measure

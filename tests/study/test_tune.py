@@ -112,7 +112,7 @@ def test_more_than_64_arms_may_race_and_a_run_of_them_names_the_race(tmp_path: P
 
 
 def test_a_race_that_was_cut_does_not_go_on(tmp_path: Path):
-    from dbdyno.evidence import find_run
+    from dbdyno.evidence.run import find_run
 
     plan({"1": 500, "2": 1000}, tmp_path)
     dbdyno("tune", "p.toml", "--seed", "1", cwd=tmp_path)

@@ -18,7 +18,7 @@ from dbdyno.base.limits import Number
 from dbdyno.cli.output import FLAT, echo_unchanged, folder_option, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS, analysis_options, show_page, write_output
 from dbdyno.cli.parameters import PATH, option_with_default
-from dbdyno.evidence import Run, find_run
+from dbdyno.evidence.run import Run, find_run
 
 if TYPE_CHECKING:
     from dbdyno.study.analysis.contract.rows import Model

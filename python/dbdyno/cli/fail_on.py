@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dbdyno.evidence import Run
+    from dbdyno.evidence.run import Run
     from dbdyno.study.analysis.contract.rows import Model
 
 NAMES = ("slower", "cannot-tell", "gate")

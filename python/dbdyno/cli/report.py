@@ -10,10 +10,10 @@ import click
 
 from dbdyno.cli.output import folder_option, form_of
 from dbdyno.cli.parameters import FILE, FOLDER
-from dbdyno.evidence import find_run
+from dbdyno.evidence.run import find_run
 
 if TYPE_CHECKING:
-    from dbdyno.evidence import Run
+    from dbdyno.evidence.run import Run
 
 FORMATS = ("html", "text", "table", "markdown", "json", "csv", "jsonl", "arrow")
 

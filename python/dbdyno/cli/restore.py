@@ -62,7 +62,7 @@ def command(name: str | None, every: bool, target: str, folder: Path, dry_run: b
 
 def _choose_sources(name: str | None, folder: Path) -> list[Source]:
     from dbdyno.bench.postgres.leftovers import sources
-    from dbdyno.evidence import find_run
+    from dbdyno.evidence.run import find_run
 
     known = sources(folder)
     if name is None:

@@ -18,7 +18,7 @@ from dbdyno.cli.pages import analysis_options
 from dbdyno.cli.spread_options import spread_options, workers_of
 
 if TYPE_CHECKING:
-    from dbdyno.evidence import Run
+    from dbdyno.evidence.run import Run
     from dbdyno.study.analysis.contract.rows import Model
     from dbdyno.study.plan.plan import Plan
     from dbdyno.study.run.progress import Progress
@@ -204,7 +204,7 @@ def _preview(plan: Plan | None, cut: Run | None, target: str | None, out: Path, 
 
 
 def _cut(what: str | None, name: str, out: Path) -> Run:
-    from dbdyno.evidence import find_run
+    from dbdyno.evidence.run import find_run
 
     if what is not None:
         raise PlanError("--resume and a plan exclude each other: leave the plan out")

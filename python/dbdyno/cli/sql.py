@@ -12,7 +12,7 @@ from dbdyno.base.limits import Count
 from dbdyno.cli.output import FORMATS, STREAMED, folder_option, form_of, format_options, show_rows, stream_rows
 from dbdyno.cli.parameters import option_with_default
 from dbdyno.cli.snap.options import name_option, store_option
-from dbdyno.evidence import find_run
+from dbdyno.evidence.run import find_run
 
 if TYPE_CHECKING:
     from dbdyno.evidence.restricted_answer import RestrictedAnswer

@@ -16,7 +16,7 @@ from dbdyno.cli.parameters import FILE, option_with_default
 from dbdyno.cli.spread_options import spread_options, workers_of
 
 if TYPE_CHECKING:
-    from dbdyno.evidence import Run
+    from dbdyno.evidence.run import Run
     from dbdyno.hosts.workers import Workers
     from dbdyno.study.plan.plan import Plan
     from dbdyno.study.run.progress import Progress

@@ -2,7 +2,3 @@
 
 Any Parquet reader can read a run folder. `Run` describes its life cycle, `docs/reference/evidence.md` its columns.
 """
-
-from dbdyno.evidence.run import Block, Run, find_run, list_runs, new_run
-
-__all__ = ["Block", "Run", "find_run", "list_runs", "new_run"]

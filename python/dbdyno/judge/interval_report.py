@@ -8,17 +8,18 @@ section *What happened* as the largest difference inside.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from dbdyno.base.json_types import JsonObject
-from dbdyno.judge.period_facts import facts_of
-from dbdyno.judge.verdict import LEAST_CHOSEN, Verdict, judge
 from dbdyno.snapshot.causes import ENGINES, change_at, change_of, cut_of
 from dbdyno.snapshot.model import statement_beginning
-from dbdyno.snapshot.reading.active_rates import active_rates
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.series import series
 from dbdyno.snapshot.report import COMPLETE, report
 from dbdyno.snapshot.wording import duration_text
+
+if TYPE_CHECKING:
+    from dbdyno.judge.verdict import Verdict
 
 LEVEL = 0.01
 THRESHOLD = 0.05
@@ -44,6 +45,11 @@ def _inside(interval: Interval) -> Verdict | None:
     at = cut_of(interval)
     if at is None:
         return None
+    # Imported here, since most intervals are not cut.
+    from dbdyno.judge.period_facts import facts_of
+    from dbdyno.judge.verdict import LEAST_CHOSEN, Verdict, judge
+    from dbdyno.snapshot.reading.active_rates import active_rates
+
     chain = interval.chain
     counts = at, len(chain) - 1 - at
     if min(counts) < LEAST_CHOSEN:

@@ -280,8 +280,8 @@ def _recorded_evidence(on: str, folder: Path, store: Path, target: str | None) -
         return read_traces([on])
     from dbdyno.advise.run import read as read_run
     from dbdyno.cells.record import KIND
-    from dbdyno.evidence import find_run
     from dbdyno.evidence.query import is_trace
+    from dbdyno.evidence.run import find_run
 
     run = find_run(on, folder)
     if run.manifest.kind == KIND:

@@ -33,7 +33,7 @@ def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> N
     """
     from dbdyno.base.errors import CellsError
     from dbdyno.bench.cells.restore import checked_access, undo_of
-    from dbdyno.evidence import find_run
+    from dbdyno.evidence.run import find_run
     from dbdyno.evidence.trust import refuse_foreign
 
     run = find_run(name, folder)

@@ -147,7 +147,7 @@ def _machine(operand: str, folder: Path, arm: str | None) -> dict[str, object]:
         ModelError: The run is none of PostgreSQL or MariaDB, no arm was chosen, or the arm cannot be used.
     """
     from dbdyno.cli.model.progress import progress
-    from dbdyno.evidence import find_run
+    from dbdyno.evidence.run import find_run
     from dbdyno.study.analysis.measured.measures import measure
     from dbdyno.study.prediction.fit import calibrate
     from dbdyno.study.prediction.observation import engine_of, observe, timed_waits

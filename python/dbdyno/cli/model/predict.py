@@ -32,7 +32,7 @@ def command(
     """
     from dbdyno.base.errors import ModelError
     from dbdyno.cli.model.progress import progress
-    from dbdyno.evidence import find_run
+    from dbdyno.evidence.run import find_run
     from dbdyno.model.machine import machine_of
     from dbdyno.study.analysis.measured.measures import measure
     from dbdyno.study.prediction.compare import CalibratedMachine, predict

@@ -22,7 +22,7 @@ def command(run_name: str, out: Path, folder: Path) -> None:
     dbdyno model trace last --out traces/
     dbdyno trace profile traces/ --by module,event
     """
-    from dbdyno.evidence import find_run
+    from dbdyno.evidence.run import find_run
     from dbdyno.model.trace_write import write_model_trace
 
     run = find_run(run_name, folder)

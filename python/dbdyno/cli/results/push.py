@@ -39,7 +39,7 @@ def command(
     from dbdyno.builds.bisect.commits import GitError, commit_of
     from dbdyno.builds.results.machine import this_machine
     from dbdyno.builds.results.place import place_of, push
-    from dbdyno.evidence import find_run
+    from dbdyno.evidence.run import find_run
     from dbdyno.study.analysis.measured.result_file import result_of
 
     to, here = place_of(place, remote), this_machine(machine)

@@ -13,8 +13,8 @@ from dbdyno.cli.main import LazyGroup
 from dbdyno.cli.output import folder_option, format_options, show_rows
 from dbdyno.cli.parameters import FILE
 from dbdyno.cli.runs.choose import choose_runs
-from dbdyno.evidence import Run
 from dbdyno.evidence.manifest import Section
+from dbdyno.evidence.run import Run
 
 if TYPE_CHECKING:
     from dbdyno.bench.engine.unrestored_settings import UnrestoredSettings

@@ -171,7 +171,7 @@ def _may_replace(out: Path, force: bool) -> bool:
 
 def _is_import(out: Path) -> bool:
     from dbdyno.base.errors import EvidenceError
-    from dbdyno.evidence import Run
+    from dbdyno.evidence.run import Run
 
     try:
         return Run.open(out).manifest.kind == "trace"

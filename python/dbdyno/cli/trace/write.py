@@ -9,7 +9,7 @@ import click
 
 from dbdyno.base.errors import TraceError
 from dbdyno.cli.trace_folder import create_empty, run_to_folder
-from dbdyno.evidence import find_run
+from dbdyno.evidence.run import find_run
 
 
 @click.command("write")

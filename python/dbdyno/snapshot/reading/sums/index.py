@@ -66,9 +66,6 @@ VALID_S = 20.0
 _FOLDERS = "count(*)::bigint, sum(number)::bigint"
 _MANIFESTS = "sum(size)::bigint, sum(changed_ns // 1000000000)::bigint, sum(changed_ns % 1000000000)::bigint"
 """The rest of a block's `Totals`."""
-_NUMBERS = """list(number order by number),
-  min(target), case when min(target) <> max(target) then list(target order by number) end"""
-"""The numbers of a block, and their only target or all their targets."""
 _ROWS = ", ".join((*_COLUMNS, *_DERIVED))
 
 
@@ -191,8 +188,8 @@ def _begin(store: Store, known: dict[int, Row], target: str | None, newest: int)
         lights = kept.snapshots_of(store, *(kept.numbers if target is None else (target,)))
         return lights.numbers[-newest] if newest <= len(lights) else 0
     for block in sorted(known, reverse=True):
-        numbers, only, named = known[block][2:]
-        targets = named or [only] * len(numbers)
+        numbers, of_block = known[block][-2:]
+        targets = [of_block] * len(numbers) if isinstance(of_block, str) else of_block
         mine = [number for number, of in zip(numbers, targets, strict=True) if target in (None, of)]
         if newest <= len(mine):
             return int(mine[-newest])
@@ -230,9 +227,29 @@ def _lately(store: Store, low: int, high: int, known: dict[int, Row] | None = No
 
 
 def _known(folder: Path) -> dict[int, Row]:
-    """Return what the file has of each block, unchecked: the number of rows, the sum of their numbers, `_NUMBERS`."""
-    rows = _query(folder, f"number // {BLOCK}, {_FOLDERS}, {_NUMBERS}", "true", "group by 1", whole=False)
-    return {row[0]: row[1:] for row in rows}
+    """Return what the file has of each block, unchecked."""
+    return _by_block(folder, "", "true", whole=False)
+
+
+def _by_block(folder: Path, more: str, where: str, *, whole: bool = True) -> dict[int, Row]:
+    """Return for each block of the file `_FOLDERS`, the sums `more`, the numbers, and the only target or all targets.
+
+    Lists are read only of blocks that have gaps or several targets; those of all blocks took most of the time.
+    """
+    found: dict[int, Row] = {}
+    mixed: dict[int, Row] = {}
+    shown = f"number // {BLOCK}, {_FOLDERS}, {more} min(number), max(number), min(target), max(target)"
+    for block, *sums, first, last, target, other in _query(folder, shown, where, "group by 1", whole=whole):
+        if last - first + 1 == sums[0] and target == other:
+            found[block] = (*sums, range(first, last + 1), target)
+        else:
+            mixed[block] = tuple(sums)
+    if mixed:
+        shown = f"number // {BLOCK}, list(number order by number), list(target order by number)"
+        inside = f"number // {BLOCK} in ({', '.join(map(str, mixed))})"
+        for block, *lists in _query(folder, shown, inside, "group by 1", whole=whole):
+            found[block] = (*mixed[block], *lists)
+    return found
 
 
 def _fill(
@@ -252,14 +269,12 @@ def _fill(
     unseen = set(files.unseen)
     begin = next(block for block in count() if block not in unseen)  # which spares DuckDB the row groups before it
     seen = f"number >= {begin * BLOCK} and number // {BLOCK} not in ({', '.join(map(str, unseen)) or -1})"
-    shown = f"number // {BLOCK}, {_FOLDERS}, {_MANIFESTS}, {_NUMBERS}"
-    blocks = {row[0]: row[1:] for row in _query(store.folder, shown, seen, "group by 1")}
+    blocks = _by_block(store.folder, f"{_MANIFESTS},", seen)
     good: dict[int, list[int]] = {block: [] for block in blocks.keys() - files.totals.keys()}
     excess = sum(blocks[block][0] for block in good)
     for block in sorted(files.totals.keys() | unseen):
         if block in unseen or (block in blocks and list(blocks[block][:5]) == files.totals[block]):
-            numbers, target, named = (known if block in unseen else blocks)[block][-3:]
-            found.add(numbers, named or target)
+            found.add(*(known if block in unseen else blocks)[block][-2:])
             continue
         rows = {row[0]: row for row in _query(store.folder, _ROWS, _inside(block))} if block in blocks else {}
         every = {
