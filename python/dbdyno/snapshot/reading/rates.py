@@ -51,11 +51,17 @@ class Rates:
     Attributes:
         seconds: Duration of each value's time.
         measured: The measures that the view has.
-        means: For each measure, the mean rate of each object.
+        means: For each measure, the rate of each object over the whole time.
     """
 
     def __init__(
-        self, one: Interval, source: str, by: Sequence[str], having: Mapping[str, str], spans: Sequence[Span]
+        self,
+        one: Interval,
+        source: str,
+        folded: str,
+        by: Sequence[str],
+        having: Mapping[str, str],
+        spans: Sequence[Span],
     ) -> None:
         self._one = one
         self._source = source
@@ -67,7 +73,7 @@ class Rates:
         self.measured = tuple(having)
         # The list is kept with its table, so that no other one can have its identity.
         _, self._slots = one.compute_once(f"slots of {id(spans)}", lambda: (spans, self._table_of(spans)))
-        self._objects, self.means = self._means()
+        self._objects, self.means = self._means(folded)
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Add the rates of some objects to those of others; `names` maps each old name to the new one."""
@@ -101,30 +107,33 @@ class Rates:
         self._one.connection.execute(f"drop table {self._objects}")
 
     def _table_of(self, spans: Sequence[Span]) -> str:
-        """Create a table with the slot of each sub-interval and the seconds of that slot."""
+        """Create a table with the slot of each sub-interval."""
         good = [(number, at) for at, span in enumerate(spans) for number, _ in span]
         return self._table(
-            "select unnest($1::bigint[]) as part, unnest($2::integer[]) as slot, unnest($3::double[]) as seconds",
-            [[number for number, _ in good], [at for _, at in good], [self.seconds[at] for _, at in good]],
+            "select unnest($1::bigint[]) as part, unnest($2::integer[]) as slot",
+            [[number for number, _ in good], [at for _, at in good]],
         )
 
     def _standing_for(self, one: str) -> list[str]:
         return [one, *self._others.get(one, ())]
 
-    def _means(self) -> tuple[str, dict[str, dict[str, float]]]:
-        """Return a table with the keys of each object and the mean rate of each object by measure."""
+    def _means(self, folded: str) -> tuple[str, dict[str, dict[str, float]]]:
+        """Return a table with the keys of each object, and the mean rate of each object by measure.
+
+        `folded` are the rows by hour where an hour is whole, which are a sixtieth of a minute's.
+        """
         keys, added = (", ".join(quoted(name) for name in names) for names in (self._by, self.measured))
         named = " || '.' || ".join(f"{quoted(column)}::varchar" for column in self._by)
         sums = ", ".join(
-            f"coalesce(sum({quoted(column)}::double / g.seconds), 0) as {quoted(label)}"
-            for label, column in self._having.items()
+            f"coalesce(sum({quoted(column)}::double), 0) as {quoted(label)}" for label, column in self._having.items()
         )
-        inner = f"select {keys}, {sums} from {self._source} s join {self._slots} g using (part) group by all"
+        inner = f"select {keys}, {sums} from {folded} s semi join {self._slots} using (part) group by all"
         objects = self._table(f"select {named} as object_, * from ({inner}) where object_ is not null", [])
         means: dict[str, dict[str, float]] = {name: {} for name in self.measured}
+        seconds = sum(self.seconds)
         for one, *values in self._execute(f"select object_, {added} from {objects} order by 1").fetchall():
             for name, value in zip(self.measured, values, strict=True):
-                means[name][one] = means[name].get(one, 0.0) + value / len(self.seconds)
+                means[name][one] = means[name].get(one, 0.0) + value / seconds
         return objects, means
 
     def _counts(self, measures: Sequence[str], objects: Iterable[str]) -> Counts:
@@ -182,9 +191,8 @@ def rates(
     spans = spans_of(one, view, hourly=hourly)
     if not spans:
         return None
-    if hourly:
-        source = one.sums.hourly(view, {number for span in spans for number, _ in span})
-    return Rates(one, source, by, having, spans)
+    folded = one.sums.hourly(view, {number for span in spans for number, _ in span})
+    return Rates(one, folded if hourly else source, folded, by, having, spans)
 
 
 def spans_of(one: Interval, view: str, *, hourly: bool) -> list[Span]:
