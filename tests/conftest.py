@@ -26,8 +26,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long ones first."""
-    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+    """The long ones first; last those that need cargo, which wait for its lock while Rust's tests are compiled."""
+
+    def turn(item: pytest.Item) -> int:
+        if item.get_closest_marker("long"):
+            return 0
+        return 2 if "evaluate" in getattr(item, "fixturenames", ()) else 1
+
+    items.sort(key=turn)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """A second run of what failed must have all of it: a test that it leaves out would pass unseen."""
+    if session.config.getoption("lf") and session.config.cache is not None:
+        failed = {name for name in session.config.cache.get("cache/lastfailed", {}) if "::" in name}
+        if left_out := failed - {item.nodeid for item in session.items}:
+            raise pytest.UsageError(f"these failed and are not run again: {', '.join(sorted(left_out))}")
 
 
 @pytest.fixture(autouse=True)
