@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """A second run of what failed must have all of it: a test that it leaves out would pass unseen."""
-    if session.config.getoption("lf") and session.config.cache is not None:
+    if session.config.getoption("lf", False) and session.config.cache is not None:
         failed = {name for name in session.config.cache.get("cache/lastfailed", {}) if "::" in name}
         if left_out := failed - {item.nodeid for item in session.items}:
             raise pytest.UsageError(f"these failed and are not run again: {', '.join(sorted(left_out))}")
