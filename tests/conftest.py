@@ -26,12 +26,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long ones first; last those that need cargo, which wait for its lock while Rust's tests are compiled."""
+    """The long ones first, then those of the source, so that one worker has them all and parses it once.
+
+    Last are those that need cargo, which wait for its lock while Rust's tests are compiled.
+    """
 
     def turn(item: pytest.Item) -> int:
-        if item.get_closest_marker("long"):
-            return 0
-        return 2 if "evaluate" in getattr(item, "fixturenames", ()) else 1
+        for at, name in enumerate(("long", "sources")):
+            if item.get_closest_marker(name):
+                return at
+        return 3 if "evaluate" in getattr(item, "fixturenames", ()) else 2
 
     items.sort(key=turn)
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from sources import nodes
+
 ROOT = Path(__file__).resolve().parents[2]
 GLOSSARY = ROOT / "docs" / "reference" / "glossary.md"
 _PARTS = re.compile(r"_|(?<=[a-z0-9])(?=[A-Z])")
@@ -33,10 +35,15 @@ def forbidden() -> tuple[dict[str, str], dict[str, str]]:
     return everywhere, names
 
 
+@cache
+def _pattern() -> re.Pattern[str]:
+    words = "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in forbidden()[0])
+    return re.compile(rf"\b({words})\b(?![/\[])", re.I)
+
+
 def in_text(text: str) -> list[str]:
     """Return the forbidden words of a text."""
-    words = "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in forbidden()[0])
-    return [" ".join(found.lower().split()) for found in re.findall(rf"\b({words})\b(?![/\[])", text, re.I)]
+    return [" ".join(found.lower().split()) for found in _pattern().findall(text)]
 
 
 def in_name(name: str) -> list[str]:
@@ -51,8 +58,7 @@ def in_name(name: str) -> list[str]:
 
 def of_source(source: str) -> Iterator[tuple[int, str]]:
     """Yield the line and the word of each forbidden word in the public names, docstrings and helps of a module."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
+    for node in nodes(source):
         for line, name in _names(node):
             yield from ((line, word) for word in in_name(name))
         for line, text in _texts(node):

@@ -15,7 +15,9 @@ from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from sources import nodes_of
 
+pytestmark = pytest.mark.sources
 ROOT = Path(__file__).resolve().parents[2]
 CRATES = sorted(path.parent for path in (ROOT / "crates").glob("*/src"))
 PACKAGES = (ROOT / "python", ROOT / "packages" / "dbdyno-rig")
@@ -147,7 +149,7 @@ def python() -> Graph:
     }
     graph: Graph = {name: set() for name in files}
     for name, path in files.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             graph[name] |= {target for target in imported(node, files) if target in files and target != name}
     return graph
 

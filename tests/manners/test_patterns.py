@@ -7,10 +7,13 @@ import importlib
 import re
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dbdyno"
+import pytest
+from sources import PACKAGE, nodes
+from sources import text as text_of
+
+pytestmark = pytest.mark.sources
 REPEATS = 4000
 BUDGET_S = 1.0
 """Processor time for one pattern on all hostile texts of `REPEATS` pieces; linear ones take milliseconds."""
@@ -53,10 +56,10 @@ Found = tuple[str, re.Pattern[Any], bool]
 def literals() -> Iterator[Found]:
     """Patterns that stand as text in a call of re."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        source = path.read_text()
+        source = text_of(path)
         if not any(f"re.{method}(" in source for method in (*SEARCHING, *ANCHORED)):
             continue
-        for node in ast.walk(ast.parse(source)):
+        for node in nodes(source):
             match node:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=method), args=[_, *_]):
                     pass
@@ -74,7 +77,7 @@ def literals() -> Iterator[Found]:
 def compiled() -> Iterator[Found]:
     """Patterns that modules hold, put together or not; searched for unless they are seen to be matched only."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        source = path.read_text()
+        source = text_of(path)
         if "re.compile" not in source:
             continue
         name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)

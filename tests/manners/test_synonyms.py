@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import synonyms
+from sources import PYTHON, ROOT, text
 
-ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.sources
 PAGES = sorted({*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")} - {ROOT / "docs/reference/glossary.md"})
 UNREAD = {"CHANGELOG.md", "docs/explanation/performance.md"}
 """What was written before, and a page made of figures that were kept."""
 RUST = sorted((ROOT / "crates").glob("*/src/**/*.rs"))
-SOURCES = sorted([*(ROOT / "python" / "dbdyno").rglob("*.py"), *(ROOT / "packages").rglob("*.py")])
 
 
 def test_the_glossary_lists_them_with_their_replacements():
@@ -51,9 +49,7 @@ def test_private_names_local_names_and_parts_of_other_words_are_free():
 
 def test_none_is_in_the_package():
     found = [
-        f"{path.relative_to(ROOT)}:{line}: {word}"
-        for path in SOURCES
-        for line, word in synonyms.of_source(path.read_text())
+        f"{path.relative_to(ROOT)}:{line}: {word}" for path in PYTHON for line, word in synonyms.of_source(text(path))
     ]
     assert found == [], "docs/reference/glossary.md names the word to use"
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 import tomllib
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import arrows
+import pytest
+from sources import PACKAGE, PYTHON, RIG, ROOT, nodes_of, text
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "python" / "dbdyno"
-RIG = ROOT / "packages" / "dbdyno-rig" / "dbdyno_rig"
-PYTHON = sorted([*PACKAGE.rglob("*.py"), *RIG.rglob("*.py")])
+pytestmark = pytest.mark.sources
 RUST = sorted((ROOT / "crates").glob("*/src/**/*.rs"))
 
 MAY_IMPORT = {room: {room, *allowed} for room, allowed in arrows.MAY_IMPORT.items()}
@@ -53,14 +51,15 @@ def rel(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+def module(path: Path) -> ast.Module:
+    found = nodes_of(path)[0]
+    assert isinstance(found, ast.Module)
+    return found
 
 
 def modules(path: Path) -> Iterator[str]:
     """The modules that a file imports."""
-    for node in ast.walk(tree(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module == "dbdyno":
@@ -79,11 +78,11 @@ def documented(node: ast.AST) -> int:
 
 
 def test_files_stay_short():
-    lengths = {rel(path): len(path.read_text().splitlines()) for path in PYTHON + RUST}
+    lengths = {rel(path): len(text(path).splitlines()) for path in PYTHON + RUST}
     for path in PYTHON:
         lengths[rel(path)] -= sum(
             documented(node)
-            for node in ast.walk(tree(path))
+            for node in nodes_of(path)
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         )
     assert {name: length for name, length in lengths.items() if length > 420} == {}, "divide them"
@@ -93,14 +92,14 @@ def test_functions_stay_short():
     lengths = {
         f"{rel(path)}: {node.name}": (node.end_lineno or 0) - node.lineno + 1 - documented(node)
         for path in PYTHON
-        for node in ast.walk(tree(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     assert {name: length for name, length in lengths.items() if length > 70} == {}, "divide them"
 
 
 def test_every_file_says_why_it_exists():
-    silent = [rel(path) for path in PYTHON if path.read_text().strip() and not ast.get_docstring(tree(path))]
+    silent = [rel(path) for path in PYTHON if text(path).strip() and not ast.get_docstring(module(path))]
     assert silent == []
 
 
@@ -120,9 +119,9 @@ def test_imports_follow_the_arrows():
 
 
 def test_the_map_of_rooms_is_made_of_the_table_and_of_the_heads_of_rooms():
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    assert text == arrows.written(text), "python tests/manners/arrows.py writes it"
-    lines = text.splitlines()
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    assert page == arrows.written(page), "python tests/manners/arrows.py writes it"
+    lines = page.splitlines()
     assert len(lines) <= 150
     assert [line for line in lines if len(line) > 120] == []
 
@@ -138,11 +137,11 @@ def test_crates_follow_the_arrows():
 def test_unsafe_is_forbidden_but_in_three_crates():
     """The recorder, memory shared with the kernel, and what is compiled twice or compares many bytes at once."""
     manifests = {path.parent.name: path.read_text() for path in (ROOT / "crates").glob("*/Cargo.toml")}
-    free = {crate for crate, text in manifests.items() if "[lints]\nworkspace = true" not in text}
+    free = {crate for crate, manifest in manifests.items() if "[lints]\nworkspace = true" not in manifest}
     assert free == {"dyno-cpu", "dyno-record", "dyno-ring"}
     assert 'unsafe_code = "deny"' in manifests["dyno-cpu"]
-    text = (ROOT / "crates" / "dyno-cpu" / "src" / "lib.rs").read_text()
-    assert text.count("unsafe {") == text.count("// SAFETY: ") == 2, "two places, each with its reason beside it"
+    source = (ROOT / "crates" / "dyno-cpu" / "src" / "lib.rs").read_text()
+    assert source.count("unsafe {") == source.count("// SAFETY: ") == 2, "two places, each with its reason beside it"
 
 
 def test_only_the_binding_crate_knows_python():
@@ -156,7 +155,7 @@ def test_libraries_do_not_print():
         f"{rel(path)}:{node.lineno}"
         for path in PYTHON
         if "cli" not in path.parts and path.name not in ("progress.py", "command.py")
-        for node in ast.walk(tree(path))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
     assert printing == []
@@ -165,11 +164,11 @@ def test_libraries_do_not_print():
 def test_the_formatter_has_the_last_word():
     folders = (PACKAGE, RIG, ROOT / "tests", ROOT / "benches")
     mark = "# fmt: " + "skip"
-    skipped = [rel(path) for folder in folders for path in sorted(folder.rglob("*.py")) if mark in path.read_text()]
+    skipped = [rel(path) for folder in folders for path in sorted(folder.rglob("*.py")) if mark in text(path)]
     assert not skipped, skipped
 
 
 def test_mappings_of_anything_stay_rare():
     """A dataclass, a TypedDict, `Mapping`, or one of the names of base/json_types.py says what it is."""
-    uses = sum(path.read_text().count("dict[str, Any]") for path in PYTHON)
+    uses = sum(text(path).count("dict[str, Any]") for path in PYTHON)
     assert uses <= 25, f"{uses} times dict[str, Any]"

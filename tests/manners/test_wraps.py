@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+import pytest
 import wraps
+from sources import PYTHON, ROOT, text
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCES = sorted([*(ROOT / "python" / "dbdyno").rglob("*.py"), *(ROOT / "packages").rglob("*.py")])
+pytestmark = pytest.mark.sources
 
 EDITED = '''"""Load rows.
 
@@ -62,5 +61,5 @@ def test_code_lists_commands_and_whole_sentences_are_left():
 
 
 def test_no_docstring_has_such_a_line():
-    found = [f"{path.relative_to(ROOT)}:{line}" for path in SOURCES for line in wraps.broken(path.read_text())]
+    found = [f"{path.relative_to(ROOT)}:{line}" for path in PYTHON for line in wraps.broken(text(path))]
     assert found == [], "python tests/manners/wraps.py FILES wraps them"

@@ -16,6 +16,8 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+from sources import nodes
+
 SHORT = 80
 WIDTH = 120
 _ENDS = tuple(".:!?)]}|*=")
@@ -24,7 +26,7 @@ _NOT_PROSE = re.compile(r"\s*(>>>|\.\.\. |[-*|+#{\[$]|\d+[.)] |\w+( \([^)]*\))?:
 
 def docstrings(source: str) -> Iterator[tuple[int, int]]:
     """Yield the first and the last line of each docstring of a module, counted from 1."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
             first = node.body[0]
             if (
