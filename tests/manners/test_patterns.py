@@ -14,10 +14,10 @@ from sources import PACKAGE, nodes
 from sources import text as text_of
 
 pytestmark = pytest.mark.sources
-REPEATS = 4000
+REPEATS = 2000
 BUDGET_S = 1.0
 """Processor time for one pattern on all hostile texts of `REPEATS` pieces; linear ones take milliseconds."""
-DOUBTED_S = 0.008
+DOUBTED_S = 0.004
 """A slower text is tried at a quarter of its length, too: linear time is a quarter, quadratic a sixteenth."""
 PIECES = (
     *("a", "0", " ", "'", '"', "\\", "\\'", "''", "\\\\", "a.", ".", "-", ",", "=", "a=", "(", "[", "{", "<", "@", "/"),
