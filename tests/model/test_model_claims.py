@@ -141,7 +141,7 @@ def test_more_replications_run_only_those_that_are_new():
 def test_the_most_replications_are_the_users(monkeypatch: pytest.MonkeyPatch):
     claim = Claim("N0", "made", "made", "mechanism", lambda _: [ClaimQuantity("a", [0.9, 1.1], low=1.0)])
     monkeypatch.setattr("dbdyno.model.claims.claims", lambda _: [claim])
-    page = measure_claims(["N0"], replications=2, most=4)
+    page = measure_claims(["N0"], replications=2, limit=4)
     assert [(found["replications"], found["steady"]) for found in page["claims"]] == [(4, False)]
     assert page["facts"].startswith("2 to 4 replications")
 

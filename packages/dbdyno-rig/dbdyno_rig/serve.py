@@ -214,12 +214,12 @@ class Servers:
         config.write_text(self._configuration(ports, known, key))
         return RackAccess(self.listen, ports, known, key, config)
 
-    def _configuration(self, ports: Sequence[int], known: Path, key: Path | None) -> str:
+    def _configuration(self, ports: Sequence[int], path: Path, key: Path | None) -> str:
         """Return a configuration for `ssh -F` that knows the cells by their names."""
         lines = []
         for cell, port in zip(self.cells, ports, strict=True):
             lines += [f"Host {cell.name}", f"  HostName {self.listen}", f"  Port {port}"]
-        lines += ["Host *", f"  User {USER}", f'  UserKnownHostsFile "{known.absolute()}"']
+        lines += ["Host *", f"  User {USER}", f'  UserKnownHostsFile "{path.absolute()}"']
         if key is not None:
             lines += [f'  IdentityFile "{key.absolute()}"', "  IdentitiesOnly yes"]
         return "".join(f"{line}\n" for line in lines)

@@ -54,16 +54,16 @@ def source(facts: Facts, pages: str) -> str:
     return f"MariaDB documentation, {pages} (2025)" if is_mariadb(facts) else ""
 
 
-def drop_index(facts: Facts, one: Index) -> str:
+def drop_index(facts: Facts, index: Index) -> str:
     """Return the statement that drops an index."""
     if is_mariadb(facts):
-        return f"alter table {one.table} drop index {one.name}, algorithm=inplace, lock=none"
-    return f"drop index concurrently {one.name}"
+        return f"alter table {index.table} drop index {index.name}, algorithm=inplace, lock=none"
+    return f"drop index concurrently {index.name}"
 
 
-def index_name(facts: Facts, one: Index) -> str:
+def index_name(facts: Facts, index: Index) -> str:
     """Return a unique name for an index."""
-    return f"{one.table}.{one.name}" if is_mariadb(facts) else one.name
+    return f"{index.table}.{index.name}" if is_mariadb(facts) else index.name
 
 
 def end_session(facts: Facts, number: int) -> str:

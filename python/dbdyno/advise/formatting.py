@@ -62,10 +62,10 @@ def _three(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def beginning(text: str, most: int = 60) -> str:
+def beginning(text: str, limit: int = 60) -> str:
     """Return the beginning of a statement."""
     words = " ".join(text.split())
-    return words if len(words) <= most else words[: most - 1] + "…"
+    return words if len(words) <= limit else words[: limit - 1] + "…"
 
 
 def literal(text: str) -> str:

@@ -66,7 +66,7 @@ def choose_rules(only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Ru
     )
 
 
-def judge(facts: Facts, asked: Iterable[Rule], proofs: Sequence[Proof] = ()) -> JsonObject:
+def judge(facts: Facts, rules: Iterable[Rule], proofs: Sequence[Proof] = ()) -> JsonObject:
     """Return the model of the page: findings in order, rules without findings, rules not judged with the reason.
 
     `proofs` are the results of experiments so far.
@@ -75,7 +75,7 @@ def judge(facts: Facts, asked: Iterable[Rule], proofs: Sequence[Proof] = ()) -> 
     engine = _identity(facts)
     unjudged: list[dict[str, str]] = []
     clean: list[str] = []
-    for rule in applicable_rules(facts, asked):
+    for rule in applicable_rules(facts, rules):
         why = _unfit(rule, facts)
         if why is not None:
             unjudged.append(_not_judged(rule, why))
@@ -104,16 +104,16 @@ def judge(facts: Facts, asked: Iterable[Rule], proofs: Sequence[Proof] = ()) -> 
     }
 
 
-def applicable_rules(facts: Facts, asked: Iterable[Rule]) -> list[Rule]:
+def applicable_rules(facts: Facts, rules: Iterable[Rule]) -> list[Rule]:
     """Return the rules that apply to this kind of evidence.
 
     For a stack or host these are the rules on machines, for traces or cells the rules on those, otherwise all others.
     """
     there = {*facts.rows, *facts.lacking}
     if own_kinds := _OWN.get(facts.kind):
-        return [one for one in asked if own_kinds & set(one.reads)]
+        return [one for one in rules if own_kinds & set(one.reads)]
     of_others = frozenset[type]().union(*_OWN.values())
-    found = [(one, MACHINE & set(one.reads)) for one in asked if not of_others & set(one.reads)]
+    found = [(one, MACHINE & set(one.reads)) for one in rules if not of_others & set(one.reads)]
     return [one for one, own in found if bool(own) == (facts.kind in ("stack", "host")) and own <= there]
 
 
@@ -148,17 +148,17 @@ def _unfit(rule: Rule, facts: Facts) -> InsufficientEvidence | None:
     return None
 
 
-def _with_proved(one: Advice, proof: Proof | None) -> Advice:
+def _with_proved(advice: Advice, proof: Proof | None) -> Advice:
     """Return the advice with the value that an experiment proved, if the evidence now proposes a smaller one.
 
     The experiment's own calls with the larger value have made the proposal smaller.
     """
     if proof is None or not proof.is_on_same_engine or proof.verdict != PROVED:
-        return one
-    if not setting_bytes(proof.proposed) > setting_bytes(one.proposed) > 0:
-        return one
-    fix = tuple(line.replace(f"'{one.proposed}'", f"'{proof.proposed}'") for line in one.fix)
-    return replace(one, proposed=proof.proposed, fix=fix)
+        return advice
+    if not setting_bytes(proof.proposed) > setting_bytes(advice.proposed) > 0:
+        return advice
+    fix = tuple(line.replace(f"'{advice.proposed}'", f"'{proof.proposed}'") for line in advice.fix)
+    return replace(advice, proposed=proof.proposed, fix=fix)
 
 
 def _order(found: tuple[Rule, Advice, Proof | None]) -> tuple[bool, bool, float, int, str, str]:
@@ -201,26 +201,26 @@ def _identity(facts: Facts) -> str:
     return str(server[0].identity) if server else ""
 
 
-def _test(rule: Rule, one: Advice, facts: Facts) -> dict[str, object] | None:
+def _test(rule: Rule, advice: Advice, facts: Facts) -> dict[str, object] | None:
     """Return the setting that an experiment would vary, or None if no setting can test the advice."""
-    if not (rule.setting and one.proposed):
+    if not (rule.setting and advice.proposed):
         return None
     found = facts.setting(rule.setting)
     return {
         "setting": rule.setting,
         "found": found.as_text if found is not None else "",
-        "proposed": one.proposed,
+        "proposed": advice.proposed,
         "of_statement": rule.of_statement,
         "gains": rule.gains,
     }
 
 
-def _prediction_of(rule: Rule, one: Advice, facts: Facts) -> dict[str, object] | None:
+def _prediction_of(rule: Rule, advice: Advice, facts: Facts) -> dict[str, object] | None:
     """Return the predicted effect, or that the setting is not in the model; None without a machine."""
     if PredictedEffect not in facts.rows:
         return None
-    if one.predicted is not None:
-        return one.predicted.row()
+    if advice.predicted is not None:
+        return advice.predicted.row()
     return {"words": f"{rule.setting} is not in the model: no effect is predicted"} if rule.setting else None
 
 
@@ -237,31 +237,31 @@ def _proof_row(proof: Proof | None, proposed: str) -> dict[str, object] | None:
     }
 
 
-def _finding(number: int, rule: Rule, one: Advice, proof: Proof | None, facts: Facts) -> dict[str, object]:
+def _finding(number: int, rule: Rule, advice: Advice, proof: Proof | None, facts: Facts) -> dict[str, object]:
     return {
         "number": number,
         "rule": rule.name,
         "family": rule.family,
-        "level": one.level,
-        "subject": one.subject,
-        "sentence": one.sentence,
-        "stake": one.stake,
-        "expected": one.expected,
-        "fix": fix_on_service(one.fix, _service(facts)),
-        "risk": one.risk or rule.risk,
-        "source": one.source or rule.source,
+        "level": advice.level,
+        "subject": advice.subject,
+        "sentence": advice.sentence,
+        "stake": advice.stake,
+        "expected": advice.expected,
+        "fix": fix_on_service(advice.fix, _service(facts)),
+        "risk": advice.risk or rule.risk,
+        "source": advice.source or rule.source,
         "refuted_by": rule.refuted,
-        "evidence": [{"what": e.what, "value": e.value, "unit": e.unit, "place": e.place} for e in one.evidence],
-        "test": _test(rule, one, facts),
-        "predicted": _prediction_of(rule, one, facts),
-        "proof": _proof_row(proof, one.proposed),
-        "refuted": _is_refuted(proof, one.proposed),
+        "evidence": [{"what": e.what, "value": e.value, "unit": e.unit, "place": e.place} for e in advice.evidence],
+        "test": _test(rule, advice, facts),
+        "predicted": _prediction_of(rule, advice, facts),
+        "proof": _proof_row(proof, advice.proposed),
+        "refuted": _is_refuted(proof, advice.proposed),
     }
 
 
-def list_rules(asked: Iterable[Rule]) -> Iterator[dict[str, str]]:
+def list_rules(rules: Iterable[Rule]) -> Iterator[dict[str, str]]:
     """Yield the rules as rows, for `dbdyno advise rules` and its page."""
-    for one in asked:
+    for one in rules:
         yield {
             "rule": one.name,
             "family": one.family,

@@ -123,7 +123,7 @@ def _active(facts: Facts) -> int:
     return max(1, math.ceil(active))
 
 
-def _scripts(given: CalibratedMachine, load: Load | None) -> tuple[list[PostgresScript], str, tuple[str, ...]]:
+def _scripts(machine: CalibratedMachine, load: Load | None) -> tuple[list[PostgresScript], str, tuple[str, ...]]:
     """Return the scripts of a load with its name, and sentences about statements without costs.
 
     Without a load it is a built-in mix if the machine has its costs, else the machine's own scripts (none).
@@ -137,7 +137,7 @@ def _scripts(given: CalibratedMachine, load: Load | None) -> tuple[list[Postgres
         else f"scripts = [{{text = {toml_value(asked.script)}}}]"
     )
     plan = parse_plan(f'title = "load"\n[workload]\n{work}\n[[arm]]\nname = "one"\n', Path("load.toml"))
-    scripts, notes = scripts_for(given, steps_of(plan, plan.arms[0]))
+    scripts, notes = scripts_for(machine, steps_of(plan, plan.arms[0]))
     if load is None and notes:
         return [], OWN_LOAD, ()
     return scripts, load_name(asked), tuple(notes)

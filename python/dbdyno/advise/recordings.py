@@ -136,10 +136,10 @@ def _whole(lines: list[JsonObject]) -> JsonObject:
     return next((one for one in lines if one["cell"] == ALL), lines[-1])
 
 
-def _work(found: MeasuredRecording) -> dict[type, list[Any]]:
+def _work(recording: MeasuredRecording) -> dict[type, list[Any]]:
     import numpy as np
 
-    work = work_of_recording(found)
+    work = work_of_recording(recording)
     if not work.keys:
         return {CellWork: [], SlowDisk: []}
     time, requests = work.rates_per_s(np.ones(work.rounds, dtype=bool))
@@ -149,7 +149,7 @@ def _work(found: MeasuredRecording) -> dict[type, list[Any]]:
         busy, rate = float(time[rows].sum()), float(requests[rows].sum())
         if rate > 0:
             parts.append(CellWork(*part, len(rows), rate, busy / rate, busy, work.rounds))
-    skew = skew_page(found.siblings(), found.intervals)["rows"]
+    skew = skew_page(recording.siblings(), recording.intervals)["rows"]
     slow = [SlowDisk(**one) for one in slow_disks(work, skew)]
     return {CellWork: parts, SlowDisk: slow}
 
@@ -164,17 +164,17 @@ def _log(log: JsonObject) -> CellLog:
     return CellLog(writes, requests, tuple(sorted(passed, key=lambda one: -one[2])), *outliers)
 
 
-def _scans(found: MeasuredRecording) -> Iterator[SmartScans]:
+def _scans(recording: MeasuredRecording) -> Iterator[SmartScans]:
     totals = {}
     for name, metric in _SMART.items():
-        own = [one for one in found.measures.values() if one.name == metric]
+        own = [one for one in recording.measures.values() if one.name == metric]
         totals[name] = float(sum(one.total(cell) for one in own for cell in one.cells))
     if totals["eligible"] > 0:
         yield SmartScans(**totals)
 
 
-def _states(found: MeasuredRecording) -> Iterator[CellState]:
-    covered = coverage(found)
+def _states(recording: MeasuredRecording) -> Iterator[CellState]:
+    covered = coverage(recording)
     nothing = covered["states"].index("no answer")
     for cell in covered["cells"]:
         states = cell["states"]

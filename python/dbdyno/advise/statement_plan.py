@@ -99,8 +99,8 @@ def _script(statement: SeenStatement) -> tuple[str, int]:
     """Return the statement as a script, and the number of its variables."""
     names: dict[str, str] = {}
 
-    def variable(found: re.Match[str]) -> str:
-        key = found[1] if found[1] != "?" else f"?{len(names)}"
+    def variable(match: re.Match[str]) -> str:
+        key = match[1] if match[1] != "?" else f"?{len(names)}"
         return ":" + names.setdefault(key, f"v{len(names) + 1}")
 
     pattern = _PARAMETERS.get(statement.engine)

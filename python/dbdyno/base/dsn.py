@@ -191,8 +191,8 @@ def _is_connection(value: str) -> bool:
         return False
 
 
-def _token_without_secrets(found: re.Match[str]) -> str:
-    token = found.group()
+def _token_without_secrets(match: re.Match[str]) -> str:
+    token = match.group()
     if token.startswith("#"):
         return token if sql_without_secrets(token) == token else "# (left out)"
     value = str(tomllib.loads(f"x = {token}")["x"])
@@ -211,6 +211,6 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(entry)
 
 
-def _address_without_login(found: re.Match[str]) -> str:
-    before, at, after = found.group()[3:].rpartition("@")
-    return f"://{HIDDEN}@{after}" if at and ":" in before else found.group()
+def _address_without_login(match: re.Match[str]) -> str:
+    before, at, after = match.group()[3:].rpartition("@")
+    return f"://{HIDDEN}@{after}" if at and ":" in before else match.group()

@@ -42,8 +42,8 @@ def escape_line(value: object, longest: int | None = None) -> str:
     return folded
 
 
-def _escape_of(found: re.Match[str]) -> str:
-    code = ord(found.group())
+def _escape_of(match: re.Match[str]) -> str:
+    code = ord(match.group())
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 

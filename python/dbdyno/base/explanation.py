@@ -73,13 +73,13 @@ class CausalExplanation:
         return made
 
 
-def largest_causes(causes: Sequence[Cause], most: int = MOST) -> tuple[Cause, ...]:
-    """Return the `most` largest causes with a share of at least `LEAST_SHARE`.
+def largest_causes(causes: Sequence[Cause], limit: int = MOST) -> tuple[Cause, ...]:
+    """Return the `limit` largest causes with a share of at least `LEAST_SHARE`.
 
     They are sorted by signed share: causes that work in the direction of the whole amount come first.
     """
     worth = [one for one in causes if one.share is not None and abs(one.share) >= LEAST_SHARE]
-    return tuple(sorted(worth, key=lambda one: -(one.share or 0.0))[:most])
+    return tuple(sorted(worth, key=lambda one: -(one.share or 0.0))[:limit])
 
 
 def unexplained(amount: float, causes: Sequence[Cause]) -> tuple[float, float | None]:

@@ -248,10 +248,10 @@ def sync_files(folder: Path) -> None:
                 os.close(opened)
 
 
-def _create_file(aside: Path, mode: int | None) -> int:
+def _create_file(temp_path: Path, mode: int | None) -> int:
     """Create a new file and return its descriptor; its access rights follow from its folder unless `mode` is given."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    return os.open(aside, flags, 0o600 | (_mode(aside.parent) & READ_WRITE) if mode is None else mode)
+    return os.open(temp_path, flags, 0o600 | (_mode(temp_path.parent) & READ_WRITE) if mode is None else mode)
 
 
 def _mode(folder: Path) -> int:

@@ -117,9 +117,9 @@ class RunLayout:
         asked = operation_ns or [0.0] * len(sessions)
         return sum(count[kind] * turns_duration_s(block.turns, asked, sessions) for kind, block in one.items())
 
-    def with_timing(self, how: Timing) -> Self:
+    def with_timing(self, timing: Timing) -> Self:
         """Return a copy with other timing; the order of turns follows from the timing and the seed."""
-        return replace(self, timing=how, blocks=blocks(self.plan, how, self.seed))
+        return replace(self, timing=timing, blocks=blocks(self.plan, timing, self.seed))
 
 
 @dataclass(frozen=True)

@@ -134,9 +134,9 @@ def is_retried(undo: Undo) -> bool:
     return bool(getattr(undo, "lasting", False))
 
 
-def _note(work: _Work, found: Attempt, tell: Tell, spent_s: float, retry_for_s: float) -> None:
+def _note(work: _Work, attempt: Attempt, tell: Tell, spent_s: float, retry_for_s: float) -> None:
     """Report that an undo will be retried: once at first, then every hour; update the record after each try."""
-    problem = "; ".join(found.problems)
+    problem = "; ".join(attempt.problems)
     if work.tries == 1 or spent_s - work.reported_s >= PROGRESS_EVERY_S:
         work.reported_s = spent_s
         hours = (retry_for_s - spent_s) / 3600
@@ -158,14 +158,14 @@ def _run_of(undo: Undo) -> str:
     return known.run if known else ""
 
 
-def _tell_end(work: _Work, found: Attempt, tell: Tell) -> None:
+def _tell_end(work: _Work, attempt: Attempt, tell: Tell) -> None:
     tries = f" (try {work.tries})" if work.tries > 1 else ""
-    if not found.problems:
+    if not attempt.problems:
         unrestored_settings.mark_restored(work.run)
         tell(f"put back: {work.undo.label}{tries}")
     else:
-        given_up = "stopped: " if is_retried(work.undo) and found.again else ""
-        tell(given_up + "; ".join(found.problems) + tries)
+        given_up = "stopped: " if is_retried(work.undo) and attempt.again else ""
+        tell(given_up + "; ".join(attempt.problems) + tries)
 
 
 def error_record(error: BaseException) -> JsonObject:

@@ -30,10 +30,10 @@ class UnrestoredServer(Protocol):
     def find_unrestored(self, among: Iterable[Source]) -> tuple[list[Source], list[Finding]]:
         """Return the records that belong to this server and each of their settings compared with its current value."""
 
-    def restore_statement(self, one: Finding) -> str:
+    def restore_statement(self, finding: Finding) -> str:
         """Return the statement that would restore the setting."""
 
-    def restore(self, left: Sequence[Finding]) -> None:
+    def restore(self, findings: Sequence[Finding]) -> None:
         """Restore the settings under the lock of the server's settings.
 
         Raises:

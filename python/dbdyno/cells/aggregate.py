@@ -135,40 +135,40 @@ class _Weights:
         return served is not None and served == asked
 
 
-def _combine(name: str, at: Key, own: list[Reading], weights: _Weights | None) -> Aggregate:
-    units = {reading.unit for reading in own}
-    values = [reading.value for reading in own]
-    unit = own[0].unit if len(units) == 1 else ""
+def _combine(name: str, at: Key, readings: list[Reading], weights: _Weights | None) -> Aggregate:
+    units = {reading.unit for reading in readings}
+    values = [reading.value for reading in readings]
+    unit = readings[0].unit if len(units) == 1 else ""
     rule = metric(name).rule
     low, high, mean = min(values), max(values), math.fsum(values) / len(values)
     value: float | None = None
     note = ""
     if len(units) > 1:
         note = f"the units differ: {', '.join(sorted(units))}"
-    elif len(own) == 1:
+    elif len(readings) == 1:
         value = values[0]
     elif rule == "sum":
         value = math.fsum(values)
     elif rule == "weighted" and weights:
-        value, note = _weighted_mean(name, own, weights)
-    return Aggregate(name, *at, unit, rule, len(own), value, low, mean, high, note)
+        value, note = _weighted_mean(name, readings, weights)
+    return Aggregate(name, *at, unit, rule, len(readings), value, low, mean, high, note)
 
 
-def _weighted_mean(name: str, own: list[Reading], weights: _Weights) -> tuple[float | None, str]:
+def _weighted_mean(name: str, readings: list[Reading], weights: _Weights) -> tuple[float | None, str]:
     """Return the mean over requests, or None with the reason if the requests are unknown."""
     rates, same_object = request_rates(name)
     if not rates:
         return None, "no rate of its requests is known; `cells watch` has it from the counters"
-    if name == "FL_RQ_TM_W_RQ" and not all(weights.none_passed_by(r.cell) for r in own):
+    if name == "FL_RQ_TM_W_RQ" and not all(weights.none_passed_by(r.cell) for r in readings):
         return None, (
             "redo writes passed by the flash log, and those have no rate; `cells watch` has it from the counters"
         )
-    shares = [weights.requests(reading, rates, same_object) for reading in own]
+    shares = [weights.requests(reading, rates, same_object) for reading in readings]
     known = [share for share in shares if share is not None]
-    if len(known) < len(own):
+    if len(known) < len(readings):
         of = "of the same objects" if same_object else "of the cell's databases"
         return None, f"needs {' and '.join(rates)} {of} in the listing"
     total = math.fsum(known)
     if total <= 0:
-        return (0.0, "") if all(r.value == 0 for r in own) else (None, "no request in the minute")
-    return math.fsum(r.value * w for r, w in zip(own, known, strict=True)) / total, ""
+        return (0.0, "") if all(r.value == 0 for r in readings) else (None, "no request in the minute")
+    return math.fsum(r.value * w for r, w in zip(readings, known, strict=True)) / total, ""

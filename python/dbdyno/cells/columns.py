@@ -120,8 +120,8 @@ def header_span(text: str) -> tuple[int, int] | None:
     return None
 
 
-def read_columns(text: str, cell: str, first_line: int, found: Listing) -> None:
-    """Parse a text whose first line is a header and add the results to `found`; further headers may follow."""
+def read_columns(text: str, cell: str, first_line: int, listing: Listing) -> None:
+    """Parse a text whose first line is a header and add the results to `listing`; further headers may follow."""
     rows: list[tuple[int, str, dict[str, str]]] = []
     header: Header | None = None
     for at, raw in enumerate(text.split("\n"), first_line):
@@ -131,23 +131,23 @@ def read_columns(text: str, cell: str, first_line: int, found: Listing) -> None:
         if (other := header_of(line)) is not None:
             header = other
             if any(role and header.roles.count(role) > 1 for role in header.roles):
-                found.unread.append(UnreadLine(at, line[:200], TWICE))
+                listing.unread.append(UnreadLine(at, line[:200], TWICE))
                 return
             continue
         assert header is not None
         row = _row(header, line, cell)
         if row is None:
-            found.unread.append(UnreadLine(at, line[:200], NO_VALUE))
+            listing.unread.append(UnreadLine(at, line[:200], NO_VALUE))
         else:
             rows.append((at, line, row))
     mark = decimal_mark([row["value"] for _, _, row in rows])
     for at, line, row in rows:
         made = _reading(at, row, mark)
         if isinstance(made, Reading):
-            found.readings.append(made)
+            listing.readings.append(made)
         else:
-            found.unread.append(UnreadLine(at, line[:200], made))
-    found.unread.sort(key=lambda one: one.line)
+            listing.unread.append(UnreadLine(at, line[:200], made))
+    listing.unread.sort(key=lambda one: one.line)
 
 
 def _row(header: Header, line: str, cell: str) -> dict[str, str] | None:

@@ -82,7 +82,7 @@ def copy_everywhere(
 
     async def work() -> list[list[Answer]]:
         async with Fleet(hosts, access) as fleet:
-            made = [await fleet.run(copy.command, given=copy.data) for copy in copies]
+            made = [await fleet.run(copy.command, data=copy.data) for copy in copies]
             own = await fleet.own_names([answer.host for answer in made[0] if not answer.problem])
             for answers in made:
                 renamed_answers(answers, own)

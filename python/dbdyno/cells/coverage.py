@@ -71,14 +71,14 @@ class Coverage(TypedDict):
     notes: list[str]
 
 
-def coverage(found: MeasuredRecording) -> Coverage:
+def coverage(recording: MeasuredRecording) -> Coverage:
     """Return the coverage of a recording: per cell its states, counts, silences, restarts and failures."""
-    blocks = found.run.blocks()
-    times = _times(found)
-    resets = dict(_resets(found))
-    cells = [_cell(found.run, blocks, cell, times.get(cell, {}), resets.get(cell, {})) for cell in found.cells]
+    blocks = recording.run.blocks()
+    times = _times(recording)
+    resets = dict(_resets(recording))
+    cells = [_cell(recording.run, blocks, cell, times.get(cell, {}), resets.get(cell, {})) for cell in recording.cells]
     for cell in cells:
-        clock = found.clocks.get(cell["name"], Clock())
+        clock = recording.clocks.get(cell["name"], Clock())
         cell["clock"] = {"ahead_s": clock.ahead_s, "certain": clock.certain, "words": clock.offset_text}
     late = [cell["name"] for cell in cells if cell["silent_s"] >= SILENT_S]
     return {
@@ -94,19 +94,19 @@ def coverage(found: MeasuredRecording) -> Coverage:
     }
 
 
-def _times(found: MeasuredRecording) -> Mapping[str, dict[int, int]]:
+def _times(recording: MeasuredRecording) -> Mapping[str, dict[int, int]]:
     """Return the newest collection time by cell and round."""
     times: dict[str, dict[int, int]] = {}
-    for cell, block, at_ns in found.connection.execute(
+    for cell, block, at_ns in recording.connection.execute(
         "select cell, block, max(at_ns) from readings group by all"
     ).fetchall():
         times.setdefault(cell, {})[int(block)] = int(at_ns)
     return times
 
 
-def _resets(found: MeasuredRecording) -> Iterator[tuple[str, dict[int, str]]]:
+def _resets(recording: MeasuredRecording) -> Iterator[tuple[str, dict[int, str]]]:
     """Yield, per cell, the rounds before which its counters were reset, and how that was noticed."""
-    rows = found.connection.execute(
+    rows = recording.connection.execute(
         "select cell, block, any_value(metric), bool_or(metric is null) from resets group by all order by block"
     ).fetchall()
     by_cell: dict[str, dict[int, str]] = {}

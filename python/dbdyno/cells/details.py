@@ -33,7 +33,7 @@ _ALERT = re.compile(
 )
 
 
-def parse_details(rest: list[tuple[int, str]], cell: str, found: Listing) -> None:
+def parse_details(rest: list[tuple[int, str]], cell: str, listing: Listing) -> None:
     """Parse errors, alerts and DETAIL objects with their continuation lines; other lines are added as unread."""
     block: dict[str, str] | None = None
     attribute, last, indent = "", -1, 0
@@ -46,12 +46,12 @@ def parse_details(rest: list[tuple[int, str]], cell: str, found: Listing) -> Non
             block = None
             continue
         if alert := _ALERT.fullmatch(body):
-            found.details.append({**({"": whose} if whose else {}), **alert.groupdict()})
+            listing.details.append({**({"": whose} if whose else {}), **alert.groupdict()})
             block = None
             continue
         error = _ERROR.fullmatch(body)
         if error:
-            found.errors.append(CellError(whose, error[1], error[2], line))
+            listing.errors.append(CellError(whose, error[1], error[2], line))
             block = None
             continue
         detail = _DETAIL.fullmatch(body)
@@ -68,25 +68,25 @@ def parse_details(rest: list[tuple[int, str]], cell: str, found: Listing) -> Non
         elif block is not None and not new and attribute:
             block[attribute] = f"{block[attribute]}\n{body}".strip()
         else:
-            found.unread.append(UnreadLine(line, raw.rstrip("\r")[:200], _reason(body)))
+            listing.unread.append(UnreadLine(line, raw.rstrip("\r")[:200], _reason(body)))
             block = None
             continue
         last = line
         blocks[-1][1].append((line, raw))
     for attributes, lines in blocks:
         # A single line 'word: text' is not an object, as in 'ssh: connect to host ...'.
-        if is_metric(attributes) and _reading(attributes, lines[0][0], found):
+        if is_metric(attributes) and _reading(attributes, lines[0][0], listing):
             continue
         if lacks_value(attributes):
-            found.unread.append(
+            listing.unread.append(
                 UnreadLine(lines[0][0], lines[0][1].rstrip("\r")[:200], "a metric in DETAIL without its value")
             )
             continue
         if len(attributes.keys() - {""}) > 1 or "name" in attributes:
-            found.details.append(attributes)
+            listing.details.append(attributes)
             continue
-        found.unread += [UnreadLine(at, raw.rstrip("\r")[:200], _reason(raw.strip())) for at, raw in lines]
-    found.readings.sort(key=lambda reading: reading.line)
+        listing.unread += [UnreadLine(at, raw.rstrip("\r")[:200], _reason(raw.strip())) for at, raw in lines]
+    listing.readings.sort(key=lambda reading: reading.line)
 
 
 def is_metric(values: Mapping[str, object]) -> bool:
@@ -102,7 +102,7 @@ def lacks_value(values: Mapping[str, object]) -> bool:
     return "metricObjectName" in values and "metricValue" not in values and not values.keys() & _OF_ALERTS
 
 
-def _reading(values: dict[str, str], line: int, found: Listing) -> bool:
+def _reading(values: dict[str, str], line: int, listing: Listing) -> bool:
     """Add the metric of a DETAIL object to the readings; return False if it could not be parsed."""
     number = number_and_unit(values["metricValue"])
     at = values.get("collectionTime", "")
@@ -113,7 +113,9 @@ def _reading(values: dict[str, str], line: int, found: Listing) -> bool:
     value, unit = number
     text = values["metricValue"].split()[0]
     item = values.get("metricObjectName", "")
-    found.readings.append(Reading(values.get("", ""), name, item, value, unit or metric(name).unit, text, line, at_ns))
+    listing.readings.append(
+        Reading(values.get("", ""), name, item, value, unit or metric(name).unit, text, line, at_ns)
+    )
     return True
 
 

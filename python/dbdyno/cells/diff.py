@@ -155,9 +155,9 @@ def changes_between(before: Collection, after: Collection) -> list[Change]:
     ]
 
 
-def flash_log(found: Sequence[Change]) -> FlashLog | None:
+def flash_log(changes: Sequence[Change]) -> FlashLog | None:
     """Return the flash log's statistics over all cells with valid differences, or None if there were no writes."""
-    sums = {name: delta for (name, _, _), (delta, _) in totals(found, "all").items()}
+    sums = {name: delta for (name, _, _), (delta, _) in totals(changes, "all").items()}
     disk, flash = sums.get("FL_DISK_FIRST", 0.0), sums.get("FL_FLASH_FIRST", 0.0)
     writes = disk + flash
     if not writes:
@@ -204,9 +204,9 @@ def _began_anew(before: Collection, after: Collection) -> set[str]:
     }
 
 
-def _seconds(found: Sequence[Change]) -> dict[str, float]:
+def _seconds(changes: Sequence[Change]) -> dict[str, float]:
     """Return the time between each cell's own collections, in seconds."""
-    return {c.cell: c.seconds for c in found if c.seconds is not None}
+    return {c.cell: c.seconds for c in changes if c.seconds is not None}
 
 
 def _renamed_alone(before: Collection, after: Collection) -> Collection:

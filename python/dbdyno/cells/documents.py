@@ -77,14 +77,14 @@ def read_xml(text: str, cell: str = "", begin: int = 0) -> Listing:
     return found
 
 
-def _document(text: str, cell: str, line: int, found: Listing) -> None:
+def _document(text: str, cell: str, line: int, listing: Listing) -> None:
     if not text:
         return
     if "<!" in text.split("<cli-output", 1)[0]:  # entities could expand a small text to a huge one
         why = "a document type, which no cell sends; the document is left out"
-        found.unread.append(UnreadLine(line, text[:200], why))
+        listing.unread.append(UnreadLine(line, text[:200], why))
         return
-    parser = ElementTree.XMLParser(target=_Reader(cell, line, found))  # noqa: S314 - no entities
+    parser = ElementTree.XMLParser(target=_Reader(cell, line, listing))  # noqa: S314 - no entities
     try:
         parser.feed(text)
         parser.close()
@@ -92,16 +92,16 @@ def _document(text: str, cell: str, line: int, found: Listing) -> None:
         at, column = error.position
         rows = text.split("\n")
         at = min(at, len(rows))
-        found.unread.append(UnreadLine(line + at - 1, rows[at - 1][:200], f"no XML from column {column + 1} on"))
+        listing.unread.append(UnreadLine(line + at - 1, rows[at - 1][:200], f"no XML from column {column + 1} on"))
 
 
 class _Reader:
     """XML parser target: objects are the elements below the root, their attributes the elements below them."""
 
-    def __init__(self, cell: str, line: int, found: Listing) -> None:
+    def __init__(self, cell: str, line: int, listing: Listing) -> None:
         self.cell = cell
         self.line = line
-        self.found = found
+        self.found = listing
         self.depth = 0
         self.values: dict[str, str] = {}
         self.text = ""
@@ -148,18 +148,18 @@ class _Reader:
             self.found.unread.append(UnreadLine(self.line, text[:200], why))
 
 
-def _metric(values: Mapping[str, Any], cell: str, line: int, found: Listing) -> None:
+def _metric(values: Mapping[str, Any], cell: str, line: int, listing: Listing) -> None:
     text = str(values["metricValue"])
     number = number_and_unit(text)
     name = visible(str(values.get("name", "")))
     if number is None or not name or isinf(number[0]):
-        found.unread.append(UnreadLine(line, f"{name} {text}"[:200], "a metric without a number"))
+        listing.unread.append(UnreadLine(line, f"{name} {text}"[:200], "a metric without a number"))
         return
     value, unit = number
     at_ns = _moment_ns(str(values.get("collectionTime", "")))
     item = visible(str(values.get("metricObjectName", "")))
     unit = unit or metric(name).unit
-    found.readings.append(Reading(cell, name, item, value, unit, text, line, at_ns))
+    listing.readings.append(Reading(cell, name, item, value, unit, text, line, at_ns))
 
 
 def _moment_ns(text: str) -> int | None:
@@ -212,30 +212,30 @@ def _load_json(text: str) -> Any:
         return error
 
 
-def _context(value: dict[str, object], cell: str, found: Listing) -> str:
+def _context(value: dict[str, object], cell: str, listing: Listing) -> str:
     """Return the cell of an object: its own `cell`, or that of a `context` in it, as in the XML."""
     for at in (value.get("context"), value):
         if isinstance(at, dict) and isinstance(at.get("cell"), str) and at["cell"]:
             cell = visible(at["cell"])
-            found.own_name = found.own_name or cell
+            listing.own_name = listing.own_name or cell
             began_ns = _moment_ns(str(at.get("ossStartTimestamp", "")))
             if began_ns is not None:
-                found.started_ns[cell] = began_ns
+                listing.started_ns[cell] = began_ns
             break
     return cell
 
 
-def _walk(value: Any, cell: str, line: int, found: Listing) -> None:
+def _walk(value: Any, cell: str, line: int, listing: Listing) -> None:
     if isinstance(value, list):
         for entry in value:
-            _walk(entry, cell, line, found)
+            _walk(entry, cell, line, listing)
     elif isinstance(value, dict):
-        cell = _context(value, cell, found)
+        cell = _context(value, cell, listing)
         if is_metric(value):
-            _metric(value, cell, line, found)
+            _metric(value, cell, line, listing)
         elif "name" in value and not any(isinstance(v, dict | list) for v in value.values()):
             texts = {visible(str(key)): visible(str(entry)) for key, entry in value.items()}
-            found.details.append({"": cell, **texts} if cell else texts)
+            listing.details.append({"": cell, **texts} if cell else texts)
         else:
             for entry in value.values():
-                _walk(entry, cell, line, found)
+                _walk(entry, cell, line, listing)

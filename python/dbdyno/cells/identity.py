@@ -138,10 +138,10 @@ def rename_column(column: Column, name: str) -> Column:
     return replace(column, host=replace(column.host, name=name), rates=rates)
 
 
-def _may_be_same(one: Column, other: Column) -> bool:
+def _may_be_same(first: Column, second: Column) -> bool:
     """Return True if nothing contradicts that two answers come from the same cell."""
-    if None not in (one.started_ns, other.started_ns) and one.started_ns != other.started_ns:
+    if None not in (first.started_ns, second.started_ns) and first.started_ns != second.started_ns:
         return False
-    values = {(r.name, r.object, r.at_ns): r.value for r in one.everything}
-    dated = (reading for reading in other.everything if reading.at_ns is not None)
+    values = {(r.name, r.object, r.at_ns): r.value for r in first.everything}
+    dated = (reading for reading in second.everything if reading.at_ns is not None)
     return all(values.get((r.name, r.object, r.at_ns), r.value) == r.value for r in dated)

@@ -108,30 +108,30 @@ def refreshed_rounds(rounds: Sequence[Collection]) -> list[Collection]:
     return kept
 
 
-def _times(one: Collection) -> dict[str, int]:
+def _times(collection: Collection) -> dict[str, int]:
     """Return when each cell collected, or when it was queried if it did not say, in ns since 1970."""
     return {
         c.host.name: max((r.at_ns for r in c.readings if r.at_ns is not None), default=c.asked_ns)
-        for c in one.columns
+        for c in collection.columns
         if c.readings
     }
 
 
-def _put(made: Intervals, at: int, change: Change) -> None:
+def _put(intervals: Intervals, at: int, change: Change) -> None:
     key = (change.name, change.cell, change.object)
-    if key not in made.deltas:
-        made.deltas[key] = [math.nan] * made.count
-        made.seconds[key] = [math.nan] * made.count
-        made.units.setdefault(change.name, change.unit)
+    if key not in intervals.deltas:
+        intervals.deltas[key] = [math.nan] * intervals.count
+        intervals.seconds[key] = [math.nan] * intervals.count
+        intervals.units.setdefault(change.name, change.unit)
     if change.delta is not None and change.seconds:
-        made.deltas[key][at] = change.delta
-        made.seconds[key][at] = change.seconds
+        intervals.deltas[key][at] = change.delta
+        intervals.seconds[key][at] = change.seconds
 
 
-def _lost_cells(cells: Sequence[str], found: Sequence[Change]) -> dict[str, str]:
+def _lost_cells(cells: Sequence[str], changes: Sequence[Change]) -> dict[str, str]:
     """Return the cells without any difference in this interval, with the reason."""
     whys: dict[str, str] = dict.fromkeys(cells, MISSING)
-    for change in found:
+    for change in changes:
         if change.delta is not None:
             whys.pop(change.cell, None)
         elif change.cell in whys and change.verdict in (RESET, NOT_REFRESHED):

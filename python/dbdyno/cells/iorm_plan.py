@@ -104,12 +104,12 @@ def alter_command(directives: Sequence[Directive]) -> str:
     return f"alter iormplan dbplan=({','.join(f'({text})' for text in texts)})"
 
 
-def is_same_plan(one: Sequence[Directive], other: Sequence[Directive]) -> bool:
+def is_same_plan(first: Sequence[Directive], second: Sequence[Directive]) -> bool:
     """Return True if two plans mean the same, regardless of case and of the order of attributes and directives.
 
     The order of directives does not matter, because no two name the same database.
     """
-    return _meaning(one) == _meaning(other)
+    return _meaning(first) == _meaning(second)
 
 
 def _meaning(directives: Sequence[Directive]) -> list[list[tuple[str, str]]]:
@@ -145,19 +145,19 @@ def _name(directive: Directive) -> str:
     return next(value.lower() for key, value in directive if key.lower() == "name")
 
 
-def _before_rest(found: list[Directive]) -> int:
-    return next((at for at, one in enumerate(found) if _name(one) in REST_DIRECTIVES), len(found))
+def _before_rest(directives: list[Directive]) -> int:
+    return next((at for at, one in enumerate(directives) if _name(one) in REST_DIRECTIVES), len(directives))
 
 
-def _like_rest(found: list[Directive], database: str) -> Directive:
+def _like_rest(directives: list[Directive], database: str) -> Directive:
     """Return a directive for a database that was covered by the directive for the rest so far."""
-    if any(key.lower() in ("level", "allocation") for one in found for key, _ in one):
+    if any(key.lower() in ("level", "allocation") for one in directives for key, _ in one):
         raise CellsError(
             f"database {database} has no directive in the plan, which is based on allocation: a new directive "
             f"would take resources from other databases",
             next_step="give the database a directive manually first, or choose a database that has one",
         )
-    rest = next((one for one in found if _name(one) in REST_DIRECTIVES), ())
+    rest = next((one for one in directives if _name(one) in REST_DIRECTIVES), ())
     return (("name", database), *((k, v) for k, v in rest if k.lower() not in ("name", "flashlog")))
 
 

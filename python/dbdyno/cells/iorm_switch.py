@@ -42,13 +42,13 @@ async def read_plans(fleet: Fleet) -> dict[Host, IormPlan]:
 
 
 async def set_plans(
-    fleet: Fleet, wanted: Mapping[Host, Directives], ours: Mapping[Host, tuple[Directives, ...]]
+    fleet: Fleet, plans: Mapping[Host, Directives], ours: Mapping[Host, tuple[Directives, ...]]
 ) -> None:
     """Set the plans on all cells at once, and read them back.
 
     Args:
         fleet: The open fleet.
-        wanted: The new directives of each cell.
+        plans: The new directives of each cell.
         ours: The directives that each cell may have now; any others are somebody else's.
 
     Raises:
@@ -61,14 +61,14 @@ async def set_plans(
                 where=host.name,
                 next_step="agree on a time with that user, then run again; that plan is left unchanged",
             )
-    texts = {host: command_of(alter_command(wanted[host])).shell_command for host in fleet.hosts}
+    texts = {host: command_of(alter_command(plans[host])).shell_command for host in fleet.hosts}
     _all_well(await fleet.run(texts), "its IORM plan cannot be changed")
     for host, plan in (await read_plans(fleet)).items():
-        if not is_same_plan(plan.directives, wanted[host]):
+        if not is_same_plan(plan.directives, plans[host]):
             raise CellsError(
                 f"accepted ALTER IORMPLAN, but shows another plan: {alter_command(plan.directives)}",
                 where=host.name,
-                next_step=f"compare it with the command that was sent: {alter_command(wanted[host])}",
+                next_step=f"compare it with the command that was sent: {alter_command(plans[host])}",
             )
 
 

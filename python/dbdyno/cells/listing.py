@@ -71,11 +71,11 @@ def read_text(text: str, cell: str = "") -> Listing:
     return found
 
 
-def _read_lines(text: str, cell: str, found: Listing) -> None:
-    """Add the rows, details and errors of a text without a header to `found`."""
+def _read_lines(text: str, cell: str, listing: Listing) -> None:
+    """Add the rows, details and errors of a text without a header to `listing`."""
     rest: list[tuple[int, str]] = []
     line, last = 1, 0
-    append = found.readings.append
+    append = listing.readings.append
     for match in _METRIC.finditer(text):
         start = match.start()
         if start > last:
@@ -106,15 +106,15 @@ def _read_lines(text: str, cell: str, found: Listing) -> None:
     cut: Lines = []
     if last < len(text):
         _keep_rest(text, last, len(text), line, rest)
-    elif last > len(text) and len(found.readings) > 1:
-        _cut(text, found, cut)
-    parse_details([*_rows(rest, cell, found), *cut], cell, found)
-    if any(entry.why == FOREIGN_NUMBER for entry in found.unread):
-        _leave_out_ambiguous(found)
-    found.unread.sort(key=lambda entry: entry.line)
+    elif last > len(text) and len(listing.readings) > 1:
+        _cut(text, listing, cut)
+    parse_details([*_rows(rest, cell, listing), *cut], cell, listing)
+    if any(entry.why == FOREIGN_NUMBER for entry in listing.unread):
+        _leave_out_ambiguous(listing)
+    listing.unread.sort(key=lambda entry: entry.line)
 
 
-def _rows(rest: Lines, cell: str, found: Listing) -> Lines:
+def _rows(rest: Lines, cell: str, listing: Listing) -> Lines:
     """Parse rows whose columns are in another order, and return the lines that are not rows."""
     left = []
     for line, raw in rest:
@@ -128,9 +128,9 @@ def _rows(rest: Lines, cell: str, found: Listing) -> Lines:
             left.append((line, raw))
             continue
         whose = words.cell or cell
-        found.readings.append(Reading(whose, words.name, words.item, number, words.unit, words.value, line, at_ns))
+        listing.readings.append(Reading(whose, words.name, words.item, number, words.unit, words.value, line, at_ns))
     if len(left) < len(rest):
-        found.readings.sort(key=lambda reading: reading.line)
+        listing.readings.sort(key=lambda reading: reading.line)
     return left
 
 
@@ -145,20 +145,20 @@ def is_ambiguous(value: str, unit: str) -> bool:
     return unit in UNITS and (unit not in THREE_DECIMALS or float(value) > 100)
 
 
-def _leave_out_ambiguous(found: Listing) -> None:
+def _leave_out_ambiguous(listing: Listing) -> None:
     """Leave out ambiguous numbers: if another line has a decimal comma, 12.345 MB may mean 12 or 12 thousand."""
-    doubted = [reading for reading in found.readings if _EITHER.fullmatch(reading.text)]
-    found.unread += [UnreadLine(r.line, f"{r.name} {r.text} {r.unit}".strip(), AMBIGUOUS_NUMBER) for r in doubted]
-    found.readings = [reading for reading in found.readings if not _EITHER.fullmatch(reading.text)]
+    doubted = [reading for reading in listing.readings if _EITHER.fullmatch(reading.text)]
+    listing.unread += [UnreadLine(r.line, f"{r.name} {r.text} {r.unit}".strip(), AMBIGUOUS_NUMBER) for r in doubted]
+    listing.readings = [reading for reading in listing.readings if not _EITHER.fullmatch(reading.text)]
 
 
-def _cut(text: str, found: Listing, rest: list[tuple[int, str]]) -> None:
+def _cut(text: str, listing: Listing, rest: list[tuple[int, str]]) -> None:
     """Leave out a last line without line end and without the unit that the line before has: digits may be missing."""
-    before, reading = found.readings[-2:]
+    before, reading = listing.readings[-2:]
     unit = metric(reading.name).unit
     if before.unit and unit and reading.unit != unit:
         rest.append((reading.line, text.rpartition("\n")[2]))
-        found.readings.pop()
+        listing.readings.pop()
 
 
 def _keep_rest(text: str, begin: int, end: int, line: int, rest: list[tuple[int, str]]) -> int:

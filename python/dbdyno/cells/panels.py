@@ -36,7 +36,7 @@ FIRST = {
 """Measures that are drawn first, by the first part of their names."""
 
 
-def panels(found: MeasuredRecording, family: str) -> list[dict[str, object]]:
+def panels(recording: MeasuredRecording, family: str) -> list[dict[str, object]]:
     """Return the panels of a family: at most six measures that were not all zero.
 
     Each has every cell's steps as arrays, in seconds since the recording began.
@@ -46,9 +46,9 @@ def panels(found: MeasuredRecording, family: str) -> list[dict[str, object]]:
             "name": measure.name,
             "unit": measure.unit,
             "meaning": measure.meaning,
-            "cells": [_steps(cell, measure.cells.get(cell, ()), found.began_ns) for cell in found.cells],
+            "cells": [_steps(cell, measure.cells.get(cell, ()), recording.began_ns) for cell in recording.cells],
         }
-        for measure in choose_measures(found.family(family))
+        for measure in choose_measures(recording.family(family))
     ]
 
 
@@ -72,9 +72,9 @@ def _steps(cell: str, steps: Sequence[Step], origin_ns: int) -> Steps:
     }
 
 
-def thin_out(steps: Sequence[Step], most: int = STEPS_MOST) -> list[Step]:
-    """Return at most about `most` steps by merging adjacent ones, never across a gap."""
-    together = -(-len(steps) // most)
+def thin_out(steps: Sequence[Step], limit: int = STEPS_MOST) -> list[Step]:
+    """Return at most about `limit` steps by merging adjacent ones, never across a gap."""
+    together = -(-len(steps) // limit)
     found: list[list[Step]] = []
     for step in steps:
         if found and len(found[-1]) < together and found[-1][-1][1] == step[0]:

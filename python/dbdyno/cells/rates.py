@@ -69,9 +69,9 @@ def changes(before: Iterable[Reading], after: Iterable[Reading]) -> list[Change]
     return found + [_change(r, None, reset) for key, r in first.items() if key not in second]
 
 
-def latencies(found: Iterable[Change], *, over: str = "object") -> list[Latency]:
+def latencies(changes: Iterable[Change], *, over: str = "object") -> list[Latency]:
     """Return the time per request for every pair of time and request counters, per 'object', 'cell' or 'all'."""
-    ok = {(c.cell, c.object, c.name): c for c in found if c.delta is not None}
+    ok = {(c.cell, c.object, c.name): c for c in changes if c.delta is not None}
     sums: dict[tuple[str, str, str], list[tuple[Change, float]]] = {}
     for (cell, item, name), time in ok.items():
         counters = [ok.get((cell, item, one)) for one in request_counters(f"{name}_RQ")]
@@ -89,10 +89,10 @@ def latencies(found: Iterable[Change], *, over: str = "object") -> list[Latency]
     return rows
 
 
-def totals(found: Iterable[Change], by: str) -> Mapping[tuple[str, str, str], tuple[float, float]]:
+def totals(changes: Iterable[Change], by: str) -> Mapping[tuple[str, str, str], tuple[float, float]]:
     """Return (difference, difference per second) by (name, cell, object), summed as `by` says; valid ones only."""
     sums: dict[tuple[str, str, str], list[Change]] = {}
-    for change in found:
+    for change in changes:
         if change.delta is not None:
             cell = change.cell if by in ("cell", "both") else ""
             item = change.object if by in ("object", "both") else ""

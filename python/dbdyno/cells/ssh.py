@@ -144,7 +144,7 @@ class Fleet:
         serial: bool = False,
         on_answer: Callable[[Answer], None] | None = None,
         only: Sequence[Host] | None = None,
-        given: bytes = b"",
+        data: bytes = b"",
     ) -> list[Answer]:
         """Run a command on all cells and return their answers, in the order of the hosts.
 
@@ -153,7 +153,7 @@ class Fleet:
             serial: Run one cell after the other instead of in parallel.
             on_answer: Called with each answer as it arrives.
             only: The hosts to use, or None for all.
-            given: Input for the command.
+            data: Input for the command.
         """
         hosts = self.hosts if only is None else only
         answers: list[Answer] = []
@@ -162,7 +162,7 @@ class Fleet:
         texts = dict.fromkeys(hosts, command) if isinstance(command, str) else command
         if serial:
             for host in hosts:
-                answers.append(await self._ask_host(host, texts[host], given))
+                answers.append(await self._ask_host(host, texts[host], data))
                 if on_answer:
                     on_answer(answers[-1])
             return answers
@@ -170,7 +170,7 @@ class Fleet:
         async def one(host: Host) -> Answer:
             assert self._room is not None
             async with self._room:
-                answer = await self._ask_host(host, texts[host], given)
+                answer = await self._ask_host(host, texts[host], data)
             if on_answer:
                 on_answer(answer)
             return answer
@@ -203,11 +203,11 @@ class Fleet:
         said = {answer.host: answer.output.strip().split(".")[0] for answer in answers if answer.code == 0}
         return {host: name for host, name in said.items() if re.fullmatch(r"[\w-]{1,64}", name)}
 
-    async def _ask_host(self, host: Host, command: str, given: bytes = b"") -> Answer:
+    async def _ask_host(self, host: Host, command: str, data: bytes = b"") -> Answer:
         answer = Answer(host, asked_ns=time.time_ns())
         started = time.perf_counter()
         try:
-            await asyncio.wait_for(self._ask(host, command, answer, given), self.access.timeout_s)
+            await asyncio.wait_for(self._ask(host, command, answer, data), self.access.timeout_s)
         except TimeoutError:
             self._drop(host)
             answer.problem = f"no answer within {self.access.timeout_s:g} s"
@@ -225,10 +225,10 @@ class Fleet:
         if connection is not None:
             connection.abort()
 
-    async def _ask(self, host: Host, command: str, answer: Answer, given: bytes) -> None:
+    async def _ask(self, host: Host, command: str, answer: Answer, data: bytes) -> None:
         process = await self._process(host, command)
         try:
-            _give(process, given)
+            _give(process, data)
             output, errors = await asyncio.gather(_read_all(process.stdout, answer), _read_all(process.stderr, answer))
             answer.output, answer.errors = _text(output), _text(errors)
             await process.wait_closed()
@@ -281,11 +281,11 @@ class Fleet:
             return unreadable.message, unreadable.next_step
 
 
-def _give(process: asyncssh.SSHClientProcess[bytes], given: bytes) -> None:
+def _give(process: asyncssh.SSHClientProcess[bytes], data: bytes) -> None:
     """Send the command's input; a command that has already ended takes none, and its output and code say why."""
     with contextlib.suppress(BrokenPipeError):
-        if given:
-            process.stdin.write(given)
+        if data:
+            process.stdin.write(data)
         process.stdin.write_eof()
 
 

@@ -88,11 +88,11 @@ def _place_of(change: Change, by: str) -> tuple[str, str]:
     return (change.cell if by != "object" else "", change.object if by != "cell" else "")
 
 
-def _rates(since: RunningSums, found: Sequence[Change], by: str) -> Iterator[Row]:
+def _rates(since: RunningSums, changes: Sequence[Change], by: str) -> Iterator[Row]:
     """Yield the increase per second of each counter that is not a time of requests; rates of cells add up."""
     sums: dict[tuple[str, str, str], float] = {}
     spans: dict[tuple[str, str, str], float] = {}
-    for change in found:
+    for change in changes:
         if change.per_s is not None and not request_counters(f"{change.name}_RQ"):
             key = (change.name, *_place_of(change, by))
             sums[key] = sums.get(key, 0.0) + change.per_s
@@ -103,11 +103,11 @@ def _rates(since: RunningSums, found: Sequence[Change], by: str) -> Iterator[Row
         yield since.row((RATE, name, cell, item), unit, per_s * seconds, seconds)
 
 
-def _latencies(since: RunningSums, found: Sequence[Change], by: str) -> Iterator[Row]:
+def _latencies(since: RunningSums, changes: Sequence[Change], by: str) -> Iterator[Row]:
     """Yield the time per request, over the aggregated objects or cells."""
-    ok = {(c.cell, c.object, c.name): c.delta for c in found if c.delta is not None}
+    ok = {(c.cell, c.object, c.name): c.delta for c in changes if c.delta is not None}
     sums: dict[tuple[str, str, str], tuple[float, float]] = {}
-    for change in found:
+    for change in changes:
         counters = request_counters(f"{change.name}_RQ")
         requests = [ok.get((change.cell, change.object, name)) for name in counters]
         if change.delta is None or not counters or None in requests:

@@ -229,14 +229,14 @@ def _short_names(names: tuple[str, ...]) -> tuple[str, str]:
     return f"{names[0]} (1)", f"{names[1]} (2)"
 
 
-def _differing_ends(one: str, other: str) -> tuple[str, str]:
+def _differing_ends(first: str, second: str) -> tuple[str, str]:
     """Return two names without their common beginning, up to a separator, if they are long."""
-    if max(len(one), len(other)) <= NAME_LONGEST:
-        return one, other
-    pairs = zip(one, other, strict=False)
-    common = one[: next((at for at, (a, b) in enumerate(pairs) if a != b), min(map(len, (one, other))))]
+    if max(len(first), len(second)) <= NAME_LONGEST:
+        return first, second
+    pairs = zip(first, second, strict=False)
+    common = first[: next((at for at, (a, b) in enumerate(pairs) if a != b), min(map(len, (first, second))))]
     cut = max(common.rfind(sign) for sign in "_-./ ") + 1
-    return one[cut:], other[cut:]
+    return first[cut:], second[cut:]
 
 
 def end_with_verdict(analysis: Model, command: Literal["run", "compare"]) -> None:

@@ -189,6 +189,6 @@ def control_file_problem(said: str) -> str:
     return "" if state[1] == "in production" else f"pg_controldata: the cluster is {state[1]}"
 
 
-def _position(found: re.Match[str]) -> int:
+def _position(match: re.Match[str]) -> int:
     """Return the log position that a pattern matches."""
-    return (int(found[1], 16) << 32) + int(found[2], 16)
+    return (int(match[1], 16) << 32) + int(match[2], 16)

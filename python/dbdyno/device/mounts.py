@@ -89,8 +89,8 @@ def check_machine() -> None:
         )
 
 
-def check_folders(folder: Path, back: Path) -> None:
-    """Raise an error unless `folder` is empty and free, and `back` is a folder neither inside nor around it.
+def check_folders(folder: Path, backing: Path) -> None:
+    """Raise an error unless `folder` is empty and free, and `backing` is a folder neither inside nor around it.
 
     Raises:
         DeviceError: a folder is missing, not empty, mounted already, or inside the other, or the user may not use it.
@@ -115,20 +115,20 @@ def check_folders(folder: Path, back: Path) -> None:
             where=str(folder),
             next_step="name an empty folder, and name the folder with the device's data with --back",
         )
-    if not back.is_dir():
+    if not backing.is_dir():
         raise DeviceError(
-            "the folder below is a file" if back.exists() else "the folder below does not exist",
-            where=str(back),
-            next_step=f"mkdir -p {back}, or leave --back out",
+            "the folder below is a file" if backing.exists() else "the folder below does not exist",
+            where=str(backing),
+            next_step=f"mkdir -p {backing}, or leave --back out",
         )
-    for own in (folder, back):
+    for own in (folder, backing):
         if not os.access(own, os.R_OK | os.W_OK | os.X_OK):
             raise DeviceError("this user may not write there", where=str(own), next_step="name a folder of yours")
-    inner, outer = back.resolve(), folder.resolve()
+    inner, outer = backing.resolve(), folder.resolve()
     if inner == outer or inner.is_relative_to(outer) or outer.is_relative_to(inner):
         raise DeviceError(
             "the folder of the data and the mounted folder must not contain each other",
-            where=str(back),
+            where=str(backing),
             next_step="name two separate folders",
         )
 

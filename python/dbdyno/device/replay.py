@@ -118,11 +118,11 @@ def _figures(values: NDArray[np.int64]) -> dict[str, float]:
     return found | {f"p{q * 100:g}": float(value) for q, value in zip(SHOWN, quantiles, strict=True)}
 
 
-def largest_gap(one: NDArray[Any], other: NDArray[Any]) -> float:
+def largest_gap(first: NDArray[Any], second: NDArray[Any]) -> float:
     """Return the largest distance between the distribution functions of two samples (Kolmogorov-Smirnov), 0 to 1."""
-    one, other = np.sort(one), np.sort(other)
-    points = np.concatenate([one, other])
-    below = [np.searchsorted(side, points, side="right") / len(side) for side in (one, other)]
+    first, second = np.sort(first), np.sort(second)
+    points = np.concatenate([first, second])
+    below = [np.searchsorted(side, points, side="right") / len(side) for side in (first, second)]
     return float(np.abs(below[0] - below[1]).max())
 
 
@@ -135,20 +135,20 @@ def largest_outstanding(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> i
 
 
 def _sentences(
-    trace: BlockTrace, found: NDArray[np.int64], rows: list[ComparedFigure], device: str, most: int
+    trace: BlockTrace, found: NDArray[np.int64], rows: list[ComparedFigure], device: str, limit: int
 ) -> list[str]:
     said = []
     if len(found) < len(trace):
         said.append(
-            f"{device} does not keep up: {trace.arrived_ns[len(found)] / 1e9:.3g} s after the begin {most:,} requests "
+            f"{device} does not keep up: {trace.arrived_ns[len(found)] / 1e9:.3g} s after the begin {limit:,} requests "
             f"are under way. The {len(trace) - len(found):,} after them are left out; --speed below 1 slows the trace "
             "down."
         )
     tenth = max(len(found) // 10, 1)
     first, last = float(np.median(found[:tenth])), float(np.median(found[-tenth:]))
-    if not said and len(found) >= 1000 and last > _BEHIND * first and most > len(found) // 20:
+    if not said and len(found) >= 1000 and last > _BEHIND * first and limit > len(found) // 20:
         said.append(
-            f"{device} does not keep up: requests wait longer and longer, and {most:,} are under way at once. The "
+            f"{device} does not keep up: requests wait longer and longer, and {limit:,} are under way at once. The "
             "times below say how long the trace is, not how slow the device."
         )
     means = {row["operation"]: row for row in rows if row["figure"] == "mean"}

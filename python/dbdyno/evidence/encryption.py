@@ -99,18 +99,18 @@ def encrypt_parts(folder: Path, key: bytes | None) -> Iterator[None]:
         kept.rename(place)
 
 
-def _encrypt_until(ended: threading.Event, memory: Path, kept: Path, key: bytes) -> None:
+def _encrypt_until(ended: threading.Event, memory: Path, path: Path, key: bytes) -> None:
     # A part that fails here is tried again at the end; only then is it an error.
     while not ended.wait(_LOOK_S):
         with contextlib.suppress(EvidenceError, OSError):
-            _encrypt(memory, kept, key)
+            _encrypt(memory, path, key)
 
 
-def _encrypt(memory: Path, kept: Path, key: bytes) -> None:
+def _encrypt(memory: Path, path: Path, key: bytes) -> None:
     from cryptography.fernet import Fernet
 
     for part in sorted(memory.glob("*.parquet")):
-        place = kept / f"{part.name}{ENDING}"
+        place = path / f"{part.name}{ENDING}"
         with os_errors_as(EvidenceError, "cannot be written", place, "free space or check permissions there"):
             write_atomically(place, Fernet(key).encrypt(part.read_bytes()), durable=True)
         part.unlink()

@@ -51,9 +51,9 @@ class RestrictedAnswer(Closeable):
             raise
         self.names = _each_once([column[0] for column in self._cursor.description or []])
 
-    def rows(self, most: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows, at most `most` of them if given; only a few thousand are in memory at a time."""
-        left = sys.maxsize if most is None else most
+    def rows(self, limit: int | None = None) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows, at most `limit` of them if given; only a few thousand are in memory at a time."""
+        left = sys.maxsize if limit is None else limit
         while left > 0:
             with self._in_words():
                 found = self._cursor.fetchmany(min(FETCH, left))

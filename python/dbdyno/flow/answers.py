@@ -106,14 +106,14 @@ def _of_query(engine: str, query: str, tables: Sequence[InputTable]) -> tuple[li
     return spark_plans.rows(query, tables)
 
 
-def difference(first: Answer, other: Answer) -> str | None:
+def difference(first: Answer, second: Answer) -> str | None:
     """Return in words which rows only one of the answers has, or None if they are equal."""
-    if first.rows == other.rows:
+    if first.rows == second.rows:
         return None
-    lost, more = first.rows - other.rows, other.rows - first.rows
+    lost, more = first.rows - second.rows, second.rows - first.rows
     said = [
         f"{name} alone has {sum(rows.values()):,} rows, such as ({', '.join(min(rows))})"
-        for name, rows in ((first.name, lost), (other.name, more))
+        for name, rows in ((first.name, lost), (second.name, more))
         if rows
     ]
     return "; ".join(said)

@@ -136,26 +136,26 @@ def _round(line: socket.socket, key: bytes, now_ns: Callable[[], int]) -> ClockC
     return ClockComparison(host_ns, host_ns - (sent_ns + heard_ns) // 2, (heard_ns - sent_ns) // 2 + 1)
 
 
-def fit_clock(found: Sequence[ClockComparison]) -> ClockFit:
+def fit_clock(clock_comparisons: Sequence[ClockComparison]) -> ClockFit:
     """Return the line through one host's comparisons, weighted by their certainty.
 
     The error of the fit is that of the best comparison, plus the largest distance of the line from any comparison in
     excess of that comparison's own error.
     """
-    weights = [1 / own.error_ns**2 for own in found]
-    whole, first = sum(weights), found[0].host_ns
-    at = sum(w * (own.host_ns - first) for w, own in zip(weights, found, strict=True)) / whole
-    base = found[0].offset_ns
-    mean = sum(w * (own.offset_ns - base) for w, own in zip(weights, found, strict=True)) / whole
+    weights = [1 / own.error_ns**2 for own in clock_comparisons]
+    whole, first = sum(weights), clock_comparisons[0].host_ns
+    at = sum(w * (own.host_ns - first) for w, own in zip(weights, clock_comparisons, strict=True)) / whole
+    base = clock_comparisons[0].offset_ns
+    mean = sum(w * (own.offset_ns - base) for w, own in zip(weights, clock_comparisons, strict=True)) / whole
     drift = 0.0
-    if max(own.host_ns for own in found) - min(own.host_ns for own in found) >= DRIFT_SPAN_NS:
-        spread = sum(w * (own.host_ns - first - at) ** 2 for w, own in zip(weights, found, strict=True))
+    if max(own.host_ns for own in clock_comparisons) - min(own.host_ns for own in clock_comparisons) >= DRIFT_SPAN_NS:
+        spread = sum(w * (own.host_ns - first - at) ** 2 for w, own in zip(weights, clock_comparisons, strict=True))
         joint = sum(
             w * (own.host_ns - first - at) * (own.offset_ns - base - mean)
-            for w, own in zip(weights, found, strict=True)
+            for w, own in zip(weights, clock_comparisons, strict=True)
         )
         drift = max(-DRIFT_MOST, min(DRIFT_MOST, joint / spread))
     line = ClockFit(first + round(at), base + mean, drift, 0)
-    beside = max(abs(own.offset_ns - line.offset_at(own.host_ns)) - own.error_ns for own in found)
-    error = min(own.error_ns for own in found) + max(0, beside)
+    beside = max(abs(own.offset_ns - line.offset_at(own.host_ns)) - own.error_ns for own in clock_comparisons)
+    error = min(own.error_ns for own in clock_comparisons) + max(0, beside)
     return ClockFit(line.host_ns, line.offset_ns, line.drift, error)

@@ -88,18 +88,18 @@ def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
-def _same_benchmark(one: str, first: Contents, name: str, other: Contents) -> None:
+def _same_benchmark(one: str, first: Contents, name: str, second: Contents) -> None:
     """Raise an error for a file that is not a repetition of the first.
 
     Raises:
         EvidenceError: Program, benchmark, settings or arms differ, or one has operations and the other sums.
     """
     for what, a, b in (
-        ("program", first.program, other.program),
-        ("benchmark", first.benchmark, other.benchmark),
-        ("settings", first.settings, other.settings),
-        ("arms", first.arms(), other.arms()),
-        ("kind of numbers", _kind(first), _kind(other)),
+        ("program", first.program, second.program),
+        ("benchmark", first.benchmark, second.benchmark),
+        ("settings", first.settings, second.settings),
+        ("arms", first.arms(), second.arms()),
+        ("kind of numbers", _kind(first), _kind(second)),
     ):
         if a != b:
             raise EvidenceError(

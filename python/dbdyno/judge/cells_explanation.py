@@ -115,11 +115,11 @@ def work_of(deltas: Mapping[Key, Sequence[float]], seconds: Mapping[Key, Sequenc
     return Work(tuple(keys), made[0], made[1], made[2], *cache)
 
 
-def work_of_recording(found: MeasuredRecording) -> Work:
+def work_of_recording(recording: MeasuredRecording) -> Work:
     """Return the work of disks in a recording, from the steps that its report uses."""
     names = [_TIME.format(one) for one in CLASSES]
     names += [one for name in names for one in request_counters(f"{name}_RQ")] + [HITS, MISSES]
-    rows = found.connection.execute(
+    rows = recording.connection.execute(
         "select metric, cell, object, block, value - old, (at_ns - from_ns) / 1e9 from steps"
         " where kind = 'counter' and metric in (select unnest($1::varchar[]))",
         [names],
@@ -168,20 +168,20 @@ def explain_busy(work: Work, skew: Sequence[Row]) -> CausalExplanation:
     )
 
 
-def explain_busier(one: Work, other: Work, names: tuple[str, str], withheld: str = "") -> CausalExplanation:
+def explain_busier(first: Work, second: Work, names: tuple[str, str], withheld: str = "") -> CausalExplanation:
     """Explain why the disks of the second recording are busier or less busy than in the first."""
     whole = CausalExplanation(f"{names[1]} against {names[0]}, I/O time of the disks", "ns", None, level=LEVEL)
-    lack = (withheld, "") if withheld else _lack(one) or _lack(other)
+    lack = (withheld, "") if withheld else _lack(first) or _lack(second)
     if lack:
         return replace(whole, withheld=lack[0], next=lack[1])
-    parts = sorted({*one.parts, *other.parts})
+    parts = sorted({*first.parts, *second.parts})
 
     def figures(work: Work, keep: NDArray[np.bool_]) -> Array:
         time, requests = work.rates_per_s(keep)
         groups = [work.rows(part) for part in parts]
         return np.array([[time[rows].sum(), requests[rows].sum()] for rows in groups]).ravel()
 
-    sides = [_interval(work, lambda keep, work=work: figures(work, keep)) for work in (one, other)]
+    sides = [_interval(work, lambda keep, work=work: figures(work, keep)) for work in (first, second)]
     ends = [side[0].reshape(len(parts), 2) for side in sides]
     before, after = (float(end[:, 0].sum()) for end in ends)
     errors = [(side[2] - side[1])[::2] / 2 for side in sides]
@@ -193,7 +193,7 @@ def explain_busier(one: Work, other: Work, names: tuple[str, str], withheld: str
         after=after,
         low=amount - half,
         high=amount + half,
-        blocks=min(one.rounds, other.rounds),
+        blocks=min(first.rounds, second.rounds),
     )
     if abs(amount) <= half:
         small = "the difference of the I/O times is no larger than its own uncertainty"
@@ -201,7 +201,7 @@ def explain_busier(one: Work, other: Work, names: tuple[str, str], withheld: str
     causes = [
         cause
         for at, part in enumerate(parts)
-        for cause in _differences((one, other), part, (ends[0][at], ends[1][at]), amount)
+        for cause in _differences((first, second), part, (ends[0][at], ends[1][at]), amount)
     ]
     named = largest_causes(causes)
     left, share = unexplained(amount, named)
@@ -209,10 +209,10 @@ def explain_busier(one: Work, other: Work, names: tuple[str, str], withheld: str
 
 
 def explain_busier_intervals(
-    one: Intervals, other: Intervals, names: tuple[str, str], withheld: str = ""
+    first: Intervals, second: Intervals, names: tuple[str, str], withheld: str = ""
 ) -> CausalExplanation:
     """Explain why the disks of the second of two compared recordings are busier, as `explain_busier` does."""
-    return explain_busier(work_of(one.deltas, one.seconds), work_of(other.deltas, other.seconds), names, withheld)
+    return explain_busier(work_of(first.deltas, first.seconds), work_of(second.deltas, second.seconds), names, withheld)
 
 
 def _lack(work: Work) -> tuple[str, str] | None:

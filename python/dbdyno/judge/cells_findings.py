@@ -34,15 +34,15 @@ Objects = Sequence[tuple[str, str, str, str, float, float, float]]
 
 
 def findings(
-    found: MeasuredRecording, covered: Coverage, skew: SkewPage, log: Row | None, objects: Objects
+    recording: MeasuredRecording, covered: Coverage, skew: SkewPage, log: Row | None, objects: Objects
 ) -> list[Row]:
     """Return all findings as rows of code, level, text and next step: dead cells first, then by level."""
     said = [
         *_dead(covered),
         *_clocks(covered),
-        *_alerts(found),
+        *_alerts(recording),
         *_errors(objects),
-        *_configuration(found.run),
+        *_configuration(recording.run),
         *_coverage(covered),
         *_skew(skew),
         *_flash_log(log),
@@ -99,10 +99,10 @@ def _clocks(covered: Coverage) -> Iterator[Row]:
         yield _finding("clock", "bad" if certain else "doubt", text, _CLOCK_NEXT)
 
 
-def _alerts(found: MeasuredRecording) -> Iterator[Row]:
+def _alerts(recording: MeasuredRecording) -> Iterator[Row]:
     """Report the alerts of the cells that the recording kept."""
     told: dict[str, list[dict[str, str]]] = {}
-    for cell, alert in recorded_alerts(found.run):
+    for cell, alert in recorded_alerts(recording.run):
         if alert.get("severity", "").lower() != "clear":
             told.setdefault(cell, []).append(alert)
     for cell, listed in told.items():
@@ -286,12 +286,12 @@ def _flash_log(log: Row | None) -> Iterator[Row]:
     yield from _passed_by(log, whole)
 
 
-def _passed_by(log: Row, whole: Row) -> Iterator[Row]:
+def _passed_by(log: Row, row: Row) -> Iterator[Row]:
     passed = {one["reason"]: sum(one["cells"].values()) for one in log["passed_by"]}
     total = math.fsum(passed.values())
     if not total:
         return
-    of = whole["requests"] or (whole["writes"] or 0) + total
+    of = row["requests"] or (row["writes"] or 0) + total
     words = "; ".join(
         f"{one['reason']} {_count(passed[one['reason']])} ({one['words']})"
         for one in sorted(log["passed_by"], key=lambda one: -passed[one["reason"]])

@@ -39,24 +39,24 @@ _CACHE = {
 Row = JsonObject
 
 
-def flash_log(found: MeasuredRecording) -> Row | None:
+def flash_log(recording: MeasuredRecording) -> Row | None:
     """Return counts and shares of the flash log by cell and over all cells; None if no redo write was seen."""
-    lines = _count_rows(found, "flash log", _LOG)
+    lines = _count_rows(recording, "flash log", _LOG)
     if not any(line["writes"] or line["requests"] for line in lines):
         return None
-    share = found.get("flash log", "flash first")
+    share = recording.get("flash log", "flash first")
     for line in lines:
         own = share.cells if share else {}
         steps = _by_round(own) if line["cell"] == ALL else own.get(line["cell"], [])
         line.update(share_of(steps))
         both = (line["disk_first"], line["flash_first"])
         line["identity_holds"] = None in both or line["writes"] in (None, sum(both))
-    reasons = [m for m in found.family("flash log") if m.name.startswith(SKIP) and m.is_nonzero]
+    reasons = [m for m in recording.family("flash log") if m.name.startswith(SKIP) and m.is_nonzero]
     passed = [
         {
             "reason": m.name.removeprefix(SKIP),
             "words": metric(m.name).meaning.rpartition(": ")[2],
-            "cells": {cell: m.total(cell) for cell in found.cells},
+            "cells": {cell: m.total(cell) for cell in recording.cells},
         }
         for m in reasons
         if m.kind == "rate" and not m.name.endswith("_MIN")
@@ -64,9 +64,9 @@ def flash_log(found: MeasuredRecording) -> Row | None:
     return {"cells": lines, "passed_by": passed}
 
 
-def flash_cache(found: MeasuredRecording) -> Row | None:
+def flash_cache(recording: MeasuredRecording) -> Row | None:
     """Return hits, misses and writes of the flash cache by cell and over all cells; None if it did nothing."""
-    lines = _count_rows(found, "flash cache", _CACHE)
+    lines = _count_rows(recording, "flash cache", _CACHE)
     if not any(line["hits"] or line["misses"] or line["writes"] for line in lines):
         return None
     for line in lines:
@@ -76,20 +76,20 @@ def flash_cache(found: MeasuredRecording) -> Row | None:
         known = [kind for kind in kinds if kind is not None]
         line["identity_holds"] = len(known) < 3 or line["writes"] in (None, sum(known))
         for key, name in (("used", "FC_BY_USED"), ("dirty", "FC_BY_DIRTY")):
-            gauge = found.get("flash cache", name)
-            cells = found.cells if line["cell"] == ALL else [line["cell"]]
+            gauge = recording.get("flash cache", name)
+            cells = recording.cells if line["cell"] == ALL else [line["cell"]]
             last = [gauge.cells[c][-1][2] for c in cells if c in gauge.cells] if gauge else []
             line[key] = math.fsum(last) if last else None
     return {"cells": lines}
 
 
-def _count_rows(found: MeasuredRecording, family: str, names: dict[str, str]) -> list[Row]:
+def _count_rows(recording: MeasuredRecording, family: str, names: dict[str, str]) -> list[Row]:
     """Return for each cell by how much each counter rose (None if it was never seen), then the sums over all cells."""
     lines: list[Row] = []
-    for cell in found.cells:
+    for cell in recording.cells:
         line: Row = {"cell": cell}
         for key, name in names.items():
-            own = found.get(family, name)
+            own = recording.get(family, name)
             line[key] = own.total(cell) if own and own.cells.get(cell) else None
         lines.append(line)
     whole: Row = {"cell": ALL}

@@ -114,8 +114,8 @@ def _rounds(run: Run, mask: str | None) -> list[Collection]:
 
 
 def compare_page(
-    one: Recording,
-    other: Recording,
+    first: Recording,
+    second: Recording,
     *,
     threshold: float = THRESHOLD,
     decide: bool = False,
@@ -124,59 +124,59 @@ def compare_page(
     """Return the model of the comparison page.
 
     Args:
-        one: The first recording.
-        other: The second recording, which is compared with the first.
+        first: The first recording.
+        second: The second recording, which is compared with the first.
         threshold: Smallest relative difference that matters.
         decide: True to decide even if cells, software or configuration differ.
         everything: True to show also what does not differ.
     """
-    unlike = differences(one, other)
+    unlike = differences(first, second)
     allowed = decide or not unlike
-    one, other, shared = _of_both(one, other)
-    rows = compare(one.found, other.found, threshold=threshold)
+    first, second, shared = _of_both(first, second)
+    rows = compare(first.found, second.found, threshold=threshold)
     if not allowed:
         rows = [replace(row, decision="not comparable") for row in rows]
-    names = (one.name, other.name)
+    names = (first.name, second.name)
     return {
         "schema": SCHEMA,
         "kind": "cells",
         "page": "compare",
-        "facts": _facts(one, other),
+        "facts": _facts(first, second),
         "verdict": _verdict(rows, allowed),
-        "why": [explain_busier_intervals(one.found, other.found, names, "" if allowed else _UNLIKE).as_dict() | PER],
+        "why": [explain_busier_intervals(first.found, second.found, names, "" if allowed else _UNLIKE).as_dict() | PER],
         "sections": [
-            _words(rows, (one, other), allowed, threshold),
+            _words(rows, (first, second), allowed, threshold),
             *([] if not unlike else [_configuration(unlike)]),
             *log_section(rows, names),
             *_tables(rows, everything),
-            levels_section(one.found, other.found, threshold, everything),
+            levels_section(first.found, second.found, threshold, everything),
             section(
                 "lost",
                 "Intervals that do not count",
-                [table("", "recording:text cell:text why:text intervals", _lost_cells(one, other))],
-                notes=[] if _lost_cells(one, other) else ["none: every cell gave every interval"],
+                [table("", "recording:text cell:text why:text intervals", _lost_cells(first, second))],
+                notes=[] if _lost_cells(first, second) else ["none: every cell gave every interval"],
             ),
         ],
-        "warnings": [*_warnings(one, other, unlike, allowed), *shared],
+        "warnings": [*_warnings(first, second, unlike, allowed), *shared],
         "figures": {"cells_changes": _figure_rows(rows)},
         "rows": [as_dict(row) for row in rows],
     }
 
 
-def _of_both(one: Recording, other: Recording) -> tuple[Recording, Recording, list[PageWarning]]:
+def _of_both(first: Recording, second: Recording) -> tuple[Recording, Recording, list[PageWarning]]:
     """Restrict both recordings to the cells that both have, with a warning if that leaves any out.
 
     Sums over three cells and over two would differ for that reason alone. If no cell is shared, both stay complete.
     """
-    cells = [cell for cell in one.found.cells if cell in other.found.cells]
-    if not cells or one.found.cells == other.found.cells:
-        return one, other, []
+    cells = [cell for cell in first.found.cells if cell in second.found.cells]
+    if not cells or first.found.cells == second.found.cells:
+        return first, second, []
     told = _warning(
         "cells.shared",
         f"the numbers are of the cells that both have: {', '.join(cells)}",
         "record the same cells",
     )
-    kept = [replace(side, found=side.found.only(cells)) for side in (one, other)]
+    kept = [replace(side, found=side.found.only(cells)) for side in (first, second)]
     return kept[0], kept[1], [told]
 
 
@@ -199,39 +199,44 @@ def _figure_rows(rows: Sequence[Row]) -> list[dict[str, object]]:
     return [{**as_dict(row), "pale": row.decision not in DIFFERENT} for row in ranked]
 
 
-def differences(one: Recording, other: Recording) -> list[ConfigurationDifference]:
+def differences(first: Recording, second: Recording) -> list[ConfigurationDifference]:
     """Return the differences in cells, software and configuration between two recordings, and within each of them."""
     found: list[ConfigurationDifference] = []
-    if one.found.cells != other.found.cells:
+    if first.found.cells != second.found.cells:
         found.append(
-            {"what": "cells", "cell": "", "first": ", ".join(one.found.cells), "second": ", ".join(other.found.cells)}
+            {
+                "what": "cells",
+                "cell": "",
+                "first": ", ".join(first.found.cells),
+                "second": ", ".join(second.found.cells),
+            }
         )
-    for side in (one, other):
+    for side in (first, second):
         found += [
             {"what": f"{what}, changed during {side.name}", "cell": cell, "first": a, "second": b}
             for cell, what, a, b in _unlike(side.first, side.last)
         ]
     return found + [
-        {"what": what, "cell": cell, "first": a, "second": b} for cell, what, a, b in _unlike(one.facts, other.facts)
+        {"what": what, "cell": cell, "first": a, "second": b} for cell, what, a, b in _unlike(first.facts, second.facts)
     ]
 
 
-def _unlike(one: Facts, other: Facts) -> Iterable[tuple[str, str, str, str]]:
-    for cell in one.keys() & other.keys():
-        for what in sorted(one[cell].keys() | other[cell].keys()):
-            values = [side[cell].get(what, "none") for side in (one, other)]
+def _unlike(first: Facts, second: Facts) -> Iterable[tuple[str, str, str, str]]:
+    for cell in first.keys() & second.keys():
+        for what in sorted(first[cell].keys() | second[cell].keys()):
+            values = [side[cell].get(what, "none") for side in (first, second)]
             if values[0] != values[1]:
                 yield cell, what, values[0], values[1]
 
 
-def _facts(one: Recording, other: Recording) -> PageFacts:
-    release = {known.get("cell.releaseVersion", "") for known in other.facts.values()}
+def _facts(first: Recording, second: Recording) -> PageFacts:
+    release = {known.get("cell.releaseVersion", "") for known in second.facts.values()}
     return {
-        "title": f"{other.name} against {one.name}",
+        "title": f"{second.name} against {first.name}",
         "engine": "storage cells",
         "version": ", ".join(sorted(release - {""})),
-        "first": _end(one),
-        "last": _end(other),
+        "first": _end(first),
+        "last": _end(second),
     }
 
 
@@ -372,16 +377,16 @@ def _by_weight(row: Row) -> tuple[int, float, float]:
     return _ORDER.get(row.decision, 3), q, change
 
 
-def _lost_cells(one: Recording, other: Recording) -> list[UnusedIntervals]:
+def _lost_cells(first: Recording, second: Recording) -> list[UnusedIntervals]:
     return [
         {"recording": side.name, "cell": cell, "why": _LOST.get(why, why), "intervals": count}
-        for side in (one, other)
+        for side in (first, second)
         for (cell, why), count in sorted(side.found.lost.items())
     ]
 
 
 def _warnings(
-    one: Recording, other: Recording, unlike: Sequence[ConfigurationDifference], allowed: bool
+    first: Recording, second: Recording, unlike: Sequence[ConfigurationDifference], allowed: bool
 ) -> list[PageWarning]:
     from dbdyno.stats.ratios import ROUNDS_LEAST
 
@@ -391,7 +396,7 @@ def _warnings(
             f"{list_names(side.silent)} gave nothing in any round of {side.name}: no number here has it",
             f"dbdyno report {side.name}",
         )
-        for side in (one, other)
+        for side in (first, second)
         if side.silent
     ]
     if unlike and not allowed:
@@ -403,7 +408,7 @@ def _warnings(
                 "if that is the change under test: --accept-differences",
             )
         )
-    for side in (one, other):
+    for side in (first, second):
         if side.found.count < ROUNDS_LEAST:
             found.append(
                 _warning(

@@ -40,10 +40,10 @@ def table(title: str, columns: str, rows: Sequence[Mapping[str, object]], *, top
     return {"title": title, "columns": shown, "rows": kept, "left_out": len(rows) - len(kept)}
 
 
-def list_names(names: Sequence[str], most: int = 6) -> str:
-    """Return names joined by commas; beyond `most`, the number of further names."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+def list_names(names: Sequence[str], limit: int = 6) -> str:
+    """Return names joined by commas; beyond `limit`, the number of further names."""
+    more = len(names) - limit
+    return ", ".join(names[:limit]) + (f" and {more} more" if more > 0 else "")
 
 
 def as_dict(row: Row) -> TableRow:
@@ -74,15 +74,17 @@ def as_dict(row: Row) -> TableRow:
     }
 
 
-def levels_section(one: Intervals, other: Intervals, threshold: float, everything: bool) -> Section:
+def levels_section(first: Intervals, second: Intervals, threshold: float, everything: bool) -> Section:
     """Return the means over time of space, loads and temperatures; they change too slowly to be tested."""
     rows = []
-    for name in sorted({n for n, _, _ in one.levels} & {n for n, _, _ in other.levels}):
-        values = [_level(side, name) for side in (one, other)]
+    for name in sorted({n for n, _, _ in first.levels} & {n for n, _, _ in second.levels}):
+        values = [_level(side, name) for side in (first, second)]
         a, b = values
         apart = max(abs(a), abs(b)) * threshold < abs(a - b)
         if everything or apart:
-            rows.append({"metric": name, "first": a, "second": b, "measure": one.units.get(name) or metric(name).unit})
+            rows.append(
+                {"metric": name, "first": a, "second": b, "measure": first.units.get(name) or metric(name).unit}
+            )
     return section(
         "levels",
         "Levels, not tested",

@@ -80,10 +80,10 @@ class Row:
     decision: str = "cannot tell"
 
 
-def compare(one: Intervals, other: Intervals, *, threshold: float = THRESHOLD) -> list[Row]:
+def compare(first: Intervals, second: Intervals, *, threshold: float = THRESHOLD) -> list[Row]:
     """Return all rows that both recordings have: those over all cells first, in the order of names."""
-    shared = [cell for cell in one.cells if cell in other.cells]
-    both = (one, other)
+    shared = [cell for cell in first.cells if cell in second.cells]
+    both = (first, second)
     whole = [
         *_shares(both),
         *(row for name in _names(both) for row in _row_of_counter(both, name, "", None)),

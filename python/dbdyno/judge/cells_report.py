@@ -84,18 +84,18 @@ class _Facts(TypedDict):
     seconds: float
 
 
-def _facts(found: MeasuredRecording, covered: Coverage) -> _Facts:
-    run = found.run
+def _facts(recording: MeasuredRecording, covered: Coverage) -> _Facts:
+    run = recording.run
     return {
-        "title": f"{run.id}: {len(found.cells)} cell{'s' * (len(found.cells) != 1)}",
+        "title": f"{run.id}: {len(recording.cells)} cell{'s' * (len(recording.cells) != 1)}",
         "run": run.id,
-        "cells": found.cells,
+        "cells": recording.cells,
         "rounds": covered["rounds"],
         "every_s": run.manifest.every_s,
         "status": run.status,
-        "began": _moment(found.began_ns),
-        "ended": _moment(found.ended_ns),
-        "seconds": (found.ended_ns - found.began_ns) / 1e9,
+        "began": _moment(recording.began_ns),
+        "ended": _moment(recording.ended_ns),
+        "seconds": (recording.ended_ns - recording.began_ns) / 1e9,
     }
 
 
@@ -116,7 +116,7 @@ def _verdict(said: Sequence[Row]) -> Verdict:
 
 
 def _sections(
-    found: MeasuredRecording,
+    recording: MeasuredRecording,
     covered: Coverage,
     log: Row | None,
     cache: Row | None,
@@ -130,16 +130,16 @@ def _sections(
             "title": "What was recorded",
             "figures": ["cells_rounds"],
             "about": covered["about"],
-            "tables": [covered["table"], *configuration_table(found.run)],
+            "tables": [covered["table"], *configuration_table(recording.run)],
             "notes": covered["notes"],
         },
     ]
-    families = found.families()
+    families = recording.families()
     for name in families:
         tables, notes, about = [], [], ""
         if (first := own.get(name)) is not None:
             tables, notes, about = [*first["tables"]], first["notes"], first["about"]
-        table = _table(found, name)
+        table = _table(recording, name)
         if table["rows"]:
             tables.append(table)
         if tables:
@@ -173,15 +173,15 @@ def _slug(name: str) -> str:
     return "".join(c if c.isalnum() else "-" for c in name.lower())
 
 
-def _table(found: MeasuredRecording, family: str) -> Table:
+def _table(recording: MeasuredRecording, family: str) -> Table:
     """Return the means over the recording of a family's measures that were not all zero."""
-    wide = len(found.cells) > COLUMNS_MOST
-    heads = ["least", "mean", "most"] if wide else found.cells
+    wide = len(recording.cells) > COLUMNS_MOST
+    heads = ["least", "mean", "most"] if wide else recording.cells
     rows: list[Mapping[str, object]] = []
-    for measure in found.family(family):
+    for measure in recording.family(family):
         if not measure.is_nonzero:
             continue
-        values = [measure.mean(cell) for cell in found.cells]
+        values = [measure.mean(cell) for cell in recording.cells]
         own = _spread(values) if wide else values
         rows.append(
             {

@@ -85,8 +85,8 @@ def skew_page(series: Series, rounds: int, *, threshold: float = THRESHOLD) -> S
     }
 
 
-def _by_size(one: Sibling) -> tuple[bool, float, str, str]:
-    return (not one["differs"], -abs(math.log(one["ratio"])), one["metric"], one["name"])
+def _by_size(sibling: Sibling) -> tuple[bool, float, str, str]:
+    return (not sibling["differs"], -abs(math.log(sibling["ratio"])), sibling["metric"], sibling["name"])
 
 
 def findings(series: Series, *, threshold: float = THRESHOLD) -> list[Sibling]:

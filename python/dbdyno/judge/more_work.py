@@ -69,18 +69,20 @@ def usual_growth(change: Change) -> float:
     return 1.0
 
 
-def _extra(change: Change, one: Pair, usual: float) -> float:
+def _extra(change: Change, pair: Pair, usual: float) -> float:
     """Return the time of calls beyond what the load explains [ms per second]; below zero if a statement is gone."""
     lengths = change.before.seconds, change.after.seconds
-    old, new = (side.get("calls", 0.0) * length for side, length in zip((one.before, one.after), lengths, strict=True))
+    old, new = (
+        side.get("calls", 0.0) * length for side, length in zip((pair.before, pair.after), lengths, strict=True)
+    )
     expected_old, expected_new = (new / lengths[1] * lengths[0], old / lengths[0] * lengths[1] * usual)
     if not old:
-        return one.after.get("ms", 0.0) if expected_old >= EXPECTED else 0.0
+        return pair.after.get("ms", 0.0) if expected_old >= EXPECTED else 0.0
     if not new:
-        return -one.before.get("ms", 0.0) if expected_new >= EXPECTED else 0.0
+        return -pair.before.get("ms", 0.0) if expected_new >= EXPECTED else 0.0
     if new < OUT_OF_PROPORTION * expected_new:
         return 0.0
-    return (new - expected_new) / lengths[1] * one.per_call("ms")[0]
+    return (new - expected_new) / lengths[1] * pair.per_call("ms")[0]
 
 
 def _certain(statement: Key, costs: tuple[StatementCosts, StatementCosts]) -> bool:

@@ -280,8 +280,10 @@ def _judge_rows(label: str, names: Sequence[str], a: Floats, b: Floats, moved: S
         yield row | {"object": row["name"], "measure": label, "only": only, "weight": moved[at]}
 
 
-def _texts(one: Interval) -> dict[str, str]:
-    if one.after.file("statement_texts") is None:
+def _texts(interval: Interval) -> dict[str, str]:
+    if interval.after.file("statement_texts") is None:
         return {}
-    rows = one.query(f"select {_TEXTS[one.after.engine]} as key, query from {one.ends('statement_texts')[1]}")
+    rows = interval.query(
+        f"select {_TEXTS[interval.after.engine]} as key, query from {interval.ends('statement_texts')[1]}"
+    )
     return {str(row["key"]): row["query"] or "" for row in rows}

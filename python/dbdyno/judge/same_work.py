@@ -115,9 +115,9 @@ def _join_totals(totals: Mapping[str, StatementTotal], names: Mapping[str, str])
     return found
 
 
-def _sum(one: StatementTotal, other: StatementTotal) -> StatementTotal:
+def _sum(first: StatementTotal, second: StatementTotal) -> StatementTotal:
     return StatementTotal(
-        one.calls + other.calls, one.ms + other.ms, one.work + other.work, max(one.slots, other.slots)
+        first.calls + second.calls, first.ms + second.ms, first.work + second.work, max(first.slots, second.slots)
     )
 
 

@@ -71,8 +71,8 @@ class _Found:
 
 def compare(
     store: Store,
-    one: Period,
-    other: Period,
+    first: Period,
+    second: Period,
     *,
     threshold: float = 0.02,
     decide: bool = False,
@@ -82,8 +82,8 @@ def compare(
 
     Args:
         store: The store of the snapshots.
-        one: The first period.
-        other: The second period.
+        first: The first period.
+        second: The second period.
         threshold: A change of database time for the same work within this share counts as none.
         decide: True to decide even if the periods are of two servers.
         closed_loop: True if the load came from sessions that never pause, so that throughput is a result of the server.
@@ -91,45 +91,45 @@ def compare(
     Raises:
         SnapshotError: The periods are of two engines.
     """
-    if one.chain[0].engine != other.chain[0].engine:
+    if first.chain[0].engine != second.chain[0].engine:
         raise SnapshotError(
-            f"{one.name} is of {one.chain[0].engine}, {other.name} of {other.chain[0].engine}",
+            f"{first.name} is of {first.chain[0].engine}, {second.name} of {second.chain[0].engine}",
             next_step="compare two periods of one engine",
         )
-    differing = differences(one, other)
-    sums = [Chain(store, part.chain, Interval) for part in (one, other)]  # read once for all uses
+    differing = differences(first, second)
+    sums = [Chain(store, part.chain, Interval) for part in (first, second)]  # read once for all uses
     by_hour = all(_seconds(part_sums) >= LONG_S for part_sums in sums)
-    given = (_series(store, one, sums[0], by_hour=by_hour), _series(store, other, sums[1], by_hour=by_hour))
-    two_servers = one.chain[0].target != other.chain[0].target
+    given = (_series(store, first, sums[0], by_hour=by_hour), _series(store, second, sums[1], by_hour=by_hour))
+    two_servers = first.chain[0].target != second.chain[0].target
     asked = _Asked(threshold, decide or not two_servers, by_hour, closed_loop)
     rows = _rows(given[0], given[1], asked)
     counts = (_usable(given[0]), _usable(given[1]))
-    found = _find_changes(store, (one, other), sums, given, asked, counts, rows)
+    found = _find_changes(store, (first, second), sums, given, asked, counts, rows)
     for part_sums in sums:
         part_sums.close()
-    verdict = judge(found.facts, threshold) if asked.allowed else _incomparable(one, other)
+    verdict = judge(found.facts, threshold) if asked.allowed else _incomparable(first, second)
     return {
         "schema": SCHEMA,
         "kind": "snapshot",
         "page": "compare",
         "facts": {
-            "title": f"{one.name} against {other.name}",
-            "engine": one.chain[0].engine,
-            "version": other.chain[-1].facts.get("version"),
-            "first": facts_of_end(one.chain[0]),
-            "last": facts_of_end(other.chain[-1]),
-            "periods": [f"{part.name}: {_times(part)}" for part in (one, other)],
+            "title": f"{first.name} against {second.name}",
+            "engine": first.chain[0].engine,
+            "version": second.chain[-1].facts.get("version"),
+            "first": facts_of_end(first.chain[0]),
+            "last": facts_of_end(second.chain[-1]),
+            "periods": [f"{part.name}: {_times(part)}" for part in (first, second)],
         },
         "verdict": verdict.as_dict(),
         "why": [part.pop("why") for part in found.first if "why" in part],
         "sections": [
             *found.first,
-            _metrics(one, other, rows, counts, threshold, by_hour=by_hour),
+            _metrics(first, second, rows, counts, threshold, by_hour=by_hour),
             *found.objects,
-            _changes(store, one, other, differing),
+            _changes(store, first, second, differing),
         ],
-        "warnings": _warnings((one, other), counts),
-        "series": _chart_data((one, other), given, found.events),
+        "warnings": _warnings((first, second), counts),
+        "series": _chart_data((first, second), given, found.events),
     }
 
 
@@ -146,13 +146,13 @@ def _warnings(parts: tuple[Period, Period], counts: tuple[int, int]) -> list[dic
     ]
 
 
-def _changes(store: Store, one: Period, other: Period, differing: list[Difference]) -> Part:
+def _changes(store: Store, first: Period, second: Period, differing: list[Difference]) -> Part:
     """Return the section with objects, settings and versions that were added, removed or changed."""
     of_server = [row for row in differing if row["what"] in _OF_SERVER]
     rows: list[Row] = [{"kind": "server", "change": "differs", **row} for row in of_server]
     notes: list[str] = []
-    if one.chain[0].target == other.chain[0].target:
-        found, notes = changes(store, one, other)
+    if first.chain[0].target == second.chain[0].target:
+        found, notes = changes(store, first, second)
         rows += found
     else:
         rows += [{"kind": "setting", "change": "differs", **row} for row in differing if row not in of_server]
@@ -197,7 +197,7 @@ def _find_changes(
     parts: tuple[Period, Period],
     sums: Sequence[Chain],
     given: tuple[Series, Series],
-    asked: _Asked,
+    options: _Asked,
     counts: tuple[int, int],
     rows: list[Row],
 ) -> _Found:
@@ -207,7 +207,7 @@ def _find_changes(
     the metrics are used.
     """
     one, other = parts
-    closed = _closed_loop_decision(rows) if asked.closed_loop else ""
+    closed = _closed_loop_decision(rows) if options.closed_loop else ""
     if one.chain[0].engine not in ENGINES or one.chain[0].target != other.chain[0].target:
         broken = failed_transactions([side.values for side in given])
         unread = "statements of two servers, or of an engine without rules, are not matched"
@@ -218,13 +218,15 @@ def _find_changes(
         Interval(store, other.chain[0], other.chain[-1], other.chain, connection=connection, sums=sums[1]) as after,
     ):
         about = f"{other.name} against {one.name}, summed over each: {_times(one)}, then {_times(other)}."
-        looked = tuple(active_rates(side, hourly=asked.by_hour) for side in (before, after))
+        looked = tuple(active_rates(side, hourly=options.by_hour) for side in (before, after))
         objects = object_section(
-            before, after, looked, threshold=asked.threshold, allowed=asked.allowed, hourly=asked.by_hour
+            before, after, looked, threshold=options.threshold, allowed=options.allowed, hourly=options.by_hour
         )
         told = [row for side in (before, after) for row in chart_events(long_events(side))]
         change = change_of(before, after)
-        facts = facts_of(change, looked, [side.values for side in given], counts, by_hour=asked.by_hour, closed=closed)
+        facts = facts_of(
+            change, looked, [side.values for side in given], counts, by_hour=options.by_hour, closed=closed
+        )
         return _Found([causes_section(change, about)], [objects], told, facts)
 
 
@@ -242,8 +244,8 @@ def _times(part: Period) -> str:
 
 
 def _metrics(
-    one: Period,
-    other: Period,
+    first: Period,
+    second: Period,
     rows: list[dict[str, object]],
     counts: tuple[int, int],
     threshold: float,
@@ -260,14 +262,14 @@ def _metrics(
         "metrics",
         "Metrics",
         [table("", shown, rows)],
-        about=f"{one.name}: {counts[0]} {'hours' if by_hour else 'sub-intervals'}, {other.name}: {counts[1]}."
+        about=f"{first.name}: {counts[0]} {'hours' if by_hour else 'sub-intervals'}, {second.name}: {counts[1]}."
         " change: second against first, geometric means. second larger: the chance that a sub-interval of the"
         " second has the larger value (50 %: no effect). q: p after false-discovery control over"
         f" these metrics. Changes within {threshold * 100:.3g} % count as none.",
     )
 
 
-def _rows(a: Series, b: Series, asked: _Asked) -> list[Row]:
+def _rows(a: Series, b: Series, options: _Asked) -> list[Row]:
     from dbdyno.stats.decide import benjamini_hochberg
 
     known = {metric.name: metric for metric in b.metrics}
@@ -277,7 +279,7 @@ def _rows(a: Series, b: Series, asked: _Asked) -> list[Row]:
     judged = [row for row in rows if row["p"] is not None]
     for row, q in zip(judged, benjamini_hochberg([row["p"] for row in judged]), strict=True):
         row["q"] = q
-        row["decision"] = decision(row, q, asked.threshold) if asked.allowed else "not comparable"
+        row["decision"] = decision(row, q, options.threshold) if options.allowed else "not comparable"
     return rows
 
 
@@ -297,9 +299,9 @@ class Difference(TypedDict):
     second: str | None
 
 
-def _incomparable(one: Period, other: Period) -> Verdict:
+def _incomparable(first: Period, second: Period) -> Verdict:
     """Return the verdict on two servers, with what can be read nevertheless."""
-    names = f"{one.chain[0].target} and {other.chain[0].target}"
+    names = f"{first.chain[0].target} and {second.chain[0].target}"
     said = (
         "Metrics of both are shown beside each other; their statements and objects are not matched.",
         "Settings and versions that differ are listed below.",
@@ -308,10 +310,10 @@ def _incomparable(one: Period, other: Period) -> Verdict:
     return Verdict("not comparable", f"Not comparable: {names} are two servers", said, step)
 
 
-def differences(one: Period, other: Period) -> list[Difference]:
+def differences(first: Period, second: Period) -> list[Difference]:
     """Return the version, databases, role and settings that differ between two periods."""
     found: list[Difference] = []
-    every = [_facts(part) for part in (one, other)]
+    every = [_facts(part) for part in (first, second)]
     seen = [{tuple(str(facts.get(n)) for n in _OF_SERVER.values()) for facts in part_facts} for part_facts in every]
     for at, label in enumerate(_OF_SERVER):
         values = [sorted({said[at] for said in side}) for side in seen]
@@ -324,7 +326,7 @@ def differences(one: Period, other: Period) -> list[Difference]:
             names = [column[0] for column in cursor.description or []]
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
-        settings = changed_settings(one.chain[-1], other.chain[-1], query)
+        settings = changed_settings(first.chain[-1], second.chain[-1], query)
     return [*found, *[Difference(what=name, first=old, second=new) for name, old, new in settings]]
 
 

@@ -31,18 +31,18 @@ BUILDERS = {
 """Module that builds each kind of page; all other kinds are runs."""
 
 
-def page_of(given: Page | Mapping[str, Any], **options: bool) -> Page:
+def page_of(page: Page | Mapping[str, Any], **options: bool) -> Page:
     """Return the page built from a model; a page is returned unchanged.
 
     Raises:
         ReportError: the model has another schema or an unknown kind, or is damaged.
     """
-    if isinstance(given, Page):
-        return given
-    safe = reading.read(given)
+    if isinstance(page, Page):
+        return page
+    safe = reading.read(page)
     builder = import_module(f"dbdyno.pages.{BUILDERS.get(str(safe['kind']), 'run')}")
     made: Page = builder.page(safe, **options)
-    return with_source(made, given)
+    return with_source(made, page)
 
 
 def with_source(page: Page, source: Mapping[str, Any]) -> Page:

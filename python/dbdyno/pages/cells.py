@@ -66,9 +66,9 @@ def _report(model: Analysis) -> Iterator[Section]:
         yield snapshot.section({**given, "drawn": model}, at)
 
 
-def _rows(title: str, shown: Sequence[Column], rows: Sequence[Entry]) -> Table:
+def _rows(title: str, columns: Sequence[Column], rows: Sequence[Entry]) -> Table:
     left = max(0, len(rows) - ROWS_MOST)
-    return table(title, shown, rows[:ROWS_MOST], left_out=left, look="loose")
+    return table(title, columns, rows[:ROWS_MOST], left_out=left, look="loose")
 
 
 def _by_family(make: Callable[[list[Entry]], tuple[Column, ...]], rows: Sequence[Entry]) -> Iterator[Section]:
@@ -98,9 +98,9 @@ def _show(model: Analysis) -> Iterator[Section]:
         for at, cell in enumerate(cells)
     )
 
-    def made(own: list[Entry]) -> tuple[Column, ...]:
+    def made(entries: list[Entry]) -> tuple[Column, ...]:
         meaning = Column("description", "meaning")
-        item = columns("object:text") if any(row.get("object") for row in own) else ()
+        item = columns("object:text") if any(row.get("object") for row in entries) else ()
         beside = (*heads, meaning) if len(heads) <= CELLS_BESIDE else (meaning, *heads)
         return (*columns("metric:text"), *item, *columns("all:words unit:text"), *beside)
 
@@ -134,9 +134,9 @@ def _diff(model: Analysis) -> Iterator[Section]:
         about = "The difference of the times over the difference of the requests."
         yield Section("s-latencies", "Latencies", about, tables=(_rows("", shown, latencies),))
 
-    def made(own: list[Entry]) -> tuple[Column, ...]:
+    def made(entries: list[Entry]) -> tuple[Column, ...]:
         more = columns("delta:digits:difference per_s:number4:per_second unit:text description:text:meaning")
-        return (*columns("metric:text"), *_places(own), *more)
+        return (*columns("metric:text"), *_places(entries), *more)
 
     yield from _by_family(made, [row for row in reading.entries(model, "rows") if row["delta"]])
     without = reading.entries(model, "without")
@@ -205,15 +205,15 @@ def _skew(model: Analysis) -> Iterator[Section]:
     yield Section("s-siblings", "Siblings", about, tables=(_rows("", shown, rows),) if rows else (), figures=drawn)
 
 
-def _head(model: Analysis, found: Sequence[Finding]) -> Head:
+def _head(model: Analysis, findings: Sequence[Finding]) -> Head:
     """Return the head: title, start and end, facts and verdict."""
     facts = reading.dig(model, "facts") or {}
-    verdict = reading.dig(model, "verdict") or _verdict(model, found)
+    verdict = reading.dig(model, "verdict") or _verdict(model, findings)
     ends = [fmt.moment(facts[name]) for name in ("began", "ended") if facts.get(name)]
     if len(ends) == 2 and ends[0][:10] == ends[1][:10]:
         ends = [ends[0].removesuffix(" UTC"), ends[1][11:]]
     word = fmt.line(verdict.get("word") or "ok")
-    alerts = len([one for one in found if one.weight in ("bad", "doubt")])
+    alerts = len([one for one in findings if one.weight in ("bad", "doubt")])
     return Head(
         _KINDS.get(str(model.get("page")), "Storage cells"),
         fmt.line(facts.get("title") or _title(model)),
@@ -244,7 +244,7 @@ def _title(model: Analysis) -> str:
     return f"{few} and {len(cells) - 4} more" if len(cells) > 4 else few or "storage cells"
 
 
-def _verdict(model: Analysis, found: Sequence[Finding]) -> dict[str, str]:
+def _verdict(model: Analysis, findings: Sequence[Finding]) -> dict[str, str]:
     """Return the verdict of a page whose model has none."""
     rows = reading.entries(model, "rows")
     if model.get("page") == "skew":
@@ -255,8 +255,8 @@ def _verdict(model: Analysis, found: Sequence[Finding]) -> dict[str, str]:
         return {"word": word, "why": f"{number} of {model.get('tested')} siblings differ"}
     if model.get("page") == "diff" and not any(row.get("delta") for row in rows):
         return {"word": "in part", "why": "no counter has a difference"}
-    if found:
-        return {"word": "in part", "why": f"{len(found)} cells are not here whole"}
+    if findings:
+        return {"word": "in part", "why": f"{len(findings)} cells are not here whole"}
     return {"word": "whole", "why": "every cell answered"}
 
 

@@ -34,9 +34,9 @@ def columns(spec: str, *more: Column) -> tuple[Column, ...]:
     return (*made, *more)
 
 
-def table(title: str, shown: Sequence[Column], rows: Iterable[Mapping[str, Any] | Row], **more: Any) -> Table:
+def table(title: str, columns: Sequence[Column], rows: Iterable[Mapping[str, Any] | Row], **more: Any) -> Table:
     """Return a table of plain rows."""
-    return Table(title, tuple(shown), tuple(row if isinstance(row, Row) else Row(row) for row in rows), **more)
+    return Table(title, tuple(columns), tuple(row if isinstance(row, Row) else Row(row) for row in rows), **more)
 
 
 def data(names: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> Table:

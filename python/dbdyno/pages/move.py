@@ -124,19 +124,19 @@ def _cost(model: Analysis) -> Section:
     return Section("cost", "Cost to the source", tables=tuple(tables), notes=notes)
 
 
-def _wait_row(one: Entry) -> TableRow:
-    return {"class": fmt.line(one.get("class") or ""), "share": one.get("share"), "looks": one.get("looks")}
+def _wait_row(entry: Entry) -> TableRow:
+    return {"class": fmt.line(entry.get("class") or ""), "share": entry.get("share"), "looks": entry.get("looks")}
 
 
-def _session(one: Entry, *, several: bool) -> TableRow:
-    at = f"attempt {one.get('attempt')}, " if several else ""
-    waits = one.get("waits") or {}
+def _session(entry: Entry, *, several: bool) -> TableRow:
+    at = f"attempt {entry.get('attempt')}, " if several else ""
+    waits = entry.get("waits") or {}
     whole = sum(waits.values()) or 1
-    fetched, hit = one.get("blocks_fetched"), one.get("blocks_hit")
+    fetched, hit = entry.get("blocks_fetched"), entry.get("blocks_hit")
     most = [f"{fmt.line(name)} {fmt.share(count / whole)}" for name, count in list(waits.items())[:_WAITS_MOST]]
     return {
-        **{name: one.get(name) for name in SUMMED},
-        "name": f"{at}worker {int(one.get('worker') or 0) + 1}, process {one.get('process')}",
+        **{name: entry.get(name) for name in SUMMED},
+        "name": f"{at}worker {int(entry.get('worker') or 0) + 1}, process {entry.get('process')}",
         "missed": None if fetched is None or hit is None else fetched - hit,
         "waits": ", ".join(most),
     }

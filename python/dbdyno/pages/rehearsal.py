@@ -93,15 +93,15 @@ def _budget(model: Analysis, statements: Sequence[Entry]) -> Section:
     )
 
 
-def _budget_tables(shown: tuple[Column, ...], rows: tuple[Row, ...]) -> tuple[Table, ...]:
+def _budget_tables(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> tuple[Table, ...]:
     """Return the table; on the page, statements with little time are folded."""
     if len(rows) <= _UNFOLDED:
-        return (Table("", shown, rows, most=12, look="loose"),)
+        return (Table("", columns, rows, most=12, look="loose"),)
     rest = rows[_UNFOLDED:]
     return (
-        Table("", shown, rows, most=12, look="loose", where="text"),
-        Table("", shown, rows[:_UNFOLDED], look="loose", where="page"),
-        Table("", shown, rest, look="loose", where="page", folded=f"{len(rest):,} statements that add less"),
+        Table("", columns, rows, most=12, look="loose", where="text"),
+        Table("", columns, rows[:_UNFOLDED], look="loose", where="page"),
+        Table("", columns, rest, look="loose", where="page", folded=f"{len(rest):,} statements that add less"),
     )
 
 

@@ -49,32 +49,34 @@ def page(model: Analysis) -> Page:
     )
 
 
-def section(given: Analysis, at: int = 0) -> Section:
+def section(analysis: Analysis, at: int = 0) -> Section:
     """Return a section of a model: tables, what was not measured, notes."""
     lacks = tuple(
         Finding(f"not measured: {fmt.line(one['what'])} ({fmt.line(one['why'])})", next=fmt.line(one.get("next") or ""))
-        for one in reading.entries(given, "not_measured")
+        for one in reading.entries(analysis, "not_measured")
     )
     return Section(
-        f"s-{fmt.line(given.get('name') or at)}",
-        fmt.line(given.get("title") or given.get("name") or "section"),
-        fmt.line(given.get("about") or ""),
-        tables=tuple(table(one) for one in reading.entries(given, "tables")),
-        figures=common.figures(given["drawn"], *reading.strings(given, "figures")) if given.get("drawn") else (),
+        f"s-{fmt.line(analysis.get('name') or at)}",
+        fmt.line(analysis.get("title") or analysis.get("name") or "section"),
+        fmt.line(analysis.get("about") or ""),
+        tables=tuple(table(one) for one in reading.entries(analysis, "tables")),
+        figures=common.figures(analysis["drawn"], *reading.strings(analysis, "figures"))
+        if analysis.get("drawn")
+        else (),
         parts=(Section("", "", findings=lacks),) if lacks else (),
-        notes=tuple(fmt.line(note) for note in reading.strings(given, "notes")),
+        notes=tuple(fmt.line(note) for note in reading.strings(analysis, "notes")),
     )
 
 
-def table(given: Analysis) -> Table:
+def table(analysis: Analysis) -> Table:
     """Return a table of a model; a column named `text` holds statements, and rows with a `depth` form a tree."""
-    rows = reading.entries(given, "rows")
+    rows = reading.entries(analysis, "rows")
     leads = fmt.branches([int(row.get("depth") or 0) for row in rows])
     return Table(
-        fmt.line(given.get("title") or ""),
-        tuple(_column(one) for one in reading.entries(given, "columns")),
+        fmt.line(analysis.get("title") or ""),
+        tuple(_column(one) for one in reading.entries(analysis, "columns")),
         tuple(_row(row, lead) for row, lead in zip(rows, leads, strict=True)),
-        left_out=given.get("left_out") or 0,
+        left_out=analysis.get("left_out") or 0,
         look="loose",
     )
 

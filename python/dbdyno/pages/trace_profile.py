@@ -48,15 +48,15 @@ def profile(model: Analysis, *, skew: bool = False) -> Section:
     return Section("trace_profile", title, about, tables=(shown,), parts=(skews,) if tables else ())
 
 
-def _table(model: Analysis, given: Entry, lines: list[TableRow], decades: list[int]) -> Table:
+def _table(model: Analysis, entry: Entry, lines: list[TableRow], decades: list[int]) -> Table:
     mixed = any(line.get("mean_ns") is None for line in lines)
     sums = [fmt.line(name) for name in next(iter([line["sums"] for line in lines if line.get("sums")]), {})]
     mostly = _main_statements(model)
     rows = [_row(line, decades, model, mostly) for line in lines]
-    left = _left_out(given)
-    whole = Row({"name": "total", "total": given.get("elapsed_ns"), "share": 1.0}, style="sum")
-    if given.get("is_part"):
-        whole = Row({"name": "these lines", "total": given.get("shown_ns")}, style="sum")
+    left = _left_out(entry)
+    whole = Row({"name": "total", "total": entry.get("elapsed_ns"), "share": 1.0}, style="sum")
+    if entry.get("is_part"):
+        whole = Row({"name": "these lines", "total": entry.get("shown_ns")}, style="sum")
     return Table("", _columns(sums, decades, mixed=mixed, mostly=bool(mostly)), (*rows, *left, whole), look="profile")
 
 
@@ -211,12 +211,12 @@ def _buckets_table(line: Entry, model: Analysis) -> Table:
     return common.table(_name(line, model, _TEXT_MOST), shown, rows, look="slim")
 
 
-def _left_out(given: Entry) -> list[Row]:
-    left = given.get("left_out") or {}
+def _left_out(entry: Entry) -> list[Row]:
+    left = entry.get("left_out") or {}
     if not left.get("lines") and not left.get("count") and not left.get("total_ns"):
         return []
     lines = f"{fmt.count(left['lines'])} more lines" if left.get("lines") else "the rest"
-    whole = fmt.number(given.get("elapsed_ns")) or 0.0
+    whole = fmt.number(entry.get("elapsed_ns")) or 0.0
     of_all = (fmt.number(left.get("total_ns")) or 0.0) / whole if whole else None
     cells = {"name": lines, "count": left.get("count"), "total": left.get("total_ns"), "share": of_all}
     return [Row(cells, style="dim")]

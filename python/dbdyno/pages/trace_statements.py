@@ -113,12 +113,12 @@ def _tables(entry: Entry, places: Places) -> Iterator[Table]:
             yield _relatives(title, entry[name], places)
 
 
-def _bind_values(given: Entry) -> str:
+def _bind_values(entry: Entry) -> str:
     """Return the bind values of one execution: `Bind#0 = 17`."""
-    pairs = zip(given.get("numbers") or [], given.get("values") or [], strict=False)
+    pairs = zip(entry.get("numbers") or [], entry.get("values") or [], strict=False)
     values = [f"Bind#{number} = {'NULL' if value is None else fmt.line(value, 80)}" for number, value in pairs]
-    where = place(given.get("file"), given.get("line"))
-    return fmt.line(f"binds at {where}, {fmt.duration(given.get('elapsed_ns'))}: {', '.join(values)}", 600)
+    where = place(entry.get("file"), entry.get("line"))
+    return fmt.line(f"binds at {where}, {fmt.duration(entry.get('elapsed_ns'))}: {', '.join(values)}", 600)
 
 
 def _facts(entry: Entry) -> Iterator[str]:
@@ -212,7 +212,7 @@ def _tree(entry: Entry, places: Places) -> tuple[Section, ...]:
     )
 
 
-def _relatives(title: str, others: Sequence[Entry], places: Places) -> Table:
+def _relatives(title: str, entries: Sequence[Entry], places: Places) -> Table:
     rows = [
         {
             "calls": f"{fmt.count(other.get('calls'))} ×",
@@ -223,18 +223,18 @@ def _relatives(title: str, others: Sequence[Entry], places: Places) -> Table:
                 href=places.get(str(other.get("statement")), ""),
             ),
         }
-        for other in others
+        for other in entries
     ]
     shown = (Column("calls", title, narrowest=9), *columns("elapsed:ns:_"), Column("name", "", narrowest=24))
     return common.table("", shown, rows, look="slim", most=_RELATIVES)
 
 
-def _left_out(left: Entry) -> str:
-    number = left.get("statements")
+def _left_out(entry: Entry) -> str:
+    number = entry.get("statements")
     if not number:
         return ""
     noun = "statement" if number == 1 else "statements"
-    return f"{fmt.count(number)} more {noun} with {fmt.seconds(left.get('elapsed_ns'))} s; --top 0 shows all"
+    return f"{fmt.count(number)} more {noun} with {fmt.seconds(entry.get('elapsed_ns'))} s; --top 0 shows all"
 
 
 def _findings(model: Analysis) -> Iterator[Finding]:

@@ -96,16 +96,16 @@ def holders(model: Analysis) -> Iterator[Section]:
         )
 
 
-def _summary(model: Analysis, given: Entry) -> Section:
+def _summary(model: Analysis, entry: Entry) -> Section:
     facts = (
-        ("waits", fmt.count(given.get("count"))),
-        ("total", f"{fmt.seconds(given.get('total_ns'))} s"),
-        ("mean", fmt.duration(given.get("mean_ns"))),
-        ("std dev", fmt.duration(given.get("sd_ns"))),
-        ("shortest", fmt.duration(given.get("min_ns"))),
-        ("longest", fmt.duration(given.get("max_ns"))),
-        ("sessions", fmt.count(given.get("sessions"))),
-        ("inside calls", fmt.count(given.get("inside"))),
+        ("waits", fmt.count(entry.get("count"))),
+        ("total", f"{fmt.seconds(entry.get('total_ns'))} s"),
+        ("mean", fmt.duration(entry.get("mean_ns"))),
+        ("std dev", fmt.duration(entry.get("sd_ns"))),
+        ("shortest", fmt.duration(entry.get("min_ns"))),
+        ("longest", fmt.duration(entry.get("max_ns"))),
+        ("sessions", fmt.count(entry.get("sessions"))),
+        ("inside calls", fmt.count(entry.get("inside"))),
     )
     names = [fmt.line(event.get("event")) for event in reading.entries(model, "events")]
     rows = [_quantile(row) for row in reading.entries(model, "quantiles")]
@@ -186,10 +186,10 @@ def _series(model: Analysis) -> Iterator[Section]:
     yield Section("trace_series", f"Over time, every {fmt.duration(every)}{ends}", tables=tables)
 
 
-def _bar_table(found: Sequence[Entry]) -> Table:
+def _bar_table(entries: Sequence[Entry]) -> Table:
     rows = []
     for name, key, unit in (("count", "count", "count"), ("mean", "mean_ns", "ns"), ("longest", "max_ns", "ns")):
-        values = [float(row.get(key) or 0) for row in found]
+        values = [float(row.get(key) or 0) for row in entries]
         rows.append({"name": name, "line": Cell(values), "top": Cell(max(values), unit)})
     shown = columns("name:text:_ line:heights:_ top:count:highest")
     return common.table("", shown, rows, where="text")
@@ -205,9 +205,9 @@ def longest_section(model: Analysis) -> Iterator[Section]:
     yield Section("trace_longest", "The longest waits", some, tables=(longest(given, anchors(statements)),))
 
 
-def longest(given: Sequence[Entry], places: Mapping[str, str], **more: Any) -> Table:
+def longest(entries: Sequence[Entry], places: Mapping[str, str], **more: Any) -> Table:
     """Return a table of waits, longest first."""
-    shown = given[:_SHOWN_MOST]
+    shown = entries[:_SHOWN_MOST]
     several = len({row.get("event") for row in shown}) > 1
     rows = [
         {

@@ -128,13 +128,13 @@ def _changes(model: Analysis) -> Iterator[tuple[str, Entry]]:
             yield fmt.line(arm.get("name") or ""), one
 
 
-def _drift(given: Entry | None) -> str:
+def _drift(entry: Entry | None) -> str:
     """Return a drift in a few words, or ""."""
-    if not given:
+    if not entry:
         return ""
-    step = given.get("step")
+    step = entry.get("step")
     return (
-        f"{fmt.change(step.get('ratio'))}, at once or slowly" if step else f"drifts: {fmt.change(given.get('ratio'))}"
+        f"{fmt.change(step.get('ratio'))}, at once or slowly" if step else f"drifts: {fmt.change(entry.get('ratio'))}"
     )
 
 

@@ -43,10 +43,10 @@ class Allocation:
         found = max(self.items, key=lambda item: self._look(item)[0], default=None)
         return found if found is not None and self._look(found)[0] > 0 else None
 
-    def nearest(self, most: int) -> list[RehearsedStatement]:
-        """Return at most `most` undecided statements, those worth most per second of measuring first."""
+    def nearest(self, limit: int) -> list[RehearsedStatement]:
+        """Return at most `limit` undecided statements, those worth most per second of measuring first."""
         worth = sorted(((-self._look(item)[1], at) for at, item in enumerate(self.items)))
-        return [self.items[at] for value, at in worth[:most] if value < 0]
+        return [self.items[at] for value, at in worth[:limit] if value < 0]
 
     def _look(self, item: RehearsedStatement) -> tuple[float, float]:
         """Return a statement's standard error in the total, and the database time decided per second spent."""

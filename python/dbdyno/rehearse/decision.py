@@ -191,22 +191,22 @@ def log_ratios(blocks: Blocks) -> list[float]:
     return [math.log(new / old) for old, new in zip(blocks.old_ns, blocks.new_ns, strict=True)]
 
 
-def _with_words(one: Decision, is_slower: bool, threshold: float) -> Decision:
+def _with_words(decision: Decision, is_slower: bool, threshold: float) -> Decision:
     from dataclasses import replace
 
-    word: DecisionWord = one.word
-    if one.item.failing_trial is not None:
+    word: DecisionWord = decision.word
+    if decision.item.failing_trial is not None:
         word = "fails"
-    elif one.item.differing_trial is not None:
+    elif decision.item.differing_trial is not None:
         word = "differs"
-    elif one.is_timed:
+    elif decision.is_timed:
         if is_slower:
             word = "slower"
-        elif one.high < 1 / (1 + threshold):
+        elif decision.high < 1 / (1 + threshold):
             word = "faster"
-        elif one.high < 1 + threshold:
+        elif decision.high < 1 + threshold:
             word = "same"
-    return replace(one, word=word)
+    return replace(decision, word=word)
 
 
 def _p_above(mean: float, error: float, freedom: float, limit: float) -> float:

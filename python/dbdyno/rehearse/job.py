@@ -179,21 +179,25 @@ def _explain_changes(
     return causes
 
 
-def _cause(one: Decision, new: Side, catalogs: tuple[Catalog, Catalog], is_over: Callable[[], bool]) -> Cause | None:
-    statement = one.item.statement
+def _cause(
+    decision: Decision, new: Side, catalogs: tuple[Catalog, Catalog], is_over: Callable[[], bool]
+) -> Cause | None:
+    statement = decision.item.statement
     text = statement.text
     path = search_path(statement.settings, catalogs[0].settings.get("search_path", ""), statement.user)
     grounds = CauseContext(*catalogs, path=path)
-    if (failed := one.item.failing_trial) is not None:
+    if (failed := decision.item.failing_trial) is not None:
         return found_causes.cause_of_failure(text, failed, grounds)
-    if (differing := one.item.differing_trial) is not None:
+    if (differing := decision.item.differing_trial) is not None:
         return found_causes.cause_of_answer(text, differing, grounds)
-    if one.word != "slower":
+    if decision.word != "slower":
         return None
-    trial = one.item.trials[worst_trial(one.item)]
+    trial = decision.item.trials[worst_trial(decision.item)]
     plans = tuple(read_plan(plan) if plan else None for plan in trial.plans)
     grounds = replace(grounds, plans=(plans[0], plans[1]))
-    return found_causes.cause_of_slowness(one, grounds, functools.partial(_try_setting, one.item, new, is_over))
+    return found_causes.cause_of_slowness(
+        decision, grounds, functools.partial(_try_setting, decision.item, new, is_over)
+    )
 
 
 def _try_setting(

@@ -31,7 +31,7 @@ def model_of(
     run: Run,
     load: Load,
     decisions: Sequence[Decision],
-    whole: Total,
+    total: Total,
     verdict: Verdict,
     causes: Mapping[int, Cause],
     catalogs: tuple[Catalog, Catalog],
@@ -71,11 +71,11 @@ def model_of(
             "next": verdict.next,
         },
         "total": {
-            "old_ns": whole.old_ns,
-            "ratio": _finite(whole.ratio),
-            "low": _finite(whole.low),
-            "high": _finite(whole.high),
-            "judged": whole.judged,
+            "old_ns": total.old_ns,
+            "ratio": _finite(total.ratio),
+            "low": _finite(total.low),
+            "high": _finite(total.high),
+            "judged": total.judged,
         },
         "replay": replay,
         "statements": [row for row in rows if row["decision"] != "not rehearsed"],
@@ -90,8 +90,8 @@ def model_of(
     }
 
 
-def _row(one: Decision, cause: Cause | None, spent: int, threshold: float) -> JsonObject:
-    item = one.item
+def _row(decision: Decision, cause: Cause | None, spent: int, threshold: float) -> JsonObject:
+    item = decision.item
     statement = item.statement
     row: JsonObject = {
         "number": statement.number,
@@ -99,20 +99,20 @@ def _row(one: Decision, cause: Cause | None, spent: int, threshold: float) -> Js
         "calls": statement.calls,
         "share": statement.total_ns / spent,
         "user": statement.user,
-        "decision": one.word,
-        "ratio": _finite(one.ratio),
-        "low": _finite(one.low),
-        "high": _finite(one.high),
-        "old_ns": _finite(one.old_ns),
-        "new_ns": _finite(one.new_ns),
-        "added_ns": one.added_ns if one.is_timed else None,
-        "first": asdict(first) if (first := first_execution(one, threshold)) else None,
+        "decision": decision.word,
+        "ratio": _finite(decision.ratio),
+        "low": _finite(decision.low),
+        "high": _finite(decision.high),
+        "old_ns": _finite(decision.old_ns),
+        "new_ns": _finite(decision.new_ns),
+        "added_ns": decision.added_ns if decision.is_timed else None,
+        "first": asdict(first) if (first := first_execution(decision, threshold)) else None,
         "is_prepared": any(sample.is_prepared for sample in statement.samples),
         "blocks": len(item.old_ns),
         "sets": len(item.trials),
         "origin": item.trials[0].parameters.origin if item.trials else None,
         "answers": item.undetermined and f"not compared: {item.undetermined}",
-        "reason": item.reason or ("" if one.word != "not rehearsed" else "too few blocks"),
+        "reason": item.reason or ("" if decision.word != "not rehearsed" else "too few blocks"),
         "cause": None,
     }
     if cause is not None:
@@ -122,7 +122,7 @@ def _row(one: Decision, cause: Cause | None, spent: int, threshold: float) -> Js
             "next": cause.next,
             "observed": cause.observed,
         }
-    if item.trials and one.word in ("fails", "differs", "slower", "faster"):
+    if item.trials and decision.word in ("fails", "differs", "slower", "faster"):
         trial = item.failing_trial or item.differing_trial or item.trials[worst_trial(item)]
         row["plan_change"] = plan_change(trial)
         row["jit_ns"] = jit_ns(trial.plans[1])

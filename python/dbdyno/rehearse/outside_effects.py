@@ -152,9 +152,9 @@ def _read(found: _Found, conn: psycopg.Connection[Any]) -> None:
         found.read[table_word(name)] = f"{FOREIGN_TABLE} {table_word(name)}"
 
 
-def _is_added(found: OutsideEffects, name: str, names: dict[str, str], executed: WordSet) -> bool:
+def _is_added(outside_effects: OutsideEffects, name: str, names: dict[str, str], executed: WordSet) -> bool:
     """Add a name to its kind if what it executes has an effect outside the transaction; return True if it is new."""
-    if name in names or (reached := found.find_effect(executed)) is None:
+    if name in names or (reached := outside_effects.find_effect(executed)) is None:
         return False
     names[name] = reached[2]
     return True

@@ -122,7 +122,7 @@ def _changing_server(item: RehearsedStatement, parameters: Parameters, answers: 
     return ""
 
 
-def _differs(item: RehearsedStatement, was: Answer, found: Answer) -> Difference:
-    if item.undetermined and not (was.sqlstate or found.sqlstate):
+def _differs(item: RehearsedStatement, before: Answer, answer: Answer) -> Difference:
+    if item.undetermined and not (before.sqlstate or answer.sqlstate):
         return ""
-    return difference(was, found, determined_parts(item.statement.text, was.columns))
+    return difference(before, answer, determined_parts(item.statement.text, before.columns))

@@ -32,7 +32,7 @@ class Verdict:
 
 def judge(
     decisions: Sequence[Decision],
-    whole: Total,
+    total: Total,
     causes: Mapping[int, Cause],
     new: str,
     threshold: float,
@@ -46,7 +46,7 @@ def judge(
     failing = [one for one in decisions if one.item.reason.startswith(FAILS_ON_OLD)]
     if failing and len(failing) == len([one for one in decisions if one.item.statement.samples]):
         return Verdict("no verdict", *_WORDS["no verdict"], _all_fail(failing), (), _ALL_FAIL_NEXT)
-    parts = [_total(whole, new, shortage)]
+    parts = [_total(total, new, shortage)]
     if slower:
         parts.append(_slower(slower, causes, count, threshold))
     if fails:
@@ -54,17 +54,17 @@ def judge(
         parts.append(f"{len(fails)}{of} {'fails' if len(fails) == 1 else 'fail'}")
     if differs:
         parts.append(f"{len(differs)} answer{'s' if len(differs) == 1 else ''} differently")
-    if not (slower or fails or differs) and whole.judged >= LEAST_JUDGED:
+    if not (slower or fails or differs) and total.judged >= LEAST_JUDGED:
         parts += _quiet(count, len(unclear), threshold)
     if uncompared := len([one for one in decisions if one.word != "not rehearsed" and one.item.undetermined]):
         parts.append(f"{uncompared} answer{'' if uncompared == 1 else 's'} not compared")
     decision = "fails" if fails else "differs" if differs else "slower" if slower else ""
-    decision = decision or _by_total(whole, _share(unclear, decisions), threshold)
+    decision = decision or _by_total(total, _share(unclear, decisions), threshold)
     word, tone = _WORDS[decision]
     step = _next_step([*fails, *differs, *slower], causes)
     if decision == "no verdict" and not step:
         step = shortage.next_step if shortage is not None else _UNCLEAR_NEXT if unclear else ""
-    return Verdict(decision, word, tone, "; ".join(parts), tuple(_grounds(whole, decisions, shortage)), step)
+    return Verdict(decision, word, tone, "; ".join(parts), tuple(_grounds(total, decisions, shortage)), step)
 
 
 _ALL_FAIL_NEXT = (
@@ -122,31 +122,31 @@ _WORDS = {
 }
 
 
-def _by_total(whole: Total, unclear: float, threshold: float) -> str:
+def _by_total(total: Total, unclear: float, threshold: float) -> str:
     """Return the decision if no statement became worse; `unclear` is the time share of unclear statements."""
-    if whole.judged < LEAST_JUDGED or math.isnan(whole.ratio):
+    if total.judged < LEAST_JUDGED or math.isnan(total.ratio):
         return "no verdict"
-    if whole.low > 1 + _MATERIAL:
+    if total.low > 1 + _MATERIAL:
         return "worse"
-    if whole.high < 1 - _MATERIAL:
+    if total.high < 1 - _MATERIAL:
         return "better"
-    return "same" if whole.high < 1 + threshold and unclear <= UNCLEAR_MOST else "no verdict"
+    return "same" if total.high < 1 + threshold and unclear <= UNCLEAR_MOST else "no verdict"
 
 
-def _total(whole: Total, new: str, shortage: Shortage | None) -> str:
-    if math.isnan(whole.ratio):
+def _total(total: Total, new: str, shortage: Shortage | None) -> str:
+    if math.isnan(total.ratio):
         return f"No statement could be timed{f': {shortage.spent}' if shortage is not None else ''}"
-    if whole.judged < LEAST_JUDGED:
-        return f"Only {100 * whole.judged:.0f} % of the database time could be judged"
-    if whole.low <= 1 <= whole.high:
+    if total.judged < LEAST_JUDGED:
+        return f"Only {100 * total.judged:.0f} % of the database time could be judged"
+    if total.low <= 1 <= total.high:
         return (
-            f"No change of database time is certain ({_signed_percent(whole.low)} to {_signed_percent(whole.high)} %)"
+            f"No change of database time is certain ({_signed_percent(total.low)} to {_signed_percent(total.high)} %)"
         )
-    if whole.ratio >= 2:
-        return f"{new} takes {_times(whole.ratio)} the database time ({whole.low:.1f} to {whole.high:.1f})"
-    word = "more" if whole.ratio > 1 else "less"
-    low, high = sorted(100 * abs(end - 1) for end in (whole.low, whole.high))
-    return f"{new} takes {100 * abs(whole.ratio - 1):.0f} % {word} database time ({low:.0f} to {high:.0f} %)"
+    if total.ratio >= 2:
+        return f"{new} takes {_times(total.ratio)} the database time ({total.low:.1f} to {total.high:.1f})"
+    word = "more" if total.ratio > 1 else "less"
+    low, high = sorted(100 * abs(end - 1) for end in (total.low, total.high))
+    return f"{new} takes {100 * abs(total.ratio - 1):.0f} % {word} database time ({low:.0f} to {high:.0f} %)"
 
 
 def _signed_percent(ratio: float) -> str:
@@ -173,11 +173,11 @@ def _decisions_of(decisions: Sequence[Decision], word: str) -> list[Decision]:
     return sorted(found, key=lambda one: (-one.added_ns, one.item.statement.number))
 
 
-def _grounds(whole: Total, decisions: Sequence[Decision], shortage: Shortage | None) -> list[str]:
+def _grounds(total: Total, decisions: Sequence[Decision], shortage: Shortage | None) -> list[str]:
     words = {
         word: len([one for one in decisions if one.word == word]) for word in ("faster", "unclear", "not rehearsed")
     }
-    said = [f"Judged: {100 * whole.judged:.0f} % of the load's database time."]
+    said = [f"Judged: {100 * total.judged:.0f} % of the load's database time."]
     if words["faster"]:
         said.append("1 statement is faster." if words["faster"] == 1 else f"{words['faster']} statements are faster.")
     if words["unclear"]:

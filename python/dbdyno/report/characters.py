@@ -59,11 +59,11 @@ def bars(values: Sequence[float], height: int) -> list[str]:
     ]
 
 
-def thin_values(values: Sequence[float], most: int) -> list[float]:
-    """Return at most `most` of the values, picked evenly, so that a chart fits its line."""
-    if len(values) <= most:
+def thin_values(values: Sequence[float], limit: int) -> list[float]:
+    """Return at most `limit` of the values, picked evenly, so that a chart fits its line."""
+    if len(values) <= limit:
         return list(values)
-    return [values[at * len(values) // most] for at in range(most)]
+    return [values[at * len(values) // limit] for at in range(limit)]
 
 
 def bar(share: float, width: int) -> str:

@@ -96,15 +96,15 @@ def _place(ratio: float, reach: float) -> float:
     return round(min(max(share, 0.0), 1.0) * STRIP, 1)
 
 
-def _strip(given: Strip, tone: str) -> str:
+def _strip(strip: Strip, tone: str) -> str:
     """Return an estimate with its interval; an arrow marks an end that lies beyond the strip."""
-    reach = given.reach
-    known = given.low is not None and given.high is not None and given.low > 0 and given.high > 0
-    low, high = (given.low or given.ratio, given.high or given.ratio) if known else (given.ratio, given.ratio)
-    left, right, at = _place(low, reach), _place(high, reach), _place(given.ratio, reach)
-    parts = [f'<svg class="strip themed {given.tone}" viewBox="0 0 {STRIP} 22" aria-hidden="true">']
-    if given.band:
-        start, end = _place(1 / (1 + given.band), reach), _place(1 + given.band, reach)
+    reach = strip.reach
+    known = strip.low is not None and strip.high is not None and strip.low > 0 and strip.high > 0
+    low, high = (strip.low or strip.ratio, strip.high or strip.ratio) if known else (strip.ratio, strip.ratio)
+    left, right, at = _place(low, reach), _place(high, reach), _place(strip.ratio, reach)
+    parts = [f'<svg class="strip themed {strip.tone}" viewBox="0 0 {STRIP} 22" aria-hidden="true">']
+    if strip.band:
+        start, end = _place(1 / (1 + strip.band), reach), _place(1 + strip.band, reach)
         parts.append(f'<rect class="band" x="{start}" y="0" width="{round(end - start, 1)}" height="22"/>')
     parts.append(f'<line class="one" x1="{STRIP / 2}" x2="{STRIP / 2}" y1="0" y2="22"/>')
     width = round(max(right - left, 1.0), 1)

@@ -120,13 +120,13 @@ def _append(parent: ET.Element, child: ET.Element | None) -> None:
         parent.append(child)
 
 
-def _alike(one: ET.Element, other: ET.Element) -> bool:
+def _alike(first: ET.Element, second: ET.Element) -> bool:
     """Return True if two paths differ only in their points, so that one element can draw both.
 
     Outlines and translucent fills would look different where shapes overlap, and a tip belongs to one shape: such paths
     are not alike.
     """
-    mine, yours = ({**e.attrib, "d": ""} for e in (one, other))
+    mine, yours = ({**e.attrib, "d": ""} for e in (first, second))
     is_flat = mine.get("stroke") in (None, mine.get("fill"))
     return is_flat and not {"opacity", "data-tip"} & set(mine) and mine == yours
 
@@ -159,5 +159,5 @@ def _value(key: str, value: str, names: Mapping[str, str]) -> str:
     return value
 
 
-def _short(found: re.Match[str]) -> str:
-    return f"{float(found.group()):.2f}".rstrip("0").rstrip(".")
+def _short(match: re.Match[str]) -> str:
+    return f"{float(match.group()):.2f}".rstrip("0").rstrip(".")

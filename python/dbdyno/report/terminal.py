@@ -128,13 +128,13 @@ def _words(section: Section, out: Console) -> None:
         out.print(console.plain_text(f"   {line}", "cyan"))
 
 
-def fold_statement(text: str, width: int, most: int) -> list[str]:
-    """Return a statement on at most `most` lines, white space folded, cut with an ellipsis."""
+def fold_statement(text: str, width: int, limit: int) -> list[str]:
+    """Return a statement on at most `limit` lines, white space folded, cut with an ellipsis."""
     import textwrap
 
     lines = textwrap.wrap(fmt.line(text), max(width, 20)) or [""]
-    if len(lines) > most:
-        lines = [*lines[: most - 1], lines[most - 1][: max(width - 2, 1)] + " …"]
+    if len(lines) > limit:
+        lines = [*lines[: limit - 1], lines[limit - 1][: max(width - 2, 1)] + " …"]
     return lines
 
 

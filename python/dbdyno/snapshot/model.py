@@ -82,10 +82,10 @@ def columns(spec: str) -> list[Heading]:
     return made
 
 
-def table(title: str, shown: list[Heading], rows: Sequence[Row], *, top: int | None = None) -> Table:
+def table(title: str, headings: list[Heading], rows: Sequence[Row], *, top: int | None = None) -> Table:
     """Return a table with the first `top` rows; `left_out` counts the others."""
     kept = list(rows[:top]) if top is not None else list(rows)
-    return {"title": title, "columns": shown, "rows": kept, "left_out": len(rows) - len(kept)}
+    return {"title": title, "columns": headings, "rows": kept, "left_out": len(rows) - len(kept)}
 
 
 def section(
@@ -129,9 +129,9 @@ def statement_beginning(text: str | None) -> str | None:
     return (words if len(words) <= 40 else words[:39] + "…") or None
 
 
-def page_only_column(shown: Heading) -> Heading:
+def page_only_column(heading: Heading) -> Heading:
     """Return the column as one that only a page shows, not a terminal."""
-    return {**shown, "page_only": True}
+    return {**heading, "page_only": True}
 
 
 def sql_columns(spec: str) -> list[Heading]:

@@ -42,14 +42,14 @@ def report(interval: Interval, top: int = TOP) -> JsonObject:
     }
 
 
-def _figures(interval: Interval, made: list[Part]) -> JsonObject:
+def _figures(interval: Interval, parts: list[Part]) -> JsonObject:
     """Return the key `series` of a report with events, taken from the session history if there is one."""
     from dbdyno.snapshot.reading.long_timeline import chart_events, long_events
     from dbdyno.snapshot.reading.series import report_series
 
     found = report_series(interval)
     if found:
-        known = next((one["drawn"]["events"] for one in made if "drawn" in one), None)
+        known = next((one["drawn"]["events"] for one in parts if "drawn" in one), None)
         found["series"]["events"] = chart_events(long_events(interval)) if known is None else known
     return found
 
@@ -71,14 +71,14 @@ def lost_rows(interval: Interval) -> list[Verdict]:
     return found
 
 
-def worst_verdict(interval: Interval, lost: Sequence[Verdict] = ()) -> Verdict:
-    """Return the worst verdict of all scopes and of the single rows in `lost`, for the report's head.
+def worst_verdict(interval: Interval, verdicts: Sequence[Verdict] = ()) -> Verdict:
+    """Return the worst verdict of all scopes and of the single rows in `verdicts`, for the report's head.
 
     Of equally grave verdicts, the server's own is returned.
     """
     order = {"cluster": 0, "clock": 1}
     every = sorted(interval.verdicts.items(), key=lambda item: (order.get(item[0][0], 2), str(item[0])))
-    found = max((*(one for _, one in every), *lost), key=lambda one: WORDS.index(one.word), default=OK)
+    found = max((*(one for _, one in every), *verdicts), key=lambda one: WORDS.index(one.word), default=OK)
     return Verdict(COMPLETE, found.why, found.at_us) if found.word == "ok" else found
 
 
@@ -98,9 +98,9 @@ def facts_of(interval: Interval) -> dict[str, object]:
     }
 
 
-def facts_of_end(one: Snapshot) -> dict[str, object]:
+def facts_of_end(snapshot: Snapshot) -> dict[str, object]:
     """Return the facts of one snapshot for a report."""
-    return {"number": one.number, "at": one.at_utc.isoformat(), "note": one.note}
+    return {"number": snapshot.number, "at": snapshot.at_utc.isoformat(), "note": snapshot.note}
 
 
 def _warnings(interval: Interval) -> list[dict[str, str]]:
@@ -116,12 +116,12 @@ def _warnings(interval: Interval) -> list[dict[str, str]]:
     return list(reversed(unique.values()))
 
 
-def _warning(where: str, one: Verdict) -> dict[str, str]:
-    head = one.word if one.word != "ok" else "note"
+def _warning(where: str, verdict: Verdict) -> dict[str, str]:
+    head = verdict.word if verdict.word != "ok" else "note"
     return {
-        "code": f"snapshot.{one.word.replace(' ', '_')}",
-        "text": f"{head}: {where}{one.why}",
-        "next": _next(one),
+        "code": f"snapshot.{verdict.word.replace(' ', '_')}",
+        "text": f"{head}: {where}{verdict.why}",
+        "next": _next(verdict),
     }
 
 
@@ -135,8 +135,8 @@ _NEXT = {
 }
 
 
-def _next(one: Verdict) -> str:
-    return "" if one.why.endswith("is not on this server") else _NEXT.get(one.word, "")
+def _next(verdict: Verdict) -> str:
+    return "" if verdict.why.endswith("is not on this server") else _NEXT.get(verdict.word, "")
 
 
 def _cost(interval: Interval) -> Part:

@@ -113,20 +113,20 @@ def _values(row: Mapping[str, float] | None, seconds: float) -> tuple[float | No
     return calls / seconds, ms / 1000 / seconds, ms * 1e6 / calls, row["work"] / calls
 
 
-def _totals(interval: Interval, found: Series, name: str) -> Part:
+def _totals(interval: Interval, series: Series, name: str) -> Part:
     """Return the section with the sums over the interval, weighted by the length of the sub-intervals."""
     title = "In this time"
-    calls = sum((v or 0.0) * s for v, s in zip(found.values.get("qps", ()), found.seconds, strict=True))
-    busy_s = sum((v or 0.0) * s for v, s in zip(found.values.get("aas", ()), found.seconds, strict=True))
+    calls = sum((v or 0.0) * s for v, s in zip(series.values.get("qps", ()), series.seconds, strict=True))
+    busy_s = sum((v or 0.0) * s for v, s in zip(series.values.get("aas", ()), series.seconds, strict=True))
     if not calls:
         return section("totals", title, notes=["it was not called, as far as the server counted"])
     row: Row = {
         "statement": name,
         "calls": round(calls),
-        "per_s": calls / sum(found.seconds),
+        "per_s": calls / sum(series.seconds),
         "time": busy_s * 1e9,
         "mean": busy_s * 1e9 / calls,
-        "aas": busy_s / sum(found.seconds),
+        "aas": busy_s / sum(series.seconds),
     }
     shown = columns(
         "statement:code:identifier calls per_s:per_s:calls_per_s time:ns mean:ns:mean_of_a_call aas:aas:sessions_in_it"

@@ -160,15 +160,15 @@ def ratio_problem(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, t
     return f"whether {arm} against {base} held still {found.blocks} blocks cannot tell"
 
 
-def drift_clause(arm: str, base: str, found: Trend, threshold: float, *, tests: int = 1) -> str:
+def drift_clause(arm: str, base: str, trend: Trend, threshold: float, *, tests: int = 1) -> str:
     """Return a clause if a ratio certainly moved by more than half its mean, 5 % and the threshold; else "".
 
     The significance level is divided by the number of `tests`.
     """
-    least = max(abs(found.mean) / 2, _MOVES_MIN, math.log1p(threshold))
-    if found.p > (1 - _LEVEL) / tests or abs(found.change) <= least:
+    least = max(abs(trend.mean) / 2, _MOVES_MIN, math.log1p(threshold))
+    if trend.p > (1 - _LEVEL) / tests or abs(trend.change) <= least:
         return ""
-    begin, end = (_signed_change(found.mean + way * found.change / 2) for way in (-1, 1))
+    begin, end = (_signed_change(trend.mean + way * trend.change / 2) for way in (-1, 1))
     return f"{arm} against {base} moved with it ({begin} at the beginning, {end} at the end)"
 
 

@@ -64,8 +64,8 @@ ARRIVALS = LossWording(
 )
 
 
-def few_losses(arm: Losses, words: LossWording, others: Sequence[Losses] = ()) -> Gate:
-    """Check whether an arm lost at most 5 %; a failure's text also gives the shares of `others`."""
+def few_losses(arm: Losses, words: LossWording, losses: Sequence[Losses] = ()) -> Gate:
+    """Check whether an arm lost at most 5 %; a failure's text also gives the shares of `losses`."""
     name = f"{words.name}: {arm.arm}"
     if not arm.tried:
         return Gate(name, None, f"no {words.noun} of {arm.arm}", code=words.code, arm=arm.arm)
@@ -73,7 +73,7 @@ def few_losses(arm: Losses, words: LossWording, others: Sequence[Losses] = ()) -
     if arm.share <= SHARE_MOST:
         return Gate(name, True, text, code=words.code, arm=arm.arm)
     because = f"all {arm.tried:,} {words.noun} of {arm.arm} {words.verb}" if arm.lost == arm.tried else text
-    beside = "".join(f", {_percent(own)} % of {own.arm}'s" for own in others if own.tried and own is not arm)
+    beside = "".join(f", {_percent(own)} % of {own.arm}'s" for own in losses if own.tried and own is not arm)
     because = f"{because}{_kinds(arm)}{beside}"
     return Gate(name, False, f"{text}{_kinds(arm)}{beside}", words.next, code=words.code, arm=arm.arm, because=because)
 

@@ -93,34 +93,38 @@ def correlated_noise(rng: np.random.Generator, rhos: Floats, n: int) -> Floats:
     return rows
 
 
-def chances_steady(given: Evidence, n: int) -> Floats:
+def chances_steady(evidence: Evidence, n: int) -> Floats:
     """Return, for each row, the chance of a movement at least as clear in a steady series of `n` values."""
-    largest: Floats = np.stack([_tail(table, given.movement) for table in _steady(n)]).max(axis=0)
+    largest: Floats = np.stack([_tail(table, evidence.movement) for table in _steady(n)]).max(axis=0)
     return largest
 
 
-def chances_drifting(given: Evidence, n: int) -> Floats:
+def chances_drifting(evidence: Evidence, n: int) -> Floats:
     """Return, for each row, the chance that a drifting series favours a step over a drift at least as strongly."""
     table = _drifting_series(n)
-    return _share_of_similar(given.step - given.drift, given.drift_size, table.step - table.drift, table.drift_size)
+    return _share_of_similar(
+        evidence.step - evidence.drift, evidence.drift_size, table.step - table.drift, table.drift_size
+    )
 
 
-def chances_stepping(given: Evidence, n: int) -> Floats:
+def chances_stepping(evidence: Evidence, n: int) -> Floats:
     """Return, for each row, the chance that a stepping series favours a drift over a step at least as strongly."""
     table = _stepping_series(n)
-    return _share_of_similar(given.drift - given.step, given.step_size, table.drift - table.step, table.step_size)
+    return _share_of_similar(
+        evidence.drift - evidence.step, evidence.step_size, table.drift - table.step, table.step_size
+    )
 
 
-def chances_not_two(given: Evidence, n: int) -> Floats:
+def chances_not_two(evidence: Evidence, n: int) -> Floats:
     """Return, for each row, the chance that a drift or a single step favours two steps at least as strongly."""
-    clearer, drifting, stepping = _step_excess(given), _drifting_series(n), _stepping_series(n)
-    one = _share_of_similar(clearer, given.drift_size, _step_excess(drifting), drifting.drift_size)
-    other = _share_of_similar(clearer, given.step_size, _step_excess(stepping), stepping.step_size)
+    clearer, drifting, stepping = _step_excess(evidence), _drifting_series(n), _stepping_series(n)
+    one = _share_of_similar(clearer, evidence.drift_size, _step_excess(drifting), drifting.drift_size)
+    other = _share_of_similar(clearer, evidence.step_size, _step_excess(stepping), stepping.step_size)
     return np.maximum(one, other)
 
 
-def _step_excess(one: Evidence) -> Floats:
-    return one.two - np.maximum(one.step, one.drift)
+def _step_excess(evidence: Evidence) -> Floats:
+    return evidence.two - np.maximum(evidence.step, evidence.drift)
 
 
 @lru_cache(maxsize=32)

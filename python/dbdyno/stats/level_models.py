@@ -109,12 +109,12 @@ class _Noise:
         explained: Floats = (self.along / self.lengths) ** 2
         return explained
 
-    def pairs(self, rows: Places, one: Places, other: Places) -> Floats:
+    def pairs(self, rows: Places, first: Places, second: Places) -> Floats:
         """Return the part of the sum of squares that two steps explain together; the arguments are indexes."""
-        after = self.lengths.size - 1 + SIDE_LEAST - 1 - other
-        shared = (1 - self.rho) + (1 - self.rho) ** 2 * after - self.level[one] * self.level[other]
-        shared = shared / (self.lengths[one] * self.lengths[other])
-        a, b = self.along[rows, one] / self.lengths[one], self.along[rows, other] / self.lengths[other]
+        after = self.lengths.size - 1 + SIDE_LEAST - 1 - second
+        shared = (1 - self.rho) + (1 - self.rho) ** 2 * after - self.level[first] * self.level[second]
+        shared = shared / (self.lengths[first] * self.lengths[second])
+        a, b = self.along[rows, first] / self.lengths[first], self.along[rows, second] / self.lengths[second]
         explained: Floats = (a**2 + b**2 - 2 * shared * a * b) / (1 - shared**2)
         return explained
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from dbdyno.stats.scalability import UslFit
 
 
-def coarse_buckets(described: Description, most: int) -> list[tuple[float, float, list[int]]]:
-    """Return at most `most` buckets over all groups, as tuples of low, high, and the count of each group.
+def coarse_buckets(described: Description, limit: int) -> list[tuple[float, float, list[int]]]:
+    """Return at most `limit` buckets over all groups, as tuples of low, high, and the count of each group.
 
     The buckets are equally wide, on the log scale if all values are above 0 and span a factor of ten. A bucket of the
     fine histogram is counted as a whole in the bucket that contains its middle. There are no buckets if a minimum or
@@ -35,7 +35,7 @@ def coarse_buckets(described: Description, most: int) -> list[tuple[float, float
     first, span = place(low), place(high) - place(low)
     # Rice's rule: the number of buckets is twice the cube root of the number of values.
     fitting = round(2 * max(group.n for group in groups) ** (1 / 3))
-    steps = max(min(most, fitting), 1) if span > 0 else 1
+    steps = max(min(limit, fitting), 1) if span > 0 else 1
     edges = [first + span * at / steps for at in range(steps + 1)]
     counts = [[0] * len(described.groups) for _ in range(steps)]
     for number, group in enumerate(described.groups):

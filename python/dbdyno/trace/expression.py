@@ -324,11 +324,11 @@ def _is_step(name: str, constant: str) -> bool:
     return bool(constant) and float(constant) > (1 if name == "bucket" else 0)
 
 
-def _call(name: str, given: list[TypedExpression], table: str) -> TypedExpression:
-    first = given[0].sql
+def _call(name: str, expressions: list[TypedExpression], table: str) -> TypedExpression:
+    first = expressions[0].sql
     if name == "param":
-        return TypedExpression(NUMBER, parameter((given[0].constant,), table))
-    second = given[1].sql if len(given) > 1 else ""
+        return TypedExpression(NUMBER, parameter((expressions[0].constant,), table))
+    second = expressions[1].sql if len(expressions) > 1 else ""
     sql = {
         # The logarithm of an exact power may be slightly below the whole number; adding 1e-12 corrects that.
         "bucket": f"(case when {first} is null then null when {first} < 1 then 0 else"

@@ -89,11 +89,11 @@ class LockWaits:
         }
 
 
-def describe_holders(one: LockWaits) -> str:
+def describe_holders(lock_waits: LockWaits) -> str:
     """Return what the holders did in words (`80 % of it while the holder was in IO:WALSync`), or "" if not known."""
     told = [
         f"{100 * share:.0f} % {'of it ' if at == 0 else ''}{_DID.get(name, f'while the holder was in {name}')}"
-        for at, (name, share) in enumerate(one.shares().items())
+        for at, (name, share) in enumerate(lock_waits.shares().items())
         if share >= LISTED_LEAST
     ]
     return ", ".join(told[:LISTED_MOST])
@@ -200,7 +200,7 @@ class _Waits:
         found[-1] = whole - found.sum()
         return found / found.sum() if found.sum() > 0 else found
 
-    def _by_holder(self, since: Ints, until: Ints, holder: Ints, found: Shares) -> None:
+    def _by_holder(self, since: Ints, until: Ints, holder: Ints, shares: Shares) -> None:
         """Add up what the holders did between begin and end of these waits."""
         import numpy as np
 
@@ -212,9 +212,9 @@ class _Waits:
             for event in np.unique(code):
                 one = code == event
                 time = _covered_time(begun[one], ended[one], since[waiting], until[waiting]).sum()
-                found[event] += time
+                shares[event] += time
                 spent += time
-            found[-2] += float((until[waiting] - since[waiting]).sum()) - spent
+            shares[-2] += float((until[waiting] - since[waiting]).sum()) - spent
 
     @property
     def ends(self) -> _Ends:

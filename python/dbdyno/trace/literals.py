@@ -10,7 +10,7 @@ from dbdyno.trace.source import Traces
 VARIANTS_MIN = 2
 
 
-def findings(traces: Traces, most: int = 10) -> list[dict[str, object]]:
+def findings(traces: Traces, limit: int = 10) -> list[dict[str, object]]:
     """Return groups of statements that differ only in literals, most costly parses first.
 
     Keys of a group: `force_match` (the common text), `statements` (number of texts), `executions`, `parses`, `misses`
@@ -36,7 +36,7 @@ def findings(traces: Traces, most: int = 10) -> list[dict[str, object]]:
         select * exclude (force_key) from groups join cost using (force_key)
         order by parse_ns desc, statements desc limit $2
         """,
-        [VARIANTS_MIN, most],
+        [VARIANTS_MIN, limit],
     )
     return [row | {"sentence": _sentence(row)} for row in rows]
 

@@ -60,13 +60,13 @@ def report_page(traces: Traces, request: Request | None = None) -> dict[str, obj
     return report_of_profile(profile.page_of(found, by_event, [str(traces.run.path)]), traces, request or Request())
 
 
-def report_of_profile(whole: Mapping[str, Any], traces: Traces, asked: Request) -> JsonObject:
+def report_of_profile(whole: Mapping[str, Any], traces: Traces, request: Request) -> JsonObject:
     """Return the report page for a profile that has been computed."""
-    listed = statements.statements_page(traces, statements.Request(asked.top, asked.sort, asked.merge_literals))
+    listed = statements.statements_page(traces, statements.Request(request.top, request.sort, request.merge_literals))
     for entry in listed["statements"]:
         entry["binds"] = _binds(traces, entry["statement"])
         entry["longest"] = _longest(traces, OWN_LONGEST, "k.key = ? and ", [entry["statement"]])
-        entry["tree"] = _tree(traces, entry, asked.share)
+        entry["tree"] = _tree(traces, entry, request.share)
     mostly = _main_statements(traces)
     locks = holders(traces)
     body = {
@@ -75,7 +75,7 @@ def report_of_profile(whole: Mapping[str, Any], traces: Traces, asked: Request) 
         "calls": whole["calls"],
         "mostly": mostly,
         "holders": [one.as_dict() for one in locks.values()],
-        "longest": _longest(traces, asked.longest),
+        "longest": _longest(traces, request.longest),
         "statements": listed["statements"],
         "left_out": listed["left_out"],
         "totals": listed["totals"],
@@ -126,8 +126,8 @@ def _with_statement(name: str, most: MainStatement | None, texts: dict[str, str]
     return f"{name}, {100 * most['share']:.0f} % of it in {where}"
 
 
-def _with_holders(one: LockWaits | None) -> str:
-    words = describe_holders(one) if one else ""
+def _with_holders(lock_waits: LockWaits | None) -> str:
+    words = describe_holders(lock_waits) if lock_waits else ""
     return f"; {words}" if words else ""
 
 
@@ -140,7 +140,7 @@ def _texts(traces: Traces, mostly: dict[str, MainStatement]) -> dict[str, str]:
     return {row["key"]: row["text"] or "" for row in rows}
 
 
-def _longest(traces: Traces, most: int, condition: str = "", given: list[Any] | None = None) -> list[Longest]:
+def _longest(traces: Traces, limit: int, condition: str = "", given: list[Any] | None = None) -> list[Longest]:
     """Return the longest waits except idle ones: of all statements, or restricted by a condition."""
     rows = traces.rows(
         f"""
@@ -148,7 +148,7 @@ def _longest(traces: Traces, most: int, condition: str = "", given: list[Any] | 
                w.parameters, w.object_id, c.kind as inside, w.file, w.line
         from waits w left join keys k on k.statement is not distinct from w.statement
         left join calls c on c.call = w.call where {condition} {_QUIET}
-        order by w.elapsed_ns desc, w.wait limit {int(most)}
+        order by w.elapsed_ns desc, w.wait limit {int(limit)}
         """,  # noqa: S608
         given,
     )

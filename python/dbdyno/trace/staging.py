@@ -70,15 +70,15 @@ def _reason_of(error: OSError | EvidenceError) -> str:
     return said.splitlines()[0].rpartition(": ")[2]
 
 
-def _make(aside: Path, out: Path) -> None:
+def _make(temp_path: Path, out: Path) -> None:
     """Create the temporary folder with a note of the process that creates it; remove those left by dead processes."""
     with os_errors_as(TraceError, "the folder cannot be made", out, "choose another place with --out"):
         out.parent.mkdir(parents=True, exist_ok=True)
         for left in out.parent.glob(f".{glob.escape(out.name)}.importing-*"):
             if _is_dead(left):
                 _remove(left)
-        make_folder(aside)
-        (aside / _MAKER).write_text(json.dumps(this_process() | {"host": os.uname().nodename}))
+        make_folder(temp_path)
+        (temp_path / _MAKER).write_text(json.dumps(this_process() | {"host": os.uname().nodename}))
 
 
 def _is_dead(folder: Path) -> bool:
@@ -98,16 +98,16 @@ def _is_dead(folder: Path) -> bool:
         return False
 
 
-def _put(aside: Path, out: Path) -> None:
+def _put(temp_path: Path, out: Path) -> None:
     """Rename the folder; an earlier folder is removed only when the new one is in its place."""
-    for folder in (aside, *(path for path in aside.rglob("*") if path.is_dir())):
+    for folder in (temp_path, *(path for path in temp_path.rglob("*") if path.is_dir())):
         sync_folder(folder)
     before = None
     if out.is_dir() and any(out.iterdir()):
         before = out.with_name(f".{out.name}.replaced-{os.urandom(4).hex()}")
         out.rename(before)
     try:
-        aside.rename(out)
+        temp_path.rename(out)
     except OSError:
         if before is not None:
             before.rename(out)

@@ -196,15 +196,15 @@ def _is_wanted(entry: Entry, request: Request) -> bool:
     return request.recursive or not is_sys
 
 
-def _complete(traces: Traces, shown: list[Entry]) -> None:
+def _complete(traces: Traces, entries: list[Entry]) -> None:
     """Add waits, plans and relatives to the statements shown, with one query each for all of them."""
-    keys = [entry["statement"] for entry in shown]
+    keys = [entry["statement"] for entry in entries]
     traces.connection.execute("create or replace temp table shown as select unnest($1::varchar[]) as key", [keys])
     waits = _waits(traces)
     plans = plans_by_key(traces)
     traces.connection.execute(_RELATIONS)
     parents, children = _relatives(traces, "caller", "called"), _relatives(traces, "called", "caller")
-    for entry in shown:
+    for entry in entries:
         key = entry["statement"]
         entry |= {
             "waits": waits.get(key, []),
@@ -267,11 +267,11 @@ def _relatives(traces: Traces, wanted: str, given: str) -> dict[str, list[Relati
     return cast("dict[str, list[Relative]]", found)
 
 
-def _totals(found: list[Entry]) -> dict[str, Totals]:
+def _totals(entries: list[Entry]) -> dict[str, Totals]:
     """Return the call table over all statements: the client's and the recursive ones."""
     totals: dict[str, Totals] = {}
     for name, wanted in (("client", False), ("recursive", True)):
-        mine = [entry for entry in found if entry["recursive"] is wanted]
+        mine = [entry for entry in entries if entry["recursive"] is wanted]
         steps: dict[str, list[Step]] = {step: [] for step in STEPS}
         for entry in mine:
             for step in entry["steps"]:

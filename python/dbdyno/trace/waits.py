@@ -294,7 +294,7 @@ def _tail(values: NDArray[np.int64], points: int = 300) -> dict[str, list[float]
     }
 
 
-def _longest(traces: Traces, most: int) -> list[Row]:
+def _longest(traces: Traces, limit: int) -> list[Row]:
     rows = traces.rows(
         """
         select w.elapsed_ns, w.started_ns, w.event, w.session, w.statement, s.text, w.p1, w.p2,
@@ -303,7 +303,7 @@ def _longest(traces: Traces, most: int) -> list[Row]:
         left join statements s using (statement) left join calls c on c.call = w.call
         order by w.elapsed_ns desc, w.wait
         """,
-        [most],
+        [limit],
     )
     return [row | {"file": traces.path_of(row["file"])} for row in rows]
 
@@ -326,8 +326,8 @@ def _series(traces: Traces, every_ns: int | None) -> Series:
     return {"every_ns": every, "rows": cast("list[Interval]", rows)}
 
 
-def nice_interval(span_ns: int, most: int = POINTS_MOST) -> int:
-    """Return a round duration such that at most `most` of them cover the span."""
-    need = max(span_ns / most, 1)
+def nice_interval(span_ns: int, limit: int = POINTS_MOST) -> int:
+    """Return a round duration such that at most `limit` of them cover the span."""
+    need = max(span_ns / limit, 1)
     found = next((every for every in _ROUND if every >= need), None)
     return found or math.ceil(need / 86_400e9) * 86_400_000_000_000

@@ -16,8 +16,8 @@ class ResultCache(Generic[T]):
     Two viewers that ask for the same result at the same time wait for one computation.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._most = limit
         self._known: OrderedDict[str, tuple[Hashable, T]] = OrderedDict()
         self._lock = threading.Lock()
         self._making: dict[str, threading.Lock] = {}

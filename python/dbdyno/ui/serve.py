@@ -36,64 +36,66 @@ class ListeningAddress:
     proxy: str = ""
 
 
-def require_encryption(where: ListeningAddress) -> None:
+def require_encryption(address: ListeningAddress) -> None:
     """Raise an error if pages would leave this machine unencrypted.
 
     Raises:
         Error: The address is beyond this machine, and there is neither a certificate nor a proxy.
     """
-    if where.proxy and (urlsplit(where.proxy).scheme not in ("http", "https") or not urlsplit(where.proxy).hostname):
+    if address.proxy and (
+        urlsplit(address.proxy).scheme not in ("http", "https") or not urlsplit(address.proxy).hostname
+    ):
         raise Error(
-            f"{where.proxy!r:.80} is not the origin of a URL", where="--behind-proxy", next_step="write https://host"
+            f"{address.proxy!r:.80} is not the origin of a URL", where="--behind-proxy", next_step="write https://host"
         )
-    if _is_loopback(where.host) or where.certificate or where.proxy:
+    if _is_loopback(address.host) or address.certificate or address.proxy:
         return
     raise Error(
-        f"other machines reach {where.host}: statements and the token would cross the network in plain text",
+        f"other machines reach {address.host}: statements and the token would cross the network in plain text",
         where="--listen",
         next_step="add --tls-cert FILE, or --behind-proxy https://HOST if a proxy encrypts; or connect to this "
         "machine with ssh -L {where.port or PORT}:127.0.0.1:{where.port or PORT}",
     )
 
 
-def bind_socket(where: ListeningAddress) -> socket.socket:
+def bind_socket(address: ListeningAddress) -> socket.socket:
     """Return a socket bound to the listening address.
 
     Raises:
         Error: The port is taken, or the address is not of this machine.
     """
-    family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((where.host, where.port))
+        made.bind((address.host, address.port))
     except OSError as error:
         made.close()
         raise Error(
             f"cannot listen: {error.strerror}",
-            where=f"{where.host}:{where.port}",
+            where=f"{address.host}:{address.port}",
             next_step="choose another port, or any free one with `--port 0`",
         ) from error
     made.listen(128)
     return made
 
 
-def access_of(where: ListeningAddress, port: int) -> Access:
+def access_of(address: ListeningAddress, port: int) -> Access:
     """Return the access rules, with a new random token."""
-    scheme = "https" if where.certificate else urlsplit(where.proxy).scheme if where.proxy else "http"
-    beyond = not _is_loopback(where.host)
+    scheme = "https" if address.certificate else urlsplit(address.proxy).scheme if address.proxy else "http"
+    beyond = not _is_loopback(address.host)
     names = {socket.gethostname().lower(), socket.getfqdn().lower()} if beyond else set()
-    if where.proxy:
-        names.add(str(urlsplit(where.proxy).hostname).lower())
+    if address.proxy:
+        names.add(str(urlsplit(address.proxy).hostname).lower())
     hosts = frozenset({*LOOPBACK, *names})
     return Access(secrets.token_urlsafe(24), scheme, hosts, any_address=beyond, cookie=f"dbdyno-{port}")
 
 
-def first_address(where: ListeningAddress, access: Access, port: int) -> str:
+def first_address(address: ListeningAddress, access: Access, port: int) -> str:
     """Return the address to open, with the token."""
-    if where.proxy:
-        return f"{where.proxy.rstrip('/')}/?{TOKEN}={access.token}"
-    host = where.host
+    if address.proxy:
+        return f"{address.proxy.rstrip('/')}/?{TOKEN}={access.token}"
+    host = address.host
     with contextlib.suppress(ValueError):
         if ipaddress.ip_address(host).is_unspecified:
             host = socket.gethostname()
@@ -101,7 +103,7 @@ def first_address(where: ListeningAddress, access: Access, port: int) -> str:
     return f"{access.scheme}://{shown}:{port}/?{TOKEN}={access.token}"
 
 
-def serve(app: object, where: ListeningAddress, made: socket.socket, ready: Callable[[], None]) -> None:
+def serve(app: object, address: ListeningAddress, made: socket.socket, ready: Callable[[], None]) -> None:
     """Answer requests until the process ends; `ready` is called when the first can be answered."""
     import asyncio
 
@@ -113,8 +115,8 @@ def serve(app: object, where: ListeningAddress, made: socket.socket, ready: Call
         log_level="warning",
         server_header=False,
         proxy_headers=False,
-        ssl_certfile=where.certificate and str(where.certificate),
-        ssl_keyfile=where.key and str(where.key),
+        ssl_certfile=address.certificate and str(address.certificate),
+        ssl_keyfile=address.key and str(address.key),
         timeout_graceful_shutdown=2,
         ws="none",
     )

@@ -65,7 +65,7 @@ def stretch_of(snapshots: Sequence[Snapshot], text: str) -> Stretch:
     return stretch_around(snapshots, low, until)
 
 
-def comparison_stretch(snapshots: Sequence[Snapshot], given: Stretch, text: str) -> Stretch:
+def comparison_stretch(snapshots: Sequence[Snapshot], stretch: Stretch, text: str) -> Stretch:
     """Return the interval to compare another one with: `yesterday`, `last week` or an explicit one.
 
     Raises:
@@ -73,7 +73,7 @@ def comparison_stretch(snapshots: Sequence[Snapshot], given: Stretch, text: str)
     """
     if text not in COMPARISON_DISTANCES:
         return stretch_of(snapshots, text)
-    low, high = given.low_us - COMPARISON_DISTANCES[text], given.high_us - COMPARISON_DISTANCES[text]
+    low, high = stretch.low_us - COMPARISON_DISTANCES[text], stretch.high_us - COMPARISON_DISTANCES[text]
     if high <= snapshots[0].at_ns // 1000:
         raise SnapshotError(
             f"there are no snapshots of {text} at that time",

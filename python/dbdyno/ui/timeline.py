@@ -30,23 +30,23 @@ class Timeline:
     drawn: Mapping[str, Any] | None
 
 
-def timeline(given: Timeline, named: Mapping[str, str], path: str = "/server") -> JsonObject:
+def timeline(timeline: Timeline, named: Mapping[str, str], path: str = "/server") -> JsonObject:
     """Return the values for the chart's template; `named` are other parameters of the address, `path` is its page."""
-    window = given.window
+    window = timeline.window
     low, high = window.low_us, window.high_us
     width = high - low
-    shown = given.stretch or window
+    shown = timeline.stretch or window
     moves = {
         "Earlier": (low - width // 2, high - width // 2),
         "Later": (low + width // 2, high + width // 2),
-        "Zoom in": (shown.low_us, shown.high_us) if given.stretch else (low + width // 4, high - width // 4),
+        "Zoom in": (shown.low_us, shown.high_us) if timeline.stretch else (low + width // 4, high - width // 4),
         "Zoom out": (low - width // FACTOR, high + width // FACTOR),
     }
     lasting = [(name, address(path, **named, window=name)) for name in CURRENT_INTERVALS]
     return {
         "low_us": low,
         "high_us": high,
-        "stretch": [given.stretch.low_us, given.stretch.high_us] if given.stretch else [],
+        "stretch": [timeline.stretch.low_us, timeline.stretch.high_us] if timeline.stretch else [],
         "words": f"{iso(shown.low_us).replace('T', ' ')} to {iso(shown.high_us).replace('T', ' ')} UTC",
         "lasting": lasting,
         "moves": [
@@ -54,21 +54,21 @@ def timeline(given: Timeline, named: Mapping[str, str], path: str = "/server") -
             for words, (a, b) in moves.items()
             if b - a >= 2e6
         ],
-        "pictures": _pictures(given),
+        "pictures": _pictures(timeline),
     }
 
 
-def _pictures(given: Timeline) -> list[JsonObject]:
+def _pictures(timeline: Timeline) -> list[JsonObject]:
     """Return the chart for a wide window and for a phone, each with the position of its plot."""
-    if given.drawn is None:
+    if timeline.drawn is None:
         return []
     from dbdyno.report.figures import clock
 
-    drawn = given.drawn
-    where = f"{given.server.store.folder} {given.server.target} {given.window.numbers}"
+    drawn = timeline.drawn
+    where = f"{timeline.server.store.folder} {timeline.server.target} {timeline.window.numbers}"
     name = f"{where} {hash(str((drawn['classes'], drawn['events'])))} {clock.zone_name()}"
-    found = _DRAWN.get(name, len(given.window.chain), lambda: _draw(drawn))
-    return [_place_plot(look, found[look], given.drawn) for look in ("wide", "narrow")] if found else []
+    found = _DRAWN.get(name, len(timeline.window.chain), lambda: _draw(drawn))
+    return [_place_plot(look, found[look], timeline.drawn) for look in ("wide", "narrow")] if found else []
 
 
 def _draw(drawn: Mapping[str, Any]) -> dict[str, str] | None:

@@ -79,19 +79,19 @@ def convert_times(page: str, zone: tzinfo) -> str:
     return "".join(pieces)
 
 
-def _convert(found: re.Match[str], zone: tzinfo, near: list[datetime]) -> str:
+def _convert(match: re.Match[str], zone: tzinfo, near: list[datetime]) -> str:
     """Return a time in the zone; `near` has the last one with a date, whose UTC offset a time without date uses."""
-    if found[0] == "(UTC)":
+    if match[0] == "(UTC)":
         return f"({near[0].astimezone(zone).tzname()})"
-    if found["alone"]:
+    if match["alone"]:
         offset = near[0].astimezone(zone).utcoffset() or timedelta(0)
-        at = datetime.strptime(found["alone"] + (found["rest"] or ":00"), "%H:%M:%S").replace(tzinfo=UTC) + offset
-        return at.strftime("%H:%M:%S" if found["rest"] else "%H:%M") + f" {near[0].astimezone(zone).tzname()}"
+        at = datetime.strptime(match["alone"] + (match["rest"] or ":00"), "%H:%M:%S").replace(tzinfo=UTC) + offset
+        return at.strftime("%H:%M:%S" if match["rest"] else "%H:%M") + f" {near[0].astimezone(zone).tzname()}"
     try:
-        at = datetime.fromisoformat(f"{found['day']}T{found['time']}{found['second'] or ''}+00:00")
+        at = datetime.fromisoformat(f"{match['day']}T{match['time']}{match['second'] or ''}+00:00")
     except ValueError:
-        return found[0]
+        return match[0]
     near[0] = at
     there = at.astimezone(zone)
-    name = f" {there.tzname()}" if found["zone"] else ""
-    return there.strftime("%Y-%m-%d %H:%M" + (":%S" if found["second"] else "")) + (found["part"] or "") + name
+    name = f" {there.tzname()}" if match["zone"] else ""
+    return there.strftime("%Y-%m-%d %H:%M" + (":%S" if match["second"] else "")) + (match["part"] or "") + name

@@ -79,11 +79,11 @@ def driver() -> Any:
 
 
 @contextlib.contextmanager
-def open_session(where: Address, protocol: Any = None) -> Iterator[Any]:
+def open_session(address: Address, protocol: Any = None) -> Iterator[Any]:
     """Open a driver session in the keyspace, and close it on exit.
 
     Args:
-        where: The address.
+        address: The address.
         protocol: Class that decodes the driver's messages, or None for the default.
 
     Raises:
@@ -95,15 +95,15 @@ def open_session(where: Address, protocol: Any = None) -> Iterator[Any]:
     from cassandra.policies import DCAwareRoundRobinPolicy, TokenAwarePolicy
     from cassandra.query import tuple_factory
 
-    login = PlainTextAuthProvider(where.user, where.password) if where.user else None
+    login = PlainTextAuthProvider(address.user, address.password) if address.user else None
     profile = ExecutionProfile(
         load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy()),
         request_timeout=REQUEST_S,
         row_factory=tuple_factory,
     )
     cluster = Cluster(
-        list(where.hosts),
-        port=where.port,
+        list(address.hosts),
+        port=address.port,
         auth_provider=login,
         connect_timeout=CONNECT_S,
         control_connection_timeout=CONNECT_S,
@@ -111,13 +111,13 @@ def open_session(where: Address, protocol: Any = None) -> Iterator[Any]:
     )
     limit_s = CONNECT_S
     try:
-        session = cluster.connect(where.keyspace)
+        session = cluster.connect(address.keyspace)
         limit_s = REQUEST_S
         if protocol is not None:
             session.client_protocol_handler = protocol
         yield session
     except (module.cluster.NoHostAvailable, module.DriverException, OSError) as error:
-        raise failure(error, where.safe, limit_s) from None
+        raise failure(error, address.safe, limit_s) from None
     finally:
         cluster.shutdown()
 

@@ -45,12 +45,12 @@ class Answer:
         WideError: The query or the map is not valid, or the cluster reports an error.
     """
 
-    def __init__(self, where: Address, found: WideMap, text: str, file: str, *, filtering: bool = False) -> None:
-        self._where, self._meter = where, Meter()
-        self._session_cm = open_session(where, self._meter.handler())
+    def __init__(self, address: Address, wide_map: WideMap, text: str, file: str, *, filtering: bool = False) -> None:
+        self._where, self._meter = address, Meter()
+        self._session_cm = open_session(address, self._meter.handler())
         self._session = self._session_cm.__enter__()
         try:
-            self.map = check(found, read_keyspace(self._session, where.keyspace), file)
+            self.map = check(wide_map, read_keyspace(self._session, address.keyspace), file)
             self._version = self._session.execute(VERSION).one()[0]
             self.question = analyse_query(text, self.map)
             self.scans = scan_plans(self.question, self.map, filtering)
@@ -128,16 +128,16 @@ class Answer:
             raise self._error_of(error) from None
         self._duck.unregister(coming)
 
-    def _reader(self, one: TableScan) -> Any:
-        asked = statement_parameters(self._session, self._where.keyspace, one.scan)
-        schema = Decoder(one.scan).schema
-        return arrow().RecordBatchReader.from_batches(schema, self._batches(one, asked))
+    def _reader(self, scan: TableScan) -> Any:
+        asked = statement_parameters(self._session, self._where.keyspace, scan.scan)
+        schema = Decoder(scan.scan).schema
+        return arrow().RecordBatchReader.from_batches(schema, self._batches(scan, asked))
 
-    def _batches(self, one: TableScan, asked: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    def _batches(self, scan: TableScan, asked: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
         before = self._meter.bytes
         try:
-            for batch in read(self._session, self._where.safe, asked, one.scan, one.read):
-                one.read.bytes = self._meter.bytes - before
+            for batch in read(self._session, self._where.safe, asked, scan.scan, scan.read):
+                scan.read.bytes = self._meter.bytes - before
                 yield batch
         except Exception as error:
             self._error = error
@@ -183,12 +183,12 @@ def count_with_noun(number: int, word: str) -> str:
     return f"{number:,} {word}{'s' * (number != 1)}"
 
 
-def check_unchanged(session: Any, where: Address, version: Any, scans: Sequence[Scan]) -> None:
+def check_unchanged(session: Any, address: Address, version: Any, scans: Sequence[Scan]) -> None:
     """Check that the scanned tables still have the columns they had when the query began.
 
     Args:
         session: The driver session.
-        where: The address.
+        address: The address.
         version: The schema version when the query began.
         scans: The scans of the query.
 
@@ -197,19 +197,19 @@ def check_unchanged(session: Any, where: Address, version: Any, scans: Sequence[
     """
     if session.execute(VERSION).one()[0] == version:
         return
-    now = read_keyspace(session, where.keyspace)
+    now = read_keyspace(session, address.keyspace)
     for one in scans:
         if now.get(one.table.name) != one.table:
             raise WideError(
                 f"table {one.table.name} was altered while it was read",
-                where=where.safe,
+                where=address.safe,
                 next_step="read its map again with `dbdyno wide map`, then run the query again",
             )
 
 
-def scan_plans(asked: ScanQuery, found: WideMap, filtering: bool) -> dict[str, TableScan]:
+def scan_plans(query: ScanQuery, wide_map: WideMap, filtering: bool) -> dict[str, TableScan]:
     """Return the plan of each scan of a query by its name; `filtering` permits ALLOW FILTERING."""
     return {
-        name: TableScan(plan_scan(relation, found.tables[relation.of], wanted, filtering=filtering))
-        for name, (relation, wanted) in asked.scans.items()
+        name: TableScan(plan_scan(relation, wide_map.tables[relation.of], wanted, filtering=filtering))
+        for name, (relation, wanted) in query.scans.items()
     }

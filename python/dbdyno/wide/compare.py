@@ -36,17 +36,17 @@ class Comparison:
         return said
 
 
-def compare(where: Address, name: str, files: Sequence[Path]) -> Comparison:
+def compare(address: Address, name: str, files: Sequence[Path]) -> Comparison:
     """Read the table back and compare it with the files.
 
     Raises:
         WideError: The table cannot be read.
     """
-    with open_session(where) as session:
-        table = read_keyspace(session, where.keyspace)[name]
+    with open_session(address) as session:
+        table = read_keyspace(session, address.keyspace)[name]
         scan, count = full_scan(table), ScanProgress()
-        asked = statement_parameters(session, where.keyspace, scan)
-        batches = read(session, where.safe, asked, scan, count)
+        asked = statement_parameters(session, address.keyspace, scan)
+        batches = read(session, address.safe, asked, scan, count)
         duck = memory_connection()
         try:
             duck.register("coming", arrow().RecordBatchReader.from_batches(Decoder(scan).schema, batches))

@@ -34,15 +34,15 @@ _KEYS = {"of", "rows", "element", "primary_key", "foreign_key", "columns"}
 _TYPES = frozenset(SQL_TYPES.values())
 
 
-def to_toml(found: WideMap) -> str:
+def to_toml(wide_map: WideMap) -> str:
     """Return the map as TOML."""
-    lines = [HEAD.format(keyspace=found.keyspace), f"version = {VERSION}", f"keyspace = {_text(found.keyspace)}"]
-    for relation in found.relations:
-        lines += ["", *_relation_lines(relation, found)]
+    lines = [HEAD.format(keyspace=wide_map.keyspace), f"version = {VERSION}", f"keyspace = {_text(wide_map.keyspace)}"]
+    for relation in wide_map.relations:
+        lines += ["", *_relation_lines(relation, wide_map)]
     return "\n".join(lines) + "\n"
 
 
-def _relation_lines(relation: Relation, found: WideMap) -> Iterator[str]:
+def _relation_lines(relation: Relation, wide_map: WideMap) -> Iterator[str]:
     name = _name(relation.name)
     yield f"[table.{name}]"
     yield f"of = {_text(relation.of)}"
@@ -54,7 +54,7 @@ def _relation_lines(relation: Relation, found: WideMap) -> Iterator[str]:
         yield f"foreign_key = {_key(relation.foreign_key)}"
     yield f"[table.{name}.columns]"
     for column in relation.columns:
-        if column.sql == default_type(relation, column.of, found.tables):
+        if column.sql == default_type(relation, column.of, wide_map.tables):
             yield f"{_name(column.name)} = {_text(column.of)}"
         else:
             yield f"{_name(column.name)} = {{ of = {_text(column.of)}, type = {_text(column.sql)} }}"

@@ -44,15 +44,15 @@ class KeyCheck:
         return f"{place} does NOT hold: of {self.rows:,} rows {', '.join(said)}."
 
 
-def check_keys(where: Address, found: WideMap, file: str) -> Iterator[KeyCheck]:
+def check_keys(address: Address, wide_map: WideMap, file: str) -> Iterator[KeyCheck]:
     """Yield the result for each key of the map."""
-    for relation in found.relations:
-        yield _primary(where, found, file, relation)
+    for relation in wide_map.relations:
+        yield _primary(address, wide_map, file, relation)
         if relation.foreign_key is not None:
-            yield _foreign(where, found, file, relation, relation.foreign_key)
+            yield _foreign(address, wide_map, file, relation, relation.foreign_key)
 
 
-def _primary(where: Address, found: WideMap, file: str, relation: Relation) -> KeyCheck:
+def _primary(address: Address, wide_map: WideMap, file: str, relation: Relation) -> KeyCheck:
     names = ", ".join(map(quote, relation.primary_key.columns))
     empty = " or ".join(f"{quote(one)} is null" for one in relation.primary_key.columns)
     text = (
@@ -60,12 +60,12 @@ def _primary(where: Address, found: WideMap, file: str, relation: Relation) -> K
         f" coalesce(sum(n) filter ({empty}), 0)::bigint"
         f" from (select {names}, count(*) as n from {quote(relation.name)} group by all)"
     )
-    rows, doubled, nulls = _single_row(where, found, file, text)
+    rows, doubled, nulls = _single_row(address, wide_map, file, text)
     return KeyCheck(relation.name, relation.primary_key, rows, doubled, nulls, 0)
 
 
-def _foreign(where: Address, found: WideMap, file: str, relation: Relation, key: Key) -> KeyCheck:
-    above = found.relation(key.references)
+def _foreign(address: Address, wide_map: WideMap, file: str, relation: Relation, key: Key) -> KeyCheck:
+    above = wide_map.relation(key.references)
     assert above is not None
     pairs = zip(key.columns, above.primary_key.columns, strict=True)
     on = " and ".join(f"c.{quote(mine)} = p.{quote(theirs)}" for mine, theirs in pairs)
@@ -74,12 +74,12 @@ def _foreign(where: Address, found: WideMap, file: str, relation: Relation, key:
         f"select count(*), count(*) filter (p.{first} is null)"  # noqa: S608 (quoted names)
         f" from {quote(relation.name)} c left join {quote(above.name)} p on {on}"
     )
-    rows, lost = _single_row(where, found, file, text)
+    rows, lost = _single_row(address, wide_map, file, text)
     return KeyCheck(relation.name, key, rows, 0, 0, lost)
 
 
-def _single_row(where: Address, found: WideMap, file: str, text: str) -> tuple[int, ...]:
-    with Answer(where, found, text, file) as answer:
+def _single_row(address: Address, wide_map: WideMap, file: str, text: str) -> tuple[int, ...]:
+    with Answer(address, wide_map, text, file) as answer:
         (row,) = answer.rows()
     return tuple(int(one) for one in row)
 

@@ -109,10 +109,10 @@ class LoadState:
         return Shape(given["table"], tuple(given["key"]), tuple(given["cluster"]), tuple(given["static"]))
 
 
-def begin_load(folder: Path, where: Address, shape: Shape, *, create: bool, direct: bool = False) -> LoadState:
+def begin_load(folder: Path, address: Address, shape: Shape, *, create: bool, direct: bool = False) -> LoadState:
     """Create the state of a new load and write it to disk."""
     plan = {
-        "target": where.safe,
+        "target": address.safe,
         "shape": asdict(shape),
         "create": create,
         "direct": direct,
@@ -129,13 +129,13 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def load(
-    state: LoadState, where: Address, *, at_once: int = 32, say: Callable[[str], None] = lambda _: None
+    state: LoadState, address: Address, *, at_once: int = 32, say: Callable[[str], None] = lambda _: None
 ) -> LoadResult:
     """Write all rows that are not yet acknowledged; a load that fails can be resumed.
 
     Args:
         state: The load.
-        where: The address of the target.
+        address: The address of the target.
         at_once: Largest number of batches in flight.
         say: Called with each line for the user.
 
@@ -143,19 +143,19 @@ def load(
         WideError: The target is another one, the rows do not fit, or a write failed.
         TargetError: The user's configuration names a host of the cluster as live.
     """
-    for host in where.hosts:
-        refuse_live(host, where.port, where.safe)
-    if where.safe != state.plan["target"]:
+    for host in address.hosts:
+        refuse_live(host, address.port, address.safe)
+    if address.safe != state.plan["target"]:
         raise WideError(
             "is not the target of this load",
-            where=where.safe,
+            where=address.safe,
             next_step=f"give the target of the load: {state.plan['target']}",
         )
     files = files_of(state.folder)
     schema = _schema(files)
-    with open_session(where) as session:
+    with open_session(address) as session:
         numbers = plain_numbers(files, schema, state.shape)
-        table = _table(session, where, state, schema, numbers, say)
+        table = _table(session, address, state, schema, numbers, say)
         rows = check_rows(files, table, schema)
         loaded = LoadResult(rows=rows, resumed=state.done)
         began = time.monotonic_ns()
@@ -163,12 +163,12 @@ def load(
         if state.plan.get("direct") and (state.done < rows or not rows):
             from dbdyno.wide.sstable_load import write_files
 
-            write_files(session, where, table, bound, _groups(files, table, 0), loaded, say)
+            write_files(session, address, table, bound, _groups(files, table, 0), loaded, say)
             state.done = rows
             state.save()
             loaded.elapsed_ns = time.monotonic_ns() - began
             return loaded
-        writer = Writer(session, where, bound, at_once, loaded)
+        writer = Writer(session, address, bound, at_once, loaded)
         while not _write_rows(session, state, files, table, writer, loaded):
             say("a node was started again: what it may have lost is written again")
         state.done = rows
@@ -217,12 +217,12 @@ def _schema(files: Sequence[Path]) -> Any:
 
 
 def _table(
-    session: Any, where: Address, state: LoadState, schema: Any, numbers: AbstractSet[str], say: Callable[[str], None]
+    session: Any, address: Address, state: LoadState, schema: Any, numbers: AbstractSet[str], say: Callable[[str], None]
 ) -> WideTable:
     """Return the target table, created first if asked for; raise `WideError` if it is missing or does not fit."""
     shape = state.shape
     try:
-        found = read_keyspace(session, where.keyspace).get(shape.table)
+        found = read_keyspace(session, address.keyspace).get(shape.table)
     except WideError:
         found = None
     if found is not None:
@@ -231,7 +231,7 @@ def _table(
     made, advice = new_table(files_of(state.folder), shape, schema, numbers)
     if not state.plan["create"]:
         step = f"add --create to make the table: {create_cql(made)}" + (f"\n  {advice}" if advice else "")
-        raise WideError(f"there is no table {shape.table}", where=where.safe, next_step=step)
+        raise WideError(f"there is no table {shape.table}", where=address.safe, next_step=step)
     if advice:
         say(advice)
     session.execute(create_cql(made))
@@ -271,8 +271,10 @@ def _rows(files: Sequence[Path]) -> Iterator[TableRow]:
 class Writer:
     """Writer of batches with a limited number in flight."""
 
-    def __init__(self, session: Any, where: Address, bound: PreparedInserts, at_once: int, loaded: LoadResult) -> None:
-        self._session, self._where, self._loaded, self._most = session, where, loaded, at_once
+    def __init__(
+        self, session: Any, address: Address, bound: PreparedInserts, at_once: int, loaded: LoadResult
+    ) -> None:
+        self._session, self._where, self._loaded, self._most = session, address, loaded, at_once
         self._free = threading.Semaphore(at_once)
         self._failed: Exception | None = None
         self._bound = bound

@@ -169,24 +169,26 @@ def element_columns(kind: Kind) -> tuple[MappedColumn, ...]:
     return (*first, *element_columns(value))
 
 
-def check(found: WideMap, tables: Mapping[str, WideTable], where: str) -> WideMap:
+def check(wide_map: WideMap, tables: Mapping[str, WideTable], where: str) -> WideMap:
     """Return the map with its Cassandra tables and all types filled in.
 
     Raises:
         WideError: The map does not fit the tables; the error names the position.
     """
-    for relation in found.relations:
+    for relation in wide_map.relations:
         place = f"{where}: table.{relation.name}"
         table = tables.get(relation.of)
         if table is None:
             raise WideError(
-                f"there is no table {relation.of} in {found.keyspace}",
+                f"there is no table {relation.of} in {wide_map.keyspace}",
                 where=f"{place}.of",
                 next_step=f"name one of: {', '.join(tables)}, or write a new map with `dbdyno wide map`",
             )
         _check_columns(relation, table, place)
-        _check_keys(relation, found, place)
-    return replace(found, relations=tuple(_with_types(one, tables) for one in found.relations), tables=dict(tables))
+        _check_keys(relation, wide_map, place)
+    return replace(
+        wide_map, relations=tuple(_with_types(one, tables) for one in wide_map.relations), tables=dict(tables)
+    )
 
 
 def _with_types(relation: Relation, tables: Mapping[str, WideTable]) -> Relation:
@@ -242,7 +244,7 @@ def allowed_columns(relation: Relation, table: WideTable, place: str) -> tuple[s
     return (*(partition if column.role == STATIC else key), *(one.of for one in element_columns(column.kind)))
 
 
-def _check_keys(relation: Relation, found: WideMap, place: str) -> None:
+def _check_keys(relation: Relation, wide_map: WideMap, place: str) -> None:
     for word, key in (("primary_key", relation.primary_key), ("foreign_key", relation.foreign_key)):
         missing = next((name for name in key.columns if relation.column(name) is None), None) if key else None
         if missing is not None:
@@ -251,7 +253,7 @@ def _check_keys(relation: Relation, found: WideMap, place: str) -> None:
     key = relation.foreign_key
     if key is None:
         return
-    above = found.relation(key.references)
+    above = wide_map.relation(key.references)
     if above is None or len(above.primary_key.columns) != len(key.columns):
         said = f"no table {key.references!r} is in the map"
         if above is not None:

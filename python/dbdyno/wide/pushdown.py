@@ -101,11 +101,11 @@ class _Bound:
     ranges: list[tuple[Condition, Any]] = field(default_factory=list)
 
 
-def plan_scan(relation: Relation, table: WideTable, wanted: TableNeeds, *, filtering: bool = False) -> Scan:
+def plan_scan(relation: Relation, table: WideTable, needs: TableNeeds, *, filtering: bool = False) -> Scan:
     """Return the plan for reading an SQL table for a query; `filtering` permits ALLOW FILTERING."""
     # Counting rows needs at least one column.
-    columns = tuple(one for one in relation.columns if one.name in wanted.columns) or relation.columns[:1]
-    bounds = _bounds(relation, table, wanted.conditions)
+    columns = tuple(one for one in relation.columns if one.name in needs.columns) or relation.columns[:1]
+    bounds = _bounds(relation, table, needs.conditions)
     pushed: list[Condition] = []
     partitions = _partitions(table, bounds, pushed)
     parts: list[str] = []
@@ -118,14 +118,14 @@ def plan_scan(relation: Relation, table: WideTable, wanted: TableNeeds, *, filte
         _push_filtered(table, bounds, pushed, parts, values)
     selected = _select_columns(relation, table, columns)
     limit = None
-    exact = wanted.whole and all(one in pushed for one in wanted.conditions)
+    exact = needs.whole and all(one in pushed for one in needs.conditions)
     # A partition that has only static columns counts as a row.
-    if exact and wanted.limit is not None and _is_row_for_row(relation, table):
-        limit = wanted.limit
+    if exact and needs.limit is not None and _is_row_for_row(relation, table):
+        limit = needs.limit
     statement = _statement(table, selected, partitions, parts, values, distinct=apart, limit=limit)
     if filtering and not apart:
         statement = replace(statement, cql=f"{statement.cql} allow filtering")
-    kept = tuple(one for one in wanted.conditions if one not in pushed)
+    kept = tuple(one for one in needs.conditions if one not in pushed)
     return Scan(relation, table, selected, columns, statement, tuple(pushed), kept, limit)
 
 

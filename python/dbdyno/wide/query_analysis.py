@@ -73,7 +73,7 @@ def parse_statement(text: str) -> Any:
     return found[0]
 
 
-def analyse_query(text: str, found: WideMap) -> ScanQuery:
+def analyse_query(text: str, wide_map: WideMap) -> ScanQuery:
     """Analyse a SELECT.
 
     Raises:
@@ -82,7 +82,7 @@ def analyse_query(text: str, found: WideMap) -> ScanQuery:
     from sqlglot import exp
 
     tree = parse_statement(text)
-    scans = _name_scans(tree, found)
+    scans = _name_scans(tree, wide_map)
     sql = tree.sql(DIALECT)
     taken = {name: _Taken(relation) for name, relation in scans.items()}
     certain = _look(tree, taken)
@@ -98,11 +98,11 @@ def analyse_query(text: str, found: WideMap) -> ScanQuery:
     return ScanQuery(sql, wanted, len(scans) == 1 and not list(tree.find_all(exp.CTE, exp.Pivot)))
 
 
-def _columns_in_order(one: _Taken) -> tuple[str, ...]:
-    return tuple(column.name for column in one.relation.columns if column.name in one.columns)
+def _columns_in_order(taken: _Taken) -> tuple[str, ...]:
+    return tuple(column.name for column in taken.relation.columns if column.name in taken.columns)
 
 
-def _name_scans(tree: Any, found: WideMap) -> dict[str, Relation]:
+def _name_scans(tree: Any, wide_map: WideMap) -> dict[str, Relation]:
     """Replace each reference to a table of the map by a scan's name, and return the scans."""
     from sqlglot import exp
     from sqlglot.optimizer.scope import traverse_scope
@@ -117,9 +117,9 @@ def _name_scans(tree: Any, found: WideMap) -> dict[str, Relation]:
     for table in places.values():
         if not isinstance(table.this, exp.Identifier):
             continue
-        relation = found.relation(table.name)
+        relation = wide_map.relation(table.name)
         if relation is None or table.args.get("db"):
-            names = ", ".join(one.name for one in found.relations)
+            names = ", ".join(one.name for one in wide_map.relations)
             raise WideError(
                 f"there is no table {table.sql(DIALECT)}", next_step=f"name one of the tables of the map: {names}"
             )
@@ -200,10 +200,10 @@ def _scans_of(scope: Any, taken: Mapping[str, _Taken]) -> dict[str, _Taken]:
     }
 
 
-def _use(one: _Taken, name: str) -> None:
-    column = next((column for column in one.relation.columns if column.name.lower() == name.lower()), None)
+def _use(taken: _Taken, name: str) -> None:
+    column = next((column for column in taken.relation.columns if column.name.lower() == name.lower()), None)
     if column is not None:
-        one.columns.add(column.name)
+        taken.columns.add(column.name)
 
 
 def _limit(tree: Any, scans: Mapping[str, Relation]) -> int | None:

@@ -119,19 +119,19 @@ def open_spark_session(master: str = LOCAL) -> Any:
         ) from None
 
 
-def configure_connection(spark: Any, where: Address) -> None:
+def configure_connection(spark: Any, address: Address) -> None:
     """Set the nodes' addresses, the user and the timeouts in a Spark session for the connector."""
     settings = {
-        "connection.host": ",".join(where.hosts),
-        "connection.port": str(where.port),
+        "connection.host": ",".join(address.hosts),
+        "connection.port": str(address.port),
         "connection.timeoutMS": str(int(CONNECT_S * 1000)),
         "read.timeoutMS": str(int(REQUEST_S * 1000)),
         "query.retry.count": "2",  # default: 60
         # A different keep-alive time forces a new connection: that of the previous query has an old catalog.
         "connection.keepAliveMS": str(KEEP_MS + next(_questions)),
     }
-    if where.user:
-        settings |= {"auth.username": where.user, "auth.password": where.password}
+    if address.user:
+        settings |= {"auth.username": address.user, "auth.password": address.password}
     for name, value in settings.items():
         spark.conf.set(f"spark.cassandra.{name}", value)
 
@@ -147,8 +147,8 @@ class SparkAnswer(Closeable):
 
     def __init__(
         self,
-        where: Address,
-        found: WideMap,
+        address: Address,
+        wide_map: WideMap,
         text: str,
         file: str,
         *,
@@ -156,11 +156,11 @@ class SparkAnswer(Closeable):
         master: str = LOCAL,
         spark: Any = None,
     ) -> None:
-        self._where, self._filtering, self._ending = where, filtering, contextlib.ExitStack()
+        self._where, self._filtering, self._ending = address, filtering, contextlib.ExitStack()
         self.rows_out = self.elapsed_ns = 0
         try:
-            self._node = self._ending.enter_context(open_session(where))
-            self.map = check(found, read_keyspace(self._node, where.keyspace), file)
+            self._node = self._ending.enter_context(open_session(address))
+            self.map = check(wide_map, read_keyspace(self._node, address.keyspace), file)
             self._version = self._node.execute(VERSION).one()[0]
             self.question = analyse_query(text, self.map)
             self.scans = scan_plans(self.question, self.map, filtering)
@@ -170,7 +170,7 @@ class SparkAnswer(Closeable):
             if spark is None:
                 self._spark = open_spark_session(master)
                 self._ending.callback(self._spark.stop)
-            configure_connection(self._spark, where)
+            configure_connection(self._spark, address)
             self._views(made)
             self._frame = self._frame_with_functions()
         except BaseException:

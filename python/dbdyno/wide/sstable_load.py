@@ -62,7 +62,7 @@ _LOGBACK = """<configuration><appender name="E" class="ch.qos.logback.core.Conso
 
 def write_files(
     session: Any,
-    where: Address,
+    address: Address,
     table: WideTable,
     bound: PreparedInserts,
     groups: Iterable[tuple[list[TableRow], int]],
@@ -73,7 +73,7 @@ def write_files(
 
     Args:
         session: The driver session.
-        where: The address.
+        address: The address.
         table: The target table.
         bound: The statements that encode rows.
         groups: Rows of one partition each, with the number of rows up to the last of them.
@@ -83,27 +83,27 @@ def write_files(
     Raises:
         WideError: A password would be needed, or no SSTables were written, streamed or found afterwards.
     """
-    if where.password:
+    if address.password:
         raise WideError(
             "the bulk loader would show the password among its arguments, where every user of this host can read it",
             where="--direct",
             next_step="load without --direct, or as a user without a password",
         )
     with tempfile.TemporaryDirectory(prefix="dbdyno-sstables-") as made, contextlib.ExitStack() as held:
-        program = _Program(session, where, table, bound, Path(made))
+        program = _Program(session, address, table, bound, Path(made))
         held.callback(program.kill)
         sample = _write(program, bound, groups, loaded, say)
         rows = program.rows()
         loaded.tables = len(list(program.place.glob("*-Data.db")))
         if not rows or not loaded.tables:
             raise WideError(
-                "no row became an SSTable", where=where.safe, next_step="check the query, which may return no rows"
+                "no row became an SSTable", where=address.safe, next_step="check the query, which may return no rows"
             )
         say(f"{loaded.tables:,} SSTables written; streaming them to the nodes")
         began = time.monotonic_ns()
-        _stream(session, where, program)
+        _stream(session, address, program)
         loaded.streamed_ns = time.monotonic_ns() - began
-        loaded.checked = _count_samples(session, where, table, sample)
+        loaded.checked = _count_samples(session, address, table, sample)
 
 
 def _write(
@@ -149,16 +149,16 @@ def _frame(which: int, values: Sequence[Any]) -> bytes:
 class _Program:
     """The Java program that writes SSTables."""
 
-    def __init__(self, session: Any, where: Address, table: WideTable, bound: PreparedInserts, folder: Path) -> None:
-        self.where, self.folder = where, folder
-        self.place = folder / "out" / where.keyspace / table.name
+    def __init__(self, session: Any, address: Address, table: WideTable, bound: PreparedInserts, folder: Path) -> None:
+        self.where, self.folder = address, folder
+        self.place = folder / "out" / address.keyspace / table.name
         self.place.mkdir(parents=True)
         conf = folder / "conf"
         conf.mkdir()
         (conf / "cassandra.yaml").write_text(_YAML.format(mode=_mode(session), folder=folder))
         (conf / "logback.xml").write_text(_LOGBACK)
         session.cluster.refresh_schema_metadata()
-        keyspace = session.cluster.metadata.keyspaces[where.keyspace]
+        keyspace = session.cluster.metadata.keyspaces[address.keyspace]
         create = keyspace.tables[table.name].as_cql_query()
         types = [one.as_cql_query() for one in keyspace.user_types.values()]
         inserts = [self._qualify(bound.cql.get(which, ""), table) for which in (PARENT, CHILD)]
@@ -244,11 +244,11 @@ def _mode(session: Any) -> str:
     return str(row[0]) if row and row[0] else "CASSANDRA_4"
 
 
-def _stream(session: Any, where: Address, program: _Program) -> None:
+def _stream(session: Any, address: Address, program: _Program) -> None:
     """Run Cassandra's bulk loader; raise `WideError` with its message if it fails."""
     row = session.execute("select listen_port from system.local").one()
-    command = [*program.java(), "org.apache.cassandra.tools.BulkLoader", "-d", ",".join(where.hosts)]
-    command += ["-p", str(where.port), "-sp", str(row[0] if row else 7000), "--no-progress"]
+    command = [*program.java(), "org.apache.cassandra.tools.BulkLoader", "-d", ",".join(address.hosts)]
+    command += ["-p", str(address.port), "-sp", str(row[0] if row else 7000), "--no-progress"]
     with (program.folder / "streamed").open("w+b") as said:
         done = subprocess.run(
             [*command, str(program.place)],
@@ -263,12 +263,12 @@ def _stream(session: Any, where: Address, program: _Program) -> None:
         if done.returncode != 0:
             raise WideError(
                 f"the nodes refused the SSTables: {_last_error(said)}",
-                where=where.safe,
+                where=address.safe,
                 next_step="check the logs of the nodes, or load without --direct",
             )
 
 
-def _count_samples(session: Any, where: Address, table: WideTable, sample: Sequence[tuple[Any, ...]]) -> int:
+def _count_samples(session: Any, address: Address, table: WideTable, sample: Sequence[tuple[Any, ...]]) -> int:
     """Query sample partitions and return their number; raise `WideError` if one is missing."""
     names = " and ".join(f"{quote_cql(one.name)} = ?" for one in table.columns_with_roles(PARTITION))
     first = quote_cql(table.columns_with_roles(PARTITION)[0].name)
@@ -277,7 +277,7 @@ def _count_samples(session: Any, where: Address, table: WideTable, sample: Seque
         if session.execute(asked.bind(list(key))).one() is None:
             raise WideError(
                 f"the nodes accepted the files, but partition {key!r:.80} is missing",
-                where=where.safe,
+                where=address.safe,
                 next_step="compare storage_compatibility_mode of the nodes, or load without --direct",
             )
     return len(sample)

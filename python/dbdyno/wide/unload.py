@@ -79,35 +79,35 @@ def full_scan(table: WideTable) -> Scan:
     return plan_scan(relation, table, TableNeeds(tuple(one.name for one in columns)))
 
 
-def unload(where: Address, name: str, folder: Path) -> UnloadResult:
+def unload(address: Address, name: str, folder: Path) -> UnloadResult:
     """Export a table to a folder, or resume an interrupted export.
 
     Raises:
         WideError: The table does not exist, the folder has other content, or reading failed.
     """
-    with open_session(where) as session:
-        tables = read_keyspace(session, where.keyspace)
+    with open_session(address) as session:
+        tables = read_keyspace(session, address.keyspace)
         if name not in tables:
             raise WideError(
-                f"there is no table {name}", where=where.safe, next_step=f"name one of: {', '.join(tables)}"
+                f"there is no table {name}", where=address.safe, next_step=f"name one of: {', '.join(tables)}"
             )
         scan = full_scan(tables[name])
-        state = _state(folder, where, name, scan, session)
+        state = _state(folder, address, name, scan, session)
         before = sum(one is not None for one in state["done"])
         for at, limits in enumerate(state["ranges"]):
             if state["done"][at] is None:
-                state["done"][at] = _range(session, where, scan, tuple(limits), folder / f"part-{at:05}.parquet")
+                state["done"][at] = _range(session, address, scan, tuple(limits), folder / f"part-{at:05}.parquet")
                 _save(folder, state)
     done = [one for one in state["done"] if one is not None]
     return UnloadResult(sum(one["rows"] for one in done), len(done), before, done[0]["at"], done[-1]["at"])
 
 
-def _state(folder: Path, where: Address, name: str, scan: Scan, session: Any) -> UnloadState:
+def _state(folder: Path, address: Address, name: str, scan: Scan, session: Any) -> UnloadState:
     place = folder / INNER / STATE
     columns = [[one.name, one.kind.name] for one in scan.table.columns]
     if place.is_file():
         found = read_json(place)
-        known = {"version": VERSION, "keyspace": where.keyspace, "table": name, "columns": columns}
+        known = {"version": VERSION, "keyspace": address.keyspace, "table": name, "columns": columns}
         odd = next(
             (key for key, value in known.items() if not isinstance(found, dict) or found.get(key) != value), None
         )
@@ -123,10 +123,10 @@ def _state(folder: Path, where: Address, name: str, scan: Scan, session: Any) ->
     if not folder.exists():
         make_folder(folder)
     make_inner_folder(folder / INNER)
-    limits = [list(one) for one in token_ranges(session, where.keyspace, name)]
+    limits = [list(one) for one in token_ranges(session, address.keyspace, name)]
     state: UnloadState = {
         "version": VERSION,
-        "keyspace": where.keyspace,
+        "keyspace": address.keyspace,
         "table": name,
         "columns": columns,
         "ranges": limits,
@@ -147,7 +147,7 @@ def _save(folder: Path, state: UnloadState) -> None:
     write_atomically(folder / INNER / STATE, json.dumps(state).encode() + b"\n", durable=True)
 
 
-def _range(session: Any, where: Address, scan: Scan, limits: tuple[int, ...], path: Path) -> RangeRecord:
+def _range(session: Any, address: Address, scan: Scan, limits: tuple[int, ...], path: Path) -> RangeRecord:
     """Write one token range to its file, completely or not at all, and return its record."""
     from pyarrow import parquet
 
@@ -156,7 +156,7 @@ def _range(session: Any, where: Address, scan: Scan, limits: tuple[int, ...], pa
     aside = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
     try:
         with parquet.ParquetWriter(aside, Decoder(scan).schema, compression="zstd") as file:
-            for batch in read(session, where.safe, [limits], scan, count):
+            for batch in read(session, address.safe, [limits], scan, count):
                 file.write_batch(batch)
                 rows += batch.num_rows
         with aside.open("rb") as written:

@@ -53,7 +53,7 @@ def is_change(text: str) -> bool:
     return isinstance(parse_statement(text), exp.Insert | exp.Update | exp.Delete)
 
 
-def translate_change(text: str, found: WideMap, *, cascade: bool = False) -> Change:
+def translate_change(text: str, wide_map: WideMap, *, cascade: bool = False) -> Change:
     """Translate a statement into a change; `cascade` permits deleting a parent with all its rows.
 
     Raises:
@@ -62,8 +62,8 @@ def translate_change(text: str, found: WideMap, *, cascade: bool = False) -> Cha
     from sqlglot import exp
 
     tree = parse_statement(text)
-    relation = _relation(tree, found)
-    table = found.tables[relation.of]
+    relation = _relation(tree, wide_map)
+    table = wide_map.tables[relation.of]
     if tree.args.get("returning") or tree.args.get("conflict") or tree.args.get("with_") or tree.args.get("with"):
         raise WideError("RETURNING, ON CONFLICT and WITH are not supported", next_step="write a plain statement")
     if isinstance(tree, exp.Insert):
@@ -79,13 +79,13 @@ def translate_change(text: str, found: WideMap, *, cascade: bool = False) -> Cha
     return _delete(tree, relation, table, cascade=cascade)
 
 
-def _relation(tree: Any, found: WideMap) -> Relation:
+def _relation(tree: Any, wide_map: WideMap) -> Relation:
     from sqlglot import exp
 
     place = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
-    relation = found.relation(place.name) if isinstance(place, exp.Table) else None
+    relation = wide_map.relation(place.name) if isinstance(place, exp.Table) else None
     if relation is None or tree.args.get("from_") or tree.args.get("using") or place.args.get("joins"):
-        names = ", ".join(one.name for one in found.relations)
+        names = ", ".join(one.name for one in wide_map.relations)
         raise WideError("expected a statement of one table of the map", next_step=f"name one of: {names}")
     return relation
 
@@ -209,34 +209,34 @@ def _kinds(table: WideTable, of: Sequence[str]) -> tuple[Kind, ...]:
     return tuple(column.kind for name in of if (column := table.column(name)) is not None)
 
 
-def execute_change(where: Address, found: WideMap, asked: Change, file: str) -> int:
+def execute_change(address: Address, wide_map: WideMap, change: Change, file: str) -> int:
     """Write the rows and return their number.
 
     Raises:
         WideError: Some rows were not written; the message says how many.
     """
-    with Answer(where, found, asked.select, file) as answer:
+    with Answer(address, wide_map, change.select, file) as answer:
         rows = list(answer.rows())
         wide = len(answer.names)
-    if wide != len(asked.kinds):
+    if wide != len(change.kinds):
         raise WideError(
-            f"expected {len(asked.kinds)} values, found {wide}",
-            where=asked.relation.name,
-            next_step=f"give {len(asked.kinds)} values in each row",
+            f"expected {len(change.kinds)} values, found {wide}",
+            where=change.relation.name,
+            next_step=f"give {len(change.kinds)} values in each row",
         )
-    values = [tuple(bound_value(kind, value) for kind, value in zip(asked.kinds, row, strict=True)) for row in rows]
+    values = [tuple(bound_value(kind, value) for kind, value in zip(change.kinds, row, strict=True)) for row in rows]
     from cassandra.concurrent import execute_concurrent_with_args
 
-    with open_session(where) as session:
-        prepared = session.prepare(asked.cql)
+    with open_session(address) as session:
+        prepared = session.prepare(change.cql)
         # Adding to a list twice adds the element twice, so only other changes may be retried.
-        prepared.is_idempotent = asked.kinds[0].name != "list"
+        prepared.is_idempotent = change.kinds[0].name != "list"
         results = execute_concurrent_with_args(
             session, prepared, values, concurrency=AT_ONCE, raise_on_first_error=False
         )
         failed = [result for done, result in results if not done]
     if failed:
-        made = failure(failed[0], where.safe)
+        made = failure(failed[0], address.safe)
         raise WideError(
             f"{len(failed):,} of {len(rows):,} rows were not written: {made.message}",
             where=made.where,

@@ -42,39 +42,40 @@ def pages(rows: float, row_bytes: float, block: int, fillfactor: float) -> int:
     return int(-(-rows // a_page))
 
 
-def _advice(facts: Facts, one: Table, width: Width, spare: int, needed: int) -> Advice:
+def _advice(facts: Facts, table: Table, width: Width, spare: int, needed: int) -> Advice:
     block = block_bytes(facts)
     timed = [
         each for each in facts.rows_of(Database) if each.is_current and each.read_ms and each.reads and each.active_ms
     ]
     gain = None
     words = "reads are not timed, or nothing was read from outside of shared_buffers: no time is known"
-    if timed and one.heap_reads:
+    if timed and table.heap_reads:
         each_ms = (timed[0].read_ms or 0.0) / timed[0].reads
-        gain = min(one.heap_reads * each_ms * spare / (one.pages or 1) / (timed[0].active_ms or 1.0), 1.0)
+        gain = min(table.heap_reads * each_ms * spare / (table.pages or 1) / (timed[0].active_ms or 1.0), 1.0)
         words = (
             f"{share(gain)} of active time are reads of its spare pages; stepping through them takes time that is not"
             " counted"
         )
     return Advice(
-        f"{one.name} takes {count(one.pages or 0)} pages, and its rows are estimated to need {count(needed)}:"
+        f"{table.name} takes {count(table.pages or 0)} pages, and its rows are estimated to need {count(needed)}:"
         f" {size(spare * block)} are read by each scan for nothing",
         (
-            Evidence("pages", one.pages, "count", f"pg_class, {one.name}, relpages"),
-            Evidence("rows (the planner's)", one.estimated_rows, "count", f"pg_class, {one.name}, reltuples"),
-            Evidence("width of a row", width.bytes, "bytes", f"pg_stats, {one.name}, avg_width × (1 - null_frac)"),
+            Evidence("pages", table.pages, "count", f"pg_class, {table.name}, relpages"),
+            Evidence("rows (the planner's)", table.estimated_rows, "count", f"pg_class, {table.name}, reltuples"),
+            Evidence("width of a row", width.bytes, "bytes", f"pg_stats, {table.name}, avg_width × (1 - null_frac)"),
             Evidence("pages needed, estimated", needed, "count", "rows × (width + 28), fillfactor"),
-            Evidence("scans of the whole table", one.seq_scans, "count", f"pg_stat_user_tables, {one.name}"),
+            Evidence("scans of the whole table", table.seq_scans, "count", f"pg_stat_user_tables, {table.name}"),
         ),
         f"{words}. An estimate by statistics: a tenth of padding counts as bloat, stale statistics mislead it; look-ups"
         " gain nothing",
         (
-            f"-- measure first: extension pgstattuple, pgstattuple_approx('{one.name}')",
-            f"-- then vacuum full {one.name} (exclusive lock, twice the room), or pg_repack; autovacuum for what comes",
+            f"-- measure first: extension pgstattuple, pgstattuple_approx('{table.name}')",
+            f"-- then vacuum full {table.name} (exclusive lock, twice the room), or pg_repack;"
+            " autovacuum for what comes",
         ),
         level="hint",
         stake=gain,
-        subject=one.name,
+        subject=table.name,
     )
 
 

@@ -165,13 +165,13 @@ def _find_large_returns(facts: Facts) -> Iterator[Advice]:
             )
 
 
-def _scan_figures(one: SmartScans) -> tuple[Evidence, ...]:
+def _scan_figures(smart_scans: SmartScans) -> tuple[Evidence, ...]:
     return (
-        Evidence("eligible [MB]", one.eligible, "count", "SIO_IO_EL_OF"),
-        Evidence("returned [MB]", one.returned, "count", "SIO_IO_OF_RE"),
-        Evidence("passed through [MB]", one.passed, "count", "SIO_IO_PA_TH"),
-        Evidence("saved by storage indexes [MB]", one.saved, "count", "SIO_IO_SI_SV"),
-        Evidence("sent back to the database [MB]", one.reverse, "count", "SIO_IO_RV_OF"),
+        Evidence("eligible [MB]", smart_scans.eligible, "count", "SIO_IO_EL_OF"),
+        Evidence("returned [MB]", smart_scans.returned, "count", "SIO_IO_OF_RE"),
+        Evidence("passed through [MB]", smart_scans.passed, "count", "SIO_IO_PA_TH"),
+        Evidence("saved by storage indexes [MB]", smart_scans.saved, "count", "SIO_IO_SI_SV"),
+        Evidence("sent back to the database [MB]", smart_scans.reverse, "count", "SIO_IO_RV_OF"),
     )
 
 

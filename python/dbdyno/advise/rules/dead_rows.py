@@ -41,38 +41,38 @@ def threshold(facts: Facts, table: Table) -> float:
     return min(limit, most) if most >= 0 else limit
 
 
-def _advice(facts: Facts, one: Table, limit: float) -> Advice:
-    why, fix = _reason(facts, one)
-    dead = one.dead / (one.dead + one.rows)
+def _advice(facts: Facts, table: Table, limit: float) -> Advice:
+    why, fix = _reason(facts, table)
+    dead = table.dead / (table.dead + table.rows)
     return Advice(
-        f"{one.name} has {count(one.dead)} dead rows, {share(dead)} of all; {why}",
+        f"{table.name} has {count(table.dead)} dead rows, {share(dead)} of all; {why}",
         (
-            Evidence("dead rows", one.dead, "count", f"pg_stat_user_tables, {one.name}, n_dead_tup (an estimate)"),
-            Evidence("live rows", one.rows, "count", f"pg_stat_user_tables, {one.name}, n_live_tup"),
+            Evidence("dead rows", table.dead, "count", f"pg_stat_user_tables, {table.name}, n_dead_tup (an estimate)"),
+            Evidence("live rows", table.rows, "count", f"pg_stat_user_tables, {table.name}, n_live_tup"),
             Evidence("threshold of autovacuum", limit, "count", "base + scale × reltuples"),
-            Evidence("scans", one.seq_scans + (one.idx_scans or 0), "count", f"pg_stat_user_tables, {one.name}"),
+            Evidence("scans", table.seq_scans + (table.idx_scans or 0), "count", f"pg_stat_user_tables, {table.name}"),
         ),
         f"up to {share(dead)} of the pages of each whole scan of it; point look-ups gain little",
         fix,
-        subject=one.name,
+        subject=table.name,
     )
 
 
-def _reason(facts: Facts, one: Table) -> tuple[str, tuple[str, ...]]:
+def _reason(facts: Facts, table: Table) -> tuple[str, tuple[str, ...]]:
     """Return why the table was not vacuumed, and the steps to take in order."""
     holder = _holder(facts)
     if holder is not None:
-        return f"{holder[0]} holds back what vacuum may remove", (holder[1], f"vacuum (verbose) {one.name}")
-    if one.option("autovacuum_enabled") in ("false", "off", "0", "no"):
+        return f"{holder[0]} holds back what vacuum may remove", (holder[1], f"vacuum (verbose) {table.name}")
+    if table.option("autovacuum_enabled") in ("false", "off", "0", "no"):
         return "autovacuum is switched off for it", (
-            f"alter table {one.name} reset (autovacuum_enabled)",
-            f"vacuum (verbose) {one.name}",
+            f"alter table {table.name} reset (autovacuum_enabled)",
+            f"vacuum (verbose) {table.name}",
         )
     switch = facts.setting("autovacuum")
     if switch is not None and not switch.is_on:
         return "autovacuum is off", ("alter system set autovacuum = on", "select pg_reload_conf()")
     return "autovacuum does not keep up", (
-        f"vacuum (verbose) {one.name}",
+        f"vacuum (verbose) {table.name}",
         "alter system set autovacuum_vacuum_cost_limit = 2000  -- ten times the default; one budget for all workers",
     )
 

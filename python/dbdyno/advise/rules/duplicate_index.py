@@ -30,39 +30,39 @@ def judge(facts: Facts) -> Iterator[Advice]:
                 yield _advice(facts, one, same or longer, is_same=same is not None)
 
 
-def _worth(one: Index) -> tuple[bool, bool, bool, int, int, str]:
+def _worth(index: Index) -> tuple[bool, bool, bool, int, int, str]:
     return (
-        not one.is_constraint,
-        not one.is_unique,
-        not one.is_replica_identity,
-        -(one.scans or 0),
-        one.bytes,
-        one.name,
+        not index.is_constraint,
+        not index.is_unique,
+        not index.is_replica_identity,
+        -(index.scans or 0),
+        index.bytes,
+        index.name,
     )
 
 
-def _begins(longer: Index, one: Index) -> bool:
-    length = len(one.columns)
-    return one.method == "btree" and len(longer.columns) > length and longer.columns[:length] == one.columns
+def _begins(longer: Index, index: Index) -> bool:
+    length = len(index.columns)
+    return index.method == "btree" and len(longer.columns) > length and longer.columns[:length] == index.columns
 
 
-def _advice(facts: Facts, one: Index, other: Index | None, *, is_same: bool) -> Advice:
+def _advice(facts: Facts, index: Index, other: Index | None, *, is_same: bool) -> Advice:
     assert other is not None
     relation = "has the same key as" if is_same else "has the beginning of the key of"
     return Advice(
-        f"index {one.name} on {one.table} ({', '.join(one.columns)}) {relation} {other.name}"
+        f"index {index.name} on {index.table} ({', '.join(index.columns)}) {relation} {other.name}"
         + ("" if is_same else f" ({', '.join(other.columns)})"),
         (
-            Evidence(f"size of {one.name}", one.bytes, "bytes", place(facts, "size", one.name)),
-            Evidence(f"scans of {one.name}", one.scans, "count", place(facts, "scans", one.name)),
+            Evidence(f"size of {index.name}", index.bytes, "bytes", place(facts, "size", index.name)),
+            Evidence(f"scans of {index.name}", index.scans, "count", place(facts, "scans", index.name)),
             Evidence(f"size of {other.name}", other.bytes, "bytes", place(facts, "size", other.name)),
             Evidence(f"scans of {other.name}", other.scans, "count", place(facts, "scans", other.name)),
         ),
-        f"{size(one.bytes)} of disk and cache and an entry less per write"
+        f"{size(index.bytes)} of disk and cache and an entry less per write"
         + ("" if is_same else "; scans by its columns alone read the longer index instead, which has more pages"),
-        (drop_index(facts, one),),
+        (drop_index(facts, index),),
         level="warning" if is_same else "hint",
-        subject=index_name(facts, one),
+        subject=index_name(facts, index),
         source=source(facts, "Compound Indexes"),
     )
 

@@ -31,8 +31,8 @@ def judge(facts: Facts) -> Iterator[Advice]:
         )
 
 
-def _pages(one: ForeignKey) -> int:
-    return one.parent_deleted * one.child_pages
+def _pages(foreign_key: ForeignKey) -> int:
+    return foreign_key.parent_deleted * foreign_key.child_pages
 
 
 RULE = Rule(

@@ -35,30 +35,30 @@ def judge(facts: Facts) -> Iterator[Advice]:
             yield _advice(one, part, _table(facts, one))
 
 
-def is_off(one: Estimate) -> bool:
+def is_off(estimate: Estimate) -> bool:
     """Return True if this node's estimate was wrong by `FACTOR` in most executions with this plan."""
-    a, b = max(one.planned, 1.0), max(one.found, 1.0)
-    return one.executions >= max(LEAST, OFTEN * one.measured) and max(a / b, b / a) >= FACTOR
+    a, b = max(estimate.planned, 1.0), max(estimate.found, 1.0)
+    return estimate.executions >= max(LEAST, OFTEN * estimate.measured) and max(a / b, b / a) >= FACTOR
 
 
-def _table(facts: Facts, one: Estimate) -> Table | None:
-    own = one.table.rpartition(".")[2]
+def _table(facts: Facts, estimate: Estimate) -> Table | None:
+    own = estimate.table.rpartition(".")[2]
     found = [each for each in facts.rows.get(Table, ()) if each.name.rpartition(".")[2].strip('"') == own]
     return found[0] if len(found) == 1 else None
 
 
-def _advice(one: Estimate, part: float, table: Table | None) -> Advice:
-    fewer = one.found < one.planned
-    why, fix = _reason(one, table)
+def _advice(estimate: Estimate, part: float, table: Table | None) -> Advice:
+    fewer = estimate.found < estimate.planned
+    why, fix = _reason(estimate, table)
     return Advice(
-        f"“{beginning(one.text)}”: {one.node} finds {count(one.found)} rows where the planner expects"
-        f" {count(one.planned)} ({one.executions} of {one.measured} logged executions): {why}",
+        f"“{beginning(estimate.text)}”: {estimate.node} finds {count(estimate.found)} rows where the planner expects"
+        f" {count(estimate.planned)} ({estimate.executions} of {estimate.measured} logged executions): {why}",
         (
-            Evidence("rows found", one.found, "number", f"{one.place}, {one.node}, median of a loop"),
-            Evidence("rows expected", one.planned, "number", f"{one.place}, {one.node}"),
-            Evidence("executions", one.executions, "count", f"the log, of {one.measured} with this plan"),
-            Evidence("loops", one.loops, "number", f"{one.place}, {one.node}"),
-            *(Evidence("condition", words, "text", one.place) for words in one.conditions),
+            Evidence("rows found", estimate.found, "number", f"{estimate.place}, {estimate.node}, median of a loop"),
+            Evidence("rows expected", estimate.planned, "number", f"{estimate.place}, {estimate.node}"),
+            Evidence("executions", estimate.executions, "count", f"the log, of {estimate.measured} with this plan"),
+            Evidence("loops", estimate.loops, "number", f"{estimate.place}, {estimate.node}"),
+            *(Evidence("condition", words, "text", estimate.place) for words in estimate.conditions),
             *(
                 (Evidence("modified since analyze", table.modified, "count", f"pg_stat_user_tables, {table.name}"),)
                 if table is not None
@@ -69,23 +69,23 @@ def _advice(one: Estimate, part: float, table: Table | None) -> Advice:
         " node is planned for the wrong number of rows",
         fix,
         level="hint" if fewer else "warning",
-        subject=f"statement {one.statement}",
+        subject=f"statement {estimate.statement}",
         risk="with fewer rows than expected other plans may be slower for values that are common" if fewer else "",
     )
 
 
-def _reason(one: Estimate, table: Table | None) -> tuple[str, tuple[str, ...]]:
+def _reason(estimate: Estimate, table: Table | None) -> tuple[str, tuple[str, ...]]:
     """Return the cause, and what to do, as far as the node and its condition show."""
-    if "Function Scan" in one.kind:
-        alter = f"alter function {one.table} rows {max(one.found, 1):.0f}"
+    if "Function Scan" in estimate.kind:
+        alter = f"alter function {estimate.table} rows {max(estimate.found, 1):.0f}"
         return "a function's rows are its ROWS, not statistics", (alter,)
-    if not _TABLES.fullmatch(one.kind):
+    if not _TABLES.fullmatch(estimate.kind):
         return (
             "what is below it is right, and no statistics go across tables or groups",
             ("-- no setting mends it: a join on fewer or other columns, or a step of its own (materialized)",),
         )
-    name = table.name if table is not None else one.table
-    why, fix = _statistics(one, name)
+    name = table.name if table is not None else estimate.table
+    why, fix = _statistics(estimate, name)
     if table is not None and table.modified > STALE * max(table.rows, 1):
         changed = share(min(table.modified / max(table.rows, 1), 1.0))
         return (
@@ -95,15 +95,15 @@ def _reason(one: Estimate, table: Table | None) -> tuple[str, tuple[str, ...]]:
     return why, fix
 
 
-def _statistics(one: Estimate, name: str) -> tuple[str, tuple[str, ...]]:
+def _statistics(estimate: Estimate, name: str) -> tuple[str, tuple[str, ...]]:
     """Return cause and fix according to the columns that the node compares."""
-    names = list(dict.fromkeys(a or b for words in one.conditions for a, b in _COMPARED.findall(words)))
+    names = list(dict.fromkeys(a or b for words in estimate.conditions for a, b in _COMPARED.findall(words)))
     if len(names) > 1:
         return (
             f"the values of {' and '.join(names)} go together, and the planner takes them for independent",
             (f"create statistics (dependencies, mcv) on {', '.join(names)} from {name}", f"analyze {name}"),
         )
-    joined = [found for words in one.conditions for found, _ in _JOINED.findall(words)]
+    joined = [found for words in estimate.conditions for found, _ in _JOINED.findall(words)]
     if names or joined:
         column = (names or joined)[0]
         why = f"the statistics of {column} are wrong: too few rows were sampled, or n_distinct was set"

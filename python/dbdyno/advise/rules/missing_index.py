@@ -48,13 +48,13 @@ def _findings(facts: Facts) -> Iterator[tuple[Advice, Column | None]]:
                 yield advice, column
 
 
-def _selective(facts: Facts, one: Statement, table: Table) -> Column | None:
+def _selective(facts: Facts, statement: Statement, table: Table) -> Column | None:
     """Return the column that the statement compares with one value, if it is selective and no index begins with it.
 
     The planner's statistics show how many rows the statement needed; the number of rows that an aggregate returns does
     not.
     """
-    compared = lookup_columns(one.text)
+    compared = lookup_columns(statement.text)
     indexed = {each.columns[0].strip('"') for each in facts.rows.get(Index, ()) if each.table == table.name}
     known = [
         each
@@ -69,24 +69,27 @@ def _names(text: str, table: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.I) is not None
 
 
-def _read_whole(facts: Facts, one: Statement, table: Table, total: float, column: Column | None) -> Iterator[Advice]:
-    pages, blocks = table.pages or 1, (one.hits + one.reads) / one.calls
+def _read_whole(
+    facts: Facts, statement: Statement, table: Table, total: float, column: Column | None
+) -> Iterator[Advice]:
+    pages, blocks = table.pages or 1, (statement.hits + statement.reads) / statement.calls
     needed = LOOKED_UP + (max(table.rows, 1) / column.values if column else 0.0)
-    gain = one.ms / total * (1 - needed / max(blocks, needed))
+    gain = statement.ms / total * (1 - needed / max(blocks, needed))
     least = LEAST_SHARE if pages >= LEAST_PAGES else SMALL_SHARE
-    if blocks < LEAST_OF_TABLE * pages or table.seq_scans < one.calls / 2 or gain < least:
+    if blocks < LEAST_OF_TABLE * pages or table.seq_scans < statement.calls / 2 or gain < least:
         return
-    place = f"pg_stat_statements, queryid {one.identifier}"
+    place = f"pg_stat_statements, queryid {statement.identifier}"
     planned = _hypothetical(facts, column)
     refused = planned is not None and not planned.used
     yield Advice(
-        f"“{beginning(one.text)}” reads {count(blocks)} blocks a call and returns {count(one.rows / one.calls)} rows;"
+        f"“{beginning(statement.text)}” reads {count(blocks)} blocks a call and returns"
+        f" {count(statement.rows / statement.calls)} rows;"
         f" {table.name} has {count(pages)}",
         (
             Evidence("blocks a call", blocks, "count", f"{place}, shared_blks_hit + shared_blks_read"),
-            Evidence("rows a call", one.rows / one.calls, "number", f"{place}, rows"),
-            Evidence("calls", one.calls, "count", f"{place}, calls"),
-            Evidence("time", one.ms * 1e6, "ns", f"{place}, total_exec_time"),
+            Evidence("rows a call", statement.rows / statement.calls, "number", f"{place}, rows"),
+            Evidence("calls", statement.calls, "count", f"{place}, calls"),
+            Evidence("time", statement.ms * 1e6, "ns", f"{place}, total_exec_time"),
             Evidence("pages of the table", table.pages, "count", f"pg_class, {table.name}, relpages"),
             Evidence("scans of the whole table", table.seq_scans, "count", f"pg_stat_user_tables, {table.name}"),
             Evidence("rows of a scan", table.seq_rows / table.seq_scans, "count", f"pg_stat_user_tables, {table.name}"),
@@ -98,7 +101,7 @@ def _read_whole(facts: Facts, one: Statement, table: Table, total: float, column
         _fix(table, column),
         level="hint" if refused else "warning",
         stake=gain,
-        subject=f"statement {one.identifier}",
+        subject=f"statement {statement.identifier}",
     )
 
 
@@ -119,12 +122,17 @@ def _hypothetical(facts: Facts, column: Column | None) -> HypotheticalIndex | No
     )
 
 
-def _estimate_rows(found: HypotheticalIndex | None) -> Iterator[Evidence]:
+def _estimate_rows(hypothetical_index: HypotheticalIndex | None) -> Iterator[Evidence]:
     """Yield the planner's estimates, labelled as estimates."""
-    if found is not None:
+    if hypothetical_index is not None:
         place = "HypoPG, explain of a look-up by the column"
-        yield Evidence("estimated cost without the index", found.before, "number4", place)
-        yield Evidence("with it" if found.used else "with it, and it is not taken", found.after, "number4", place)
+        yield Evidence("estimated cost without the index", hypothetical_index.before, "number4", place)
+        yield Evidence(
+            "with it" if hypothetical_index.used else "with it, and it is not taken",
+            hypothetical_index.after,
+            "number4",
+            place,
+        )
 
 
 def _fix(table: Table, column: Column | None) -> tuple[str, ...]:

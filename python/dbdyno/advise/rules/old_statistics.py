@@ -26,37 +26,45 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
         yield _advice(one, server.at_us)
 
 
-def _is_old(facts: Facts, server: Server, one: Table, chance_s: float) -> bool:
+def _is_old(facts: Facts, server: Server, table: Table, chance_s: float) -> bool:
     base = float(
-        one.option("autovacuum_analyze_threshold") or setting_number(facts, "autovacuum_analyze_threshold", 50)
+        table.option("autovacuum_analyze_threshold") or setting_number(facts, "autovacuum_analyze_threshold", 50)
     )
     scale = float(
-        one.option("autovacuum_analyze_scale_factor") or setting_number(facts, "autovacuum_analyze_scale_factor", 0.1)
+        table.option("autovacuum_analyze_scale_factor") or setting_number(facts, "autovacuum_analyze_scale_factor", 0.1)
     )
     switch = facts.setting("autovacuum")
-    never = one.option("autovacuum_enabled") in ("false", "off", "0", "no") or (switch is not None and not switch.is_on)
-    since_us = max(one.analyzed_us or 0, server.started_us or 0)
+    never = table.option("autovacuum_enabled") in ("false", "off", "0", "no") or (
+        switch is not None and not switch.is_on
+    )
+    since_us = max(table.analyzed_us or 0, server.started_us or 0)
     had_chance = never or ((server.at_us or 0) - since_us) / 1e6 >= chance_s
-    analysed = max(one.estimated_rows or 0, 0)
-    return max(one.rows, analysed) >= LEAST_ROWS and one.modified >= TIMES * (base + scale * analysed) and had_chance
+    analysed = max(table.estimated_rows or 0, 0)
+    return (
+        max(table.rows, analysed) >= LEAST_ROWS and table.modified >= TIMES * (base + scale * analysed) and had_chance
+    )
 
 
-def _advice(one: Table, at_us: int) -> Advice:
-    when = f"analysed {duration((at_us - one.analyzed_us) / 1e6)} ago" if one.analyzed_us else "never analysed"
+def _advice(table: Table, at_us: int) -> Advice:
+    when = f"analysed {duration((at_us - table.analyzed_us) / 1e6)} ago" if table.analyzed_us else "never analysed"
     return Advice(
-        f"{count(one.modified)} rows of {one.name} changed since its statistics were made"
-        f" ({share(one.modified / max(one.rows, 1))} of its rows; {when})",
+        f"{count(table.modified)} rows of {table.name} changed since its statistics were made"
+        f" ({share(table.modified / max(table.rows, 1))} of its rows; {when})",
         (
-            Evidence("changed since", one.modified, "count", f"pg_stat_user_tables, {one.name}, n_mod_since_analyze"),
-            Evidence("rows now", one.rows, "count", f"pg_stat_user_tables, {one.name}, n_live_tup (an estimate)"),
-            Evidence("rows that the planner expects", one.estimated_rows, "count", f"pg_class, {one.name}, reltuples"),
-            Evidence("last analysed", one.analyzed_us, "time", f"pg_stat_user_tables, {one.name}"),
+            Evidence(
+                "changed since", table.modified, "count", f"pg_stat_user_tables, {table.name}, n_mod_since_analyze"
+            ),
+            Evidence("rows now", table.rows, "count", f"pg_stat_user_tables, {table.name}, n_live_tup (an estimate)"),
+            Evidence(
+                "rows that the planner expects", table.estimated_rows, "count", f"pg_class, {table.name}, reltuples"
+            ),
+            Evidence("last analysed", table.analyzed_us, "time", f"pg_stat_user_tables, {table.name}"),
         ),
         "only statements whose plan changes gain; a plan for an empty or much smaller table can be slower without"
         " limit",
-        (f"analyze (verbose) {one.name}",),
+        (f"analyze (verbose) {table.name}",),
         level="hint",
-        subject=one.name,
+        subject=table.name,
     )
 
 

@@ -102,19 +102,19 @@ def _find_prepared_transactions(facts: Facts) -> Iterator[Advice]:
         )
 
 
-def _client(one: Session) -> str:
-    return ", ".join(word for word in (one.user, one.application) if word)
+def _client(session: Session) -> str:
+    return ", ".join(word for word in (session.user, session.application) if word)
 
 
-def _evidence(facts: Facts, one: Session) -> tuple[Evidence, ...]:
-    at, began = place(facts, "state", one.pid), place(facts, "transaction", one.pid)
+def _evidence(facts: Facts, session: Session) -> tuple[Evidence, ...]:
+    at, began = place(facts, "state", session.pid), place(facts, "transaction", session.pid)
     return (
-        Evidence("state", one.state, "text", at),
-        Evidence("transaction open for", one.transaction_s, "span", began),
-        Evidence("in this state for", one.state_s, "span", at),
-        Evidence("transactions since its snapshot", one.xmin_age, "count", f"{at}, backend_xmin"),
-        Evidence("sessions that wait behind it", one.waiters, "count", place(facts, "blockers")),
-        Evidence("they waited", one.waited_s, "span", place(facts, "waited")),
+        Evidence("state", session.state, "text", at),
+        Evidence("transaction open for", session.transaction_s, "span", began),
+        Evidence("in this state for", session.state_s, "span", at),
+        Evidence("transactions since its snapshot", session.xmin_age, "count", f"{at}, backend_xmin"),
+        Evidence("sessions that wait behind it", session.waiters, "count", place(facts, "blockers")),
+        Evidence("they waited", session.waited_s, "span", place(facts, "waited")),
     )
 
 

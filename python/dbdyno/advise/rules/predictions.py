@@ -34,20 +34,20 @@ def _evidence(one: PredictedEffect) -> tuple[Evidence, ...]:
     return (*rows, *(Evidence("limit", note, "text", place) for note in one.notes))
 
 
-def _ends(one: PredictedEffect) -> tuple[tuple[str, float], ...]:
-    return ("lower end", one.effect.throughput.low), ("upper end", one.effect.throughput.high)
+def _ends(effect: PredictedEffect) -> tuple[tuple[str, float], ...]:
+    return ("lower end", effect.effect.throughput.low), ("upper end", effect.effect.throughput.high)
 
 
-def _advice(one: PredictedEffect, sentence: str, fix: str, level: Level = "hint", proposed: str = "") -> Advice:
+def _advice(effect: PredictedEffect, sentence: str, fix: str, level: Level = "hint", proposed: str = "") -> Advice:
     return Advice(
         sentence,
-        _evidence(one),
-        one.as_text,
+        _evidence(effect),
+        effect.as_text,
         (fix,),
         level=level,
-        subject=one.change,
+        subject=effect.change,
         proposed=proposed,
-        predicted=one,
+        predicted=effect,
     )
 
 

@@ -38,8 +38,8 @@ def _starves(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
     yield _held_back(stack, found, narrow, below, offered)
 
 
-def _held_back(stack: Stack, found: Sequence[Layer], narrow: Layer, below: list[Layer], offered: float) -> Advice:
-    others = [one for one in found if one is not narrow]
+def _held_back(stack: Stack, layers: Sequence[Layer], narrow: Layer, below: list[Layer], offered: float) -> Advice:
+    others = [one for one in layers if one is not narrow]
     after = min(others, key=lambda one: one.limit)
     target = min(offered, after.limit)
     gain = target / narrow.limit

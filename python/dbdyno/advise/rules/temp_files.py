@@ -30,27 +30,27 @@ def judge(facts: Facts) -> Iterator[Advice]:
             yield _advice(one, timed, one.ms / total_ms if total_ms > 0 else 0.0, block, work_mem)
 
 
-def _advice(one: Statement, timed: float | None, whole: float, block: int, work_mem: Setting | None) -> Advice:
+def _advice(statement: Statement, timed: float | None, whole: float, block: int, work_mem: Setting | None) -> Advice:
     """Return the advice for one statement.
 
     Args:
-        one: the statement.
+        statement: the statement.
         timed: share of all statement time that is its temporary I/O, or None if not timed.
         whole: the statement's share of all statement time. It is the upper bound, since passes over spilled rows are
             CPU time that is not counted separately.
         block: block size in bytes.
         work_mem: the setting.
     """
-    written = one.temp_written * block
-    wanted = MEMORY_PER_DISK * written / one.calls
-    place = f"pg_stat_statements, queryid {one.identifier}"
+    written = statement.temp_written * block
+    wanted = MEMORY_PER_DISK * written / statement.calls
+    place = f"pg_stat_statements, queryid {statement.identifier}"
     evidence = [
-        Evidence("temporary blocks written", one.temp_written, "count", f"{place}, temp_blks_written"),
-        Evidence("calls", one.calls, "count", f"{place}, calls"),
+        Evidence("temporary blocks written", statement.temp_written, "count", f"{place}, temp_blks_written"),
+        Evidence("calls", statement.calls, "count", f"{place}, calls"),
         Evidence("work_mem", work_mem.bytes if work_mem else None, "bytes", "pg_settings"),
     ]
-    if one.temp_ms is not None:
-        evidence.append(Evidence("time of temporary I/O", one.temp_ms * 1e6, "ns", f"{place}, temp_blk_*_time"))
+    if statement.temp_ms is not None:
+        evidence.append(Evidence("time of temporary I/O", statement.temp_ms * 1e6, "ns", f"{place}, temp_blk_*_time"))
     expected = (
         f"a part of the statement's {share(whole)} of all statement time: the temporary I/O, which is {share(timed)},"
         " and the passes over it, which are not counted apart"
@@ -62,13 +62,13 @@ def _advice(one: Statement, timed: float | None, whole: float, block: int, work_
     if not proposed:
         fix = ("-- more than 1 GB for one node: have the statement sort or hash fewer rows or columns",)
     return Advice(
-        f"a call of “{beginning(one.text)}” writes {size(written / one.calls)} of temporary files"
-        f" ({count(one.calls)} calls)",
+        f"a call of “{beginning(statement.text)}” writes {size(written / statement.calls)} of temporary files"
+        f" ({count(statement.calls)} calls)",
         tuple(evidence),
         expected + f"; in memory it would need about {size(wanted)}",
         fix,
         stake=None if timed is None else whole,
-        subject=f"statement {one.identifier}",
+        subject=f"statement {statement.identifier}",
         proposed=proposed,
     )
 

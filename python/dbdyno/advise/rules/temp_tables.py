@@ -31,24 +31,24 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
             yield _advice(facts, one, aria_ms, total)
 
 
-def _advice(facts: Facts, one: Digest, aria_ms: float, total: float) -> Advice:
+def _advice(facts: Facts, digest: Digest, aria_ms: float, total: float) -> Advice:
     """Return the advice for one statement.
 
     All of its time is at stake, because the passes over what went to disk are not counted separately.
     """
-    files, stake = min(aria_ms, one.ms) / total, min(one.ms / total, 1.0)
-    place = f"events_statements_summary_by_digest, {one.identifier}"
+    files, stake = min(aria_ms, digest.ms) / total, min(digest.ms / total, 1.0)
+    place = f"events_statements_summary_by_digest, {digest.identifier}"
     memory = facts.setting("tmp_memory_table_size")
     return Advice(
-        f"“{beginning(one.text)}” has {count(one.temp_disk_tables / one.calls)} temporary tables on disk a call"
-        f" ({count(one.calls)} calls)",
+        f"“{beginning(digest.text)}” has {count(digest.temp_disk_tables / digest.calls)} temporary tables on disk a"
+        f" call ({count(digest.calls)} calls)",
         (
             Evidence(
-                "temporary tables on disk", one.temp_disk_tables, "count", f"{place}, SUM_CREATED_TMP_DISK_TABLES"
+                "temporary tables on disk", digest.temp_disk_tables, "count", f"{place}, SUM_CREATED_TMP_DISK_TABLES"
             ),
-            Evidence("temporary tables", one.temp_tables, "count", f"{place}, SUM_CREATED_TMP_TABLES"),
-            Evidence("calls", one.calls, "count", f"{place}, COUNT_STAR"),
-            Evidence("its time", one.ms * 1e6, "ns", f"{place}, SUM_TIMER_WAIT"),
+            Evidence("temporary tables", digest.temp_tables, "count", f"{place}, SUM_CREATED_TMP_TABLES"),
+            Evidence("calls", digest.calls, "count", f"{place}, COUNT_STAR"),
+            Evidence("its time", digest.ms * 1e6, "ns", f"{place}, SUM_TIMER_WAIT"),
             Evidence("time in files of Aria", aria_ms * 1e6, "ns", f"file_summary_by_event_name, {', '.join(FILES)}"),
             Evidence("tmp_memory_table_size", memory.bytes if memory else None, "bytes", "global variables"),
         ),
@@ -60,7 +60,7 @@ def _advice(facts: Facts, one: Digest, aria_ms: float, total: float) -> Advice:
             "-- else, in the session that runs it: set session tmp_memory_table_size = ..., max_heap_table_size = ...",
         ),
         stake=stake,
-        subject=f"statement {one.identifier}",
+        subject=f"statement {digest.identifier}",
     )
 
 

@@ -25,39 +25,40 @@ def judge(facts: Facts) -> Iterator[Advice]:
         yield _advice(facts, one, tables[one.table], span_s)
 
 
-def _is_idle(one: Index, table: Table | None) -> bool:
-    if table is None or one.is_unique or one.is_constraint or one.is_replica_identity or not one.is_valid:
+def _is_idle(index: Index, table: Table | None) -> bool:
+    if table is None or index.is_unique or index.is_constraint or index.is_replica_identity or not index.is_valid:
         return False
     used = table.seq_scans + (table.idx_scans or 0) >= LEAST_SCANS
-    return one.scans == 0 and one.bytes >= LEAST_BYTES and _writes(table) >= LEAST_WRITES and used
+    return index.scans == 0 and index.bytes >= LEAST_BYTES and _writes(table) >= LEAST_WRITES and used
 
 
 def _writes(table: Table) -> int:
     return table.inserted + table.updated
 
 
-def _advice(facts: Facts, one: Index, table: Table, span_s: float | None) -> Advice:
+def _advice(facts: Facts, index: Index, table: Table, span_s: float | None) -> Advice:
     enough = span_s is not None and span_s >= ENOUGH_S
     window = f"in {duration(span_s)}" if span_s is not None else "since its statistics began, nobody knows when"
     return Advice(
-        f"index {one.name} on {one.table} was never scanned {window}, and {count(_writes(table))} rows were written",
+        f"index {index.name} on {index.table} was never scanned {window},"
+        f" and {count(_writes(table))} rows were written",
         (
-            Evidence("scans", one.scans, "count", place(facts, "scans", one.name)),
-            Evidence("size", one.bytes, "bytes", place(facts, "size", one.name)),
-            Evidence("rows inserted or updated", _writes(table), "count", place(facts, "writes", one.table)),
+            Evidence("scans", index.scans, "count", place(facts, "scans", index.name)),
+            Evidence("size", index.bytes, "bytes", place(facts, "size", index.name)),
+            Evidence("rows inserted or updated", _writes(table), "count", place(facts, "writes", index.table)),
             Evidence(
                 "scans of the table",
                 table.seq_scans + (table.idx_scans or 0),
                 "count",
-                place(facts, "writes", one.table),
+                place(facts, "writes", index.table),
             ),
             Evidence("statistics cover", span_s, "span", place(facts, "span")),
         ),
-        f"{size(one.bytes)} of disk and cache; an entry less per insert and per update that is not HOT, its WAL, and a"
-        " little planning",
-        (drop_index(facts, one),),
+        f"{size(index.bytes)} of disk and cache; an entry less per insert and per update that is not HOT, its WAL, and"
+        " a little planning",
+        (drop_index(facts, index),),
         level="warning" if enough else "hint",
-        subject=index_name(facts, one),
+        subject=index_name(facts, index),
         source=source(facts, "Performance Schema, table I/O"),
         risk="" if enough else "the statistics do not cover 35 days: jobs at the end of a month may need it",
     )

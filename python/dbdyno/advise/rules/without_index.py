@@ -39,16 +39,16 @@ def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
             yield _advice(one, column, gain)
 
 
-def _is_wide(one: Digest) -> bool:
-    if one.calls < LEAST_CALLS or one.without_index < one.calls / 2:
+def _is_wide(digest: Digest) -> bool:
+    if digest.calls < LEAST_CALLS or digest.without_index < digest.calls / 2:
         return False
-    examined, sent = one.examined / one.calls, one.sent / one.calls
-    return examined >= LEAST_EXAMINED and sent <= MOST_SENT * examined and " where " in one.text.lower()
+    examined, sent = digest.examined / digest.calls, digest.sent / digest.calls
+    return examined >= LEAST_EXAMINED and sent <= MOST_SENT * examined and " where " in digest.text.lower()
 
 
-def _selective(facts: Facts, one: Digest) -> Column | None:
+def _selective(facts: Facts, digest: Digest) -> Column | None:
     """Return the column that the statement compares with one value, if it is selective and no index begins with it."""
-    condition = re.split(r"\bwhere\b", one.text, maxsplit=1, flags=re.I)[-1]
+    condition = re.split(r"\bwhere\b", digest.text, maxsplit=1, flags=re.I)[-1]
     if re.search(r"\bor\b", condition, re.I):
         return None
     compared = {name.lower() for name in _EQUAL.findall(condition)}
@@ -56,7 +56,7 @@ def _selective(facts: Facts, one: Digest) -> Column | None:
         each
         for each in facts.rows.get(Column, ())
         if each.name.lower() in compared
-        and re.search(rf"(?<!\w){re.escape(each.table.rpartition('.')[2].strip('`'))}(?!\w)", one.text, re.I)
+        and re.search(rf"(?<!\w){re.escape(each.table.rpartition('.')[2].strip('`'))}(?!\w)", digest.text, re.I)
         and each.values * FEW >= 1
         and not any(_begins(index, each) for index in facts.rows.get(Index, ()))
     ]
@@ -67,14 +67,14 @@ def _begins(index: Index, column: Column) -> bool:
     return index.table == column.table and index.columns[0].lower() == column.name.lower()
 
 
-def _advice(one: Digest, column: Column | None, gain: float) -> Advice:
-    place = f"events_statements_summary_by_digest, {one.identifier}"
+def _advice(digest: Digest, column: Column | None, gain: float) -> Advice:
+    place = f"events_statements_summary_by_digest, {digest.identifier}"
     evidence = [
-        Evidence("rows examined a call", one.examined / one.calls, "count", f"{place}, SUM_ROWS_EXAMINED"),
-        Evidence("rows sent a call", one.sent / one.calls, "number", f"{place}, SUM_ROWS_SENT"),
-        Evidence("calls", one.calls, "count", f"{place}, COUNT_STAR"),
-        Evidence("of them without an index", one.without_index, "count", f"{place}, SUM_NO_INDEX_USED"),
-        Evidence("time", one.ms * 1e6, "ns", f"{place}, SUM_TIMER_WAIT"),
+        Evidence("rows examined a call", digest.examined / digest.calls, "count", f"{place}, SUM_ROWS_EXAMINED"),
+        Evidence("rows sent a call", digest.sent / digest.calls, "number", f"{place}, SUM_ROWS_SENT"),
+        Evidence("calls", digest.calls, "count", f"{place}, COUNT_STAR"),
+        Evidence("of them without an index", digest.without_index, "count", f"{place}, SUM_NO_INDEX_USED"),
+        Evidence("time", digest.ms * 1e6, "ns", f"{place}, SUM_TIMER_WAIT"),
     ]
     fix = "-- which columns does the filter use? explain it; create index ... on the columns that it compares with ="
     if column is not None:
@@ -83,13 +83,13 @@ def _advice(one: Digest, column: Column | None, gain: float) -> Advice:
         )
         fix = f"create index ... on {column.table} ({column.name})"
     return Advice(
-        f"“{beginning(one.text)}” reads {count(one.examined / one.calls)} rows a call without an index and sends"
-        f" {count(one.sent / one.calls)}",
+        f"“{beginning(digest.text)}” reads {count(digest.examined / digest.calls)} rows a call without an index and"
+        f" sends {count(digest.sent / digest.calls)}",
         tuple(evidence),
         f"{share(gain)} of the time of statements at most, if an index finds the rows",
         (fix,),
         stake=gain,
-        subject=f"statement {one.identifier}",
+        subject=f"statement {digest.identifier}",
     )
 
 

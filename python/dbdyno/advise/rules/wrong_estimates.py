@@ -64,11 +64,11 @@ def judge(facts: Facts) -> Iterator[Advice]:
 
 
 def _look_up(
-    one: Statement, tables: Mapping[str, Table], columns: Mapping[str, Mapping[str, Column]]
+    statement: Statement, tables: Mapping[str, Table], columns: Mapping[str, Mapping[str, Column]]
 ) -> _LookUp | None:
-    text = _LOOK_UP.fullmatch(" ".join(one.text.split())) if len(one.text) <= LONGEST else None
+    text = _LOOK_UP.fullmatch(" ".join(statement.text.split())) if len(statement.text) <= LONGEST else None
     table = tables.get(text["table"].lower()) if text else None
-    if text is None or table is None or re.match(r"select\s+(distinct|all)\b", one.text, re.I):
+    if text is None or table is None or re.match(r"select\s+(distinct|all)\b", statement.text, re.I):
         return None
     named = [each.lower() for each in re.findall(_EQUALS, text["condition"])]
     known = tuple(columns.get(table.name, {}).get(each) for each in named)
@@ -78,33 +78,37 @@ def _look_up(
     expected = float(max(table.rows, 1))
     for each in compared:
         expected /= max(each.values, 1.0)
-    return _LookUp(one, table, compared, max(expected, 1.0), one.rows / one.calls)
+    return _LookUp(statement, table, compared, max(expected, 1.0), statement.rows / statement.calls)
 
 
-def _is_off(one: _LookUp) -> bool:
+def _is_off(look_up: _LookUp) -> bool:
     """Return True if no choice of compared values explains the difference.
 
     More rows than expected may be due to common values: as many rows as the most common value has are then expected.
     Fewer rows may be due to values that do not exist: less than half a row per call is not counted as an error.
     """
-    commonest = max(one.table.rows, 1) * min(max(each.commonest, 1 / max(each.values, 1.0)) for each in one.columns)
-    if len(one.columns) > 1:
-        several = max(one.table.rows, 1.0)
-        for each in one.columns:
+    commonest = max(look_up.table.rows, 1) * min(
+        max(each.commonest, 1 / max(each.values, 1.0)) for each in look_up.columns
+    )
+    if len(look_up.columns) > 1:
+        several = max(look_up.table.rows, 1.0)
+        for each in look_up.columns:
             several *= max(each.commonest, 1 / max(each.values, 1.0))
         commonest = several
-    more = one.found > FACTOR * max(one.expected, commonest) and one.found >= LEAST_ROWS
-    fewer = one.expected > FACTOR * max(one.found, 1.0) and one.found >= 0.5 and one.expected >= LEAST_ROWS
+    more = look_up.found > FACTOR * max(look_up.expected, commonest) and look_up.found >= LEAST_ROWS
+    fewer = (
+        look_up.expected > FACTOR * max(look_up.found, 1.0) and look_up.found >= 0.5 and look_up.expected >= LEAST_ROWS
+    )
     return more or fewer
 
 
-def _advice(one: _LookUp, part: float) -> Advice:
-    names = " and ".join(each.name for each in one.columns)
-    table, statement = one.table.name, one.statement
+def _advice(look_up: _LookUp, part: float) -> Advice:
+    names = " and ".join(each.name for each in look_up.columns)
+    table, statement = look_up.table.name, look_up.statement
     place = f"pg_stat_statements, queryid {statement.identifier}"
-    fewer = one.found < one.expected
-    listed = ", ".join(each.name for each in one.columns)
-    if one.correlated:
+    fewer = look_up.found < look_up.expected
+    listed = ", ".join(each.name for each in look_up.columns)
+    if look_up.correlated:
         why = f"the values of {names} go together, and the planner takes them for independent"
         fix: tuple[str, ...] = (
             f"create statistics (dependencies, mcv) on {listed} from {table}",
@@ -114,18 +118,21 @@ def _advice(one: _LookUp, part: float) -> Advice:
         why = f"the statistics of {names} are wrong: too few rows were sampled, they are old, or n_distinct was set"
         fix = (
             f"analyze (verbose) {table}",
-            *(f"alter table {table} alter column {each.name} set statistics 1000" for each in one.columns),
+            *(f"alter table {table} alter column {each.name} set statistics 1000" for each in look_up.columns),
             f"-- where it stays wrong: alter table {table} alter column ... set (n_distinct = ...), after a count",
             f"analyze {table}",
         )
     return Advice(
-        f"“{beginning(statement.text)}” finds {count(one.found)} rows a call where the planner's statistics say"
-        f" {count(one.expected)}: {why}",
+        f"“{beginning(statement.text)}” finds {count(look_up.found)} rows a call where the planner's statistics say"
+        f" {count(look_up.expected)}: {why}",
         (
-            Evidence("rows a call", one.found, "number", f"{place}, rows / calls"),
-            Evidence("rows expected", one.expected, "number", f"pg_stats, {table}, {listed}: rows / n_distinct"),
-            Evidence("rows of the table", one.table.rows, "count", f"pg_stat_user_tables, {table}, n_live_tup"),
-            *(Evidence(f"values of {each.name}", each.values, "count", f"pg_stats, {table}") for each in one.columns),
+            Evidence("rows a call", look_up.found, "number", f"{place}, rows / calls"),
+            Evidence("rows expected", look_up.expected, "number", f"pg_stats, {table}, {listed}: rows / n_distinct"),
+            Evidence("rows of the table", look_up.table.rows, "count", f"pg_stat_user_tables, {table}, n_live_tup"),
+            *(
+                Evidence(f"values of {each.name}", each.values, "count", f"pg_stats, {table}")
+                for each in look_up.columns
+            ),
             Evidence("calls", statement.calls, "count", f"{place}, calls"),
             Evidence("time", statement.ms * 1e6, "ns", f"{place}, total_exec_time"),
         ),

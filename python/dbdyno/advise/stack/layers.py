@@ -77,22 +77,22 @@ def layers(stack: Stack) -> list[Layer]:
 _Limit = tuple[str, str, float | None, int, float, str]
 
 
-def _limits(stack: Stack, asked: Demand, seconds: float | None) -> Iterator[_Limit]:
+def _limits(stack: Stack, demand: Demand, seconds: float | None) -> Iterator[_Limit]:
     """Yield, per layer: name, words, limit of each part, number of parts used, total limit, key."""
     yield from _queue(stack, "host", "requests of the host", 1)
-    yield from _queue(stack, "lun", "LUNs in use", asked.luns)
+    yield from _queue(stack, "lun", "LUNs in use", demand.luns)
     if stack.has("hba.queue_limit"):
         yield from _queue(stack, "hba", "host bus adapters", int(stack.number("hba.count")))
     if stack.has("channel.count"):
-        ports = min(int(stack.number("channel.count")), asked.luns)
+        ports = min(int(stack.number("channel.count")), demand.luns)
         yield from _queue(stack, "channel", "ports", ports)
         if stack.has("channel.rate_mb_s") and seconds:
-            each = stack.number("channel.rate_mb_s") * 1e6 / (asked.piece_kb * 1024) * seconds
+            each = stack.number("channel.rate_mb_s") * 1e6 / (demand.piece_kb * 1024) * seconds
             words = f"ports of {stack.number('channel.rate_mb_s'):g} MB/s"
             yield "cable", words, None, ports, each * ports, "channel.rate_mb_s"
     yield from _queue(stack, "array", "the array's queue", 1)
     if stack.has("disk.per_lun"):
-        yield from _disks(stack, asked, seconds)
+        yield from _disks(stack, demand, seconds)
 
 
 def _queue(stack: Stack, name: str, what: str, parts: int) -> Iterator[_Limit]:
@@ -102,9 +102,9 @@ def _queue(stack: Stack, name: str, what: str, parts: int) -> Iterator[_Limit]:
         yield name, what, each, parts, each * parts, f"{name}.queue_limit"
 
 
-def _disks(stack: Stack, asked: Demand, seconds: float | None) -> Iterator[_Limit]:
+def _disks(stack: Stack, demand: Demand, seconds: float | None) -> Iterator[_Limit]:
     """Yield the number of commands that keeps all disks under the used LUNs busy, counted at the array's entry."""
-    disks = int(asked.luns * stack.number("disk.per_lun"))
+    disks = int(demand.luns * stack.number("disk.per_lun"))
     if stack.has("disk.count"):
         disks = min(disks, int(stack.number("disk.count")))
     each = disk_commands(stack)

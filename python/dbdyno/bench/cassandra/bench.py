@@ -40,13 +40,13 @@ class CassandraBench(FlowBench):
         )
     }
 
-    def server_of(self, one: Engine) -> dict[str, str]:
+    def server_of(self, engine: Engine) -> dict[str, str]:
         """Return the keyspace to load: the target's, or that of a node started here."""
         if self.plan.dsn != EMBEDDED:
-            return super().server_of(one)
+            return super().server_of(engine)
         from dbdyno.bench.cassandra.embedded import EmbeddedCassandra
 
-        return {one.at: self.held.enter_context(EmbeddedCassandra(guardian=self.around.guardian)).dsn()}
+        return {engine.at: self.held.enter_context(EmbeddedCassandra(guardian=self.around.guardian)).dsn()}
 
     def prepare(self, seed: int | None = None) -> RunLayout:
         """Check what the run needs, before anything is created.

@@ -295,9 +295,9 @@ def _incomplete(before: Collection, after: Collection) -> dict[str, str]:
     return wrong
 
 
-def _targets(found: Survey) -> JsonObject:
+def _targets(survey: Survey) -> JsonObject:
     """Return the cells as they were found, for the manifest."""
     return {
-        host.name: {**found.facts[host], "objective": own.objective, "plan": alter_command(own.directives)}
-        for host, own in found.found.items()
+        host.name: {**survey.facts[host], "objective": own.objective, "plan": alter_command(own.directives)}
+        for host, own in survey.found.items()
     }

@@ -64,7 +64,7 @@ def _cell(wire: Mapping[str, Any]) -> JsonObject:
     }
 
 
-def checked_access(run: Run, undo: PlanUndo, given: Access) -> Access:
+def checked_access(run: Run, undo: PlanUndo, access: Access) -> Access:
     """Return the access to the cells, as defined by the command line and the user's configuration.
 
     A run folder could name a configuration with a ProxyCommand, a jump host or host keys of somebody else: what it says
@@ -74,14 +74,14 @@ def checked_access(run: Run, undo: PlanUndo, given: Access) -> Access:
         CellsError: The run used connection options and the command line has none.
     """
     words = _way_words(undo.reach)
-    if words and not (given.keys or given.known_hosts or given.jump or given.config is not True):
+    if words and not (access.keys or access.known_hosts or access.jump or access.config is not True):
         raise CellsError(
             f"connected to its cells with its own options: {words}",
             where=run.id,
             next_step="check these options and repeat those you trust on the command line; options from a run "
             "folder are not used to connect",
         )
-    return given
+    return access
 
 
 def _way_words(reach: Mapping[str, Any]) -> str:

@@ -76,7 +76,7 @@ def survey(plan: CellsPlan, hosts: Sequence[Host], access: Access) -> Survey:
     return found
 
 
-def refuse_flash_log_set(plan: CellsPlan, found: Survey) -> None:
+def refuse_flash_log_set(plan: CellsPlan, survey: Survey) -> None:
     """Raise `CellsError` if a cell's plan sets the flash log of these databases, or switches it off for any database.
 
     Every run of this kind sets the flash log while it is alive, on any machine, and an interrupted run leaves it set:
@@ -87,7 +87,7 @@ def refuse_flash_log_set(plan: CellsPlan, found: Survey) -> None:
     """
     if plan.held:
         return
-    for host, own in found.found.items():
+    for host, own in survey.found.items():
         for directive in own.directives:
             words = {key.lower(): value for key, value in directive}
             ours = words.get("name", "").lower() in {name.lower() for name in plan.databases}
@@ -146,13 +146,13 @@ async def collection_times(fleet: Fleet) -> dict[str, int | None]:
     return {answer.host.name: next((r.at_ns for r in read_text(answer.output).readings), None) for answer in answers}
 
 
-def describe(plan: CellsPlan, found: Survey) -> str:
+def describe(plan: CellsPlan, survey: Survey) -> str:
     """Return the description of what a run would do."""
     common = plan.to_plan()
-    arms = found.arms(plan)
+    arms = survey.arms(plan)
     alike: dict[tuple[str, str], list[str]] = {}
-    for host, own in found.found.items():
-        facts = ", ".join(f"{key} {value}" for key, value in found.facts[host].items())
+    for host, own in survey.found.items():
+        facts = ", ".join(f"{key} {value}" for key, value in survey.facts[host].items())
         about = f"{facts or 'no facts'}; objective {own.objective}, {own.status}"
         alike.setdefault((about, alter_command(own.directives)), []).append(host.name)
     lines = [common.title, common.question, ""]

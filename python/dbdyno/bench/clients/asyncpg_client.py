@@ -145,12 +145,12 @@ class AsyncProtocolServer(ProtocolServer):
         """Run all sessions' turns concurrently and return the number of transactions that they ran."""
         return sum(await asyncio.gather(*turns))
 
-    async def turn_async(self, seat: ClientSession, number: int, until_ns: int | None, most: int | None) -> int:
+    async def turn_async(self, seat: ClientSession, number: int, until_ns: int | None, limit: int | None) -> int:
         """Run one session's part of a slice and return the number of its transactions."""
         rows: list[bytes] = []
         now = flushed = clock_ns()
         count = 0
-        while (now := await self.await_next_start(now, until_ns, most, count)) >= 0:
+        while (now := await self.await_next_start(now, until_ns, limit, count)) >= 0:
             script, steps = seat.next()
             count += 1
             now = await self.transaction_async(seat, number, script, steps, now, rows)
@@ -161,10 +161,10 @@ class AsyncProtocolServer(ProtocolServer):
         self.flush(rows)
         return count
 
-    async def await_next_start(self, now: int, until_ns: int | None, most: int | None, count: int) -> int:
+    async def await_next_start(self, now: int, until_ns: int | None, limit: int | None, count: int) -> int:
         """Return the same as `next_start`, but let other sessions run while this one waits."""
         if self.due is None:
-            return self.next_start(now, until_ns, most, count)
+            return self.next_start(now, until_ns, limit, count)
         if (due := self.due.take()) is None:
             return -1
         # The event loop's clock is coarser than ours and may wake up early.

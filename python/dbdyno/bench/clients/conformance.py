@@ -132,78 +132,80 @@ def _expect(what: str, found: object, expected: object) -> None:
         raise UnexpectedResultError(f"{what}: expected {expected}, found {found}")
 
 
-def check_greeting(own: ClientUnderTest) -> str:
+def check_greeting(client: ClientUnderTest) -> str:
     """Check that the client starts, says which version of the protocol it speaks, and uses the right clock."""
     began = time.monotonic()
-    return f"{own.arm.start().about or 'without a name'}, after {time.monotonic() - began:.2f} s"
+    return f"{client.arm.start().about or 'without a name'}, after {time.monotonic() - began:.2f} s"
 
 
-def check_transaction_count(own: ClientUnderTest) -> str:
+def check_transaction_count(client: ClientUnderTest) -> str:
     """Check that a slice limited by a number of transactions has exactly that number."""
-    own.assign_job("select 1;")
+    client.assign_job("select 1;")
     for count in (1, 7, 1):
-        own.run(count)
+        client.run(count)
     return "slices of 1, 7 and 1 transactions"
 
 
-def check_slice_end(own: ClientUnderTest) -> str:
+def check_slice_end(client: ClientUnderTest) -> str:
     """Check that a slice limited by time ends when the time is over."""
-    own.assign_job("select 1;")
-    longest = max(own.run(length_ns=SLICE_NS)[0].elapsed_ns for _ in range(3))
+    client.assign_job("select 1;")
+    longest = max(client.run(length_ns=SLICE_NS)[0].elapsed_ns for _ in range(3))
     if longest > SLICE_NS + LATE_S * 1e9 or longest < SLICE_NS:
         raise UnexpectedResultError(f"slices of {SLICE_NS / 1e6:g} ms took up to {longest / 1e6:.0f} ms")
     return f"slices of {SLICE_NS / 1e6:g} ms took up to {longest / 1e6:.1f} ms"
 
 
-def check_reported_time(own: ClientUnderTest) -> str:
+def check_reported_time(client: ClientUnderTest) -> str:
     """Check that a slow statement is reported as slow, and that transactions fill the time of their sessions."""
-    own.assign_job(own.words.pause)
-    whole = _whole(own.run(1)[1])
-    _expect(own.words.pause, [code.decode() for code in whole["code"]], [""])
+    client.assign_job(client.words.pause)
+    whole = _whole(client.run(1)[1])
+    _expect(client.words.pause, [code.decode() for code in whole["code"]], [""])
     shortest = int(whole["elapsed_ns"].min())
     if shortest < PAUSE_NS:
         raise UnexpectedResultError(
             f"a statement that sleeps {PAUSE_NS / 1e6:g} ms was reported with {shortest / 1e6:.3g} ms"
         )
-    own.assign_job(own.words.session, sessions=SESSIONS)
-    own.arm.accounted = TimeCoverage()
+    client.assign_job(client.words.session, sessions=SESSIONS)
+    client.arm.accounted = TimeCoverage()
     for _ in range(SESSIONS):
-        own.run(length_ns=SLICE_NS)
-    if doubt := own.arm.accounted.problem():
+        client.run(length_ns=SLICE_NS)
+    if doubt := client.arm.accounted.problem():
         raise UnexpectedResultError(doubt)
-    return f"operations for {own.arm.accounted.share() or 0:.0%} of the time of {SESSIONS} sessions"
+    return f"operations for {client.arm.accounted.share() or 0:.0%} of the time of {SESSIONS} sessions"
 
 
-def check_row_counts(own: ClientUnderTest) -> str:
+def check_row_counts(client: ClientUnderTest) -> str:
     """Check that all rows of a query are fetched and counted, and that a query without rows counts 0."""
-    _expect("rows of a query without any", own.rows(own.words.no_row), [0, 0, 0])
-    _expect("rows of a query", own.rows(own.words.rows), [250] * 3)
+    _expect("rows of a query without any", client.rows(client.words.no_row), [0, 0, 0])
+    _expect("rows of a query", client.rows(client.words.rows), [250] * 3)
     return "0 and 250 rows"
 
 
-def check_fetch_size(own: ClientUnderTest) -> str:
+def check_fetch_size(client: ClientUnderTest) -> str:
     """Check that a fetch size does not change the rows."""
-    if not own.words.fetches:
+    if not client.words.fetches:
         raise UnsupportedFeatureError(
             "this server sends all rows of a query at once: its arms cannot have a fetch size"
         )
     for size in (1, 100, 250, 1000):
-        _expect(f"rows with fetch size {size}", own.rows(own.words.rows, fetch_size=size), [250] * 3)
+        _expect(f"rows with fetch size {size}", client.rows(client.words.rows, fetch_size=size), [250] * 3)
     return "250 rows by 1, 100, 250 and 1,000"
 
 
-def check_values(own: ClientUnderTest) -> str:
+def check_values(client: ClientUnderTest) -> str:
     """Check that numbers, text with special characters, and NULL arrive in each way of sending statements."""
     for mode, protocol in MODES.items():
-        _expect(f"rows with {mode}", own.rows(NULL + own.words.values, protocol=protocol, variables=VALUES), [1, 1, 1])
+        _expect(
+            f"rows with {mode}", client.rows(NULL + client.words.values, protocol=protocol, variables=VALUES), [1, 1, 1]
+        )
     return ", ".join(MODES)
 
 
-def check_prepared_statements(own: ClientUnderTest) -> str:
+def check_prepared_statements(client: ClientUnderTest) -> str:
     """Check that the server keeps a prepared statement exactly if the plan asks for prepared statements."""
     for mode, protocol in MODES.items():
-        kept = own.rows(own.words.kept, **_mode(protocol))[-1]
-        least, most = own.words.kept_rows[mode]
+        kept = client.rows(client.words.kept, **_mode(protocol))[-1]
+        least, most = client.words.kept_rows[mode]
         if not least <= kept <= most:
             raise UnexpectedResultError(f"with {mode} the server has prepared {kept} statements")
     return "once with prepared alone"
@@ -213,41 +215,41 @@ def _mode(protocol: str) -> JsonObject:
     return {"protocol": protocol, "variables": VALUES}
 
 
-def check_errors(own: ClientUnderTest) -> str:
+def check_errors(client: ClientUnderTest) -> str:
     """Check that a failed statement has its SQLSTATE, and that the next transaction is not affected."""
-    words, (failing, code) = own.words, own.words.failing
-    _expect(failing, own.codes(failing, 2), [code] * 2)
-    _expect("no such table", own.codes("select * from dbdyno_no_such_table;", 1), [words.no_table])
-    _expect("an error in a transaction", own.codes(f"begin;\n{failing}\n{words.end};", 2), [code] * 2)
-    _expect("after errors", own.codes("select 1;", 2), ["", ""])
+    words, (failing, code) = client.words, client.words.failing
+    _expect(failing, client.codes(failing, 2), [code] * 2)
+    _expect("no such table", client.codes("select * from dbdyno_no_such_table;", 1), [words.no_table])
+    _expect("an error in a transaction", client.codes(f"begin;\n{failing}\n{words.end};", 2), [code] * 2)
+    _expect("after errors", client.codes("select 1;", 2), ["", ""])
     return f"{code}, {words.no_table}; in a transaction, too"
 
 
-def check_statement_records(own: ClientUnderTest) -> str:
+def check_statement_records(client: ClientUnderTest) -> str:
     """Check that a script of several statements has a record for each, before that of its transaction."""
-    own.assign_job(f"begin;\nselect 1;\n{own.words.end};")
-    kinds = [int(kind) for kind in own.run(2)[1]["kind"]]
+    client.assign_job(f"begin;\nselect 1;\n{client.words.end};")
+    kinds = [int(kind) for kind in client.run(2)[1]["kind"]]
     _expect("kinds of records", kinds, [stream.STATEMENT] * 3 + [stream.TRANSACTION] + [stream.STATEMENT] * 3 + [4])
-    return f"begin, statement, {own.words.end}, transaction"
+    return f"begin, statement, {client.words.end}, transaction"
 
 
-def check_sessions(own: ClientUnderTest) -> str:
+def check_sessions(client: ClientUnderTest) -> str:
     """Check that each session is a separate, simultaneous connection with work to do."""
-    own.assign_job(own.words.session, sessions=SESSIONS)
-    _expect("connections on the server", own.alive(), SESSIONS)
-    found = sorted(set(_whole(own.run(length_ns=SLICE_NS)[1])["session"].tolist()))
+    client.assign_job(client.words.session, sessions=SESSIONS)
+    _expect("connections on the server", client.alive(), SESSIONS)
+    found = sorted(set(_whole(client.run(length_ns=SLICE_NS)[1])["session"].tolist()))
     _expect("sessions at work", found, list(range(SESSIONS)))
-    own.run(SESSIONS + 1)
+    client.run(SESSIONS + 1)
     return f"{SESSIONS} sessions, each at work"
 
 
-def check_due_times(own: ClientUnderTest) -> str:
+def check_due_times(client: ClientUnderTest) -> str:
     """Check that in an open loop no transaction begins before it is due, and none is left out."""
-    own.assign_job("select 1;", sessions=2, rate_per_s=DUE / (DUE_NS / 1e9))
-    own.slice += 2
+    client.assign_job("select 1;", sessions=2, rate_per_s=DUE / (DUE_NS / 1e9))
+    client.slice += 2
     try:
-        own.arm.turn(own.slice - 1, None, DUE)
-        ran = own.arm.turn(own.slice, None, DUE)
+        client.arm.turn(client.slice - 1, None, DUE)
+        ran = client.arm.turn(client.slice, None, DUE)
     except ClientError as error:
         if NOT_DUE not in error.message:
             raise
@@ -258,49 +260,49 @@ def check_due_times(own: ClientUnderTest) -> str:
     return f"{DUE} due over {DUE_NS / 1e6:g} ms began {late[len(late) // 2] / 1e3:.0f} us late, half of them less"
 
 
-def check_session_setup(own: ClientUnderTest) -> str:
+def check_session_setup(client: ClientUnderTest) -> str:
     """Check that the SQL that each session runs first is in effect, and so is the statement timeout."""
-    (sql, query), (endless, code) = own.words.setting, own.words.endless
-    _expect("a setting of the session", own.rows(query, session_sql=[sql]), [1] * 3)
-    _expect("the limit of statements", own.codes(endless, 1, statement_timeout_ms=50), [code])
+    (sql, query), (endless, code) = client.words.setting, client.words.endless
+    _expect("a setting of the session", client.rows(query, session_sql=[sql]), [1] * 3)
+    _expect("the limit of statements", client.codes(endless, 1, statement_timeout_ms=50), [code])
     return "settings and statement_timeout"
 
 
-def check_closing(own: ClientUnderTest) -> str:
+def check_closing(client: ClientUnderTest) -> str:
     """Check that the client closes its sessions on request, and can open new ones."""
-    own.assign_job("select 1;")
-    own.arm.disconnect()
-    if own.arm.process is None:
+    client.assign_job("select 1;")
+    client.arm.disconnect()
+    if client.arm.process is None:
         raise UnexpectedResultError("it did not answer to close")
     deadline = time.monotonic() + END_S
-    while own.alive() and time.monotonic() < deadline:
+    while client.alive() and time.monotonic() < deadline:
         time.sleep(0.02)
-    _expect("connections on the server", own.alive(), 0)
-    own.arm.connect()
-    own.arm.draw()
-    own.run(1)
+    _expect("connections on the server", client.alive(), 0)
+    client.arm.connect()
+    client.arm.draw()
+    client.run(1)
     return "closed and opened again"
 
 
-def check_end_of_stdin(own: ClientUnderTest) -> str:
+def check_end_of_stdin(client: ClientUnderTest) -> str:
     """Check that the client exits with code 0 at the end of its stdin."""
-    own.assign_job("select 1;")
-    process = own.arm.process
+    client.assign_job("select 1;")
+    process = client.arm.process
     assert process is not None
     began = time.monotonic()
     willing = process.end()
     took, code = time.monotonic() - began, process.process.returncode
-    own.arm.process, own.arm.open = None, False
+    client.arm.process, client.arm.open = None, False
     if not willing:
         raise UnexpectedResultError(f"still ran {END_S:g} s after its stdin ended")
     _expect("exit", code, 0)
     return f"after {took:.2f} s"
 
 
-def check_signal(own: ClientUnderTest) -> str:
+def check_signal(client: ClientUnderTest) -> str:
     """Check that a signal ends the client in the middle of a statement, and also its session on the server."""
-    own.assign_job(own.words.sleep)
-    process = own.arm.process
+    client.assign_job(client.words.sleep)
+    process = client.arm.process
     assert process is not None
     process.send(b'{"do":"slice","slice":1,"length_ns":1000000,"transactions":null}\n')
     time.sleep(0.2)
@@ -309,12 +311,12 @@ def check_signal(own: ClientUnderTest) -> str:
     while process.process.poll() is None and time.monotonic() - began < END_S:
         time.sleep(0.02)
     took, alive = time.monotonic() - began, process.process.returncode is None
-    own.arm.kill()
+    client.arm.kill()
     if alive:
         raise UnexpectedResultError(f"still ran {END_S:g} s after SIGTERM")
-    while own.alive() and time.monotonic() - began < 2 * END_S:
+    while client.alive() and time.monotonic() - began < 2 * END_S:
         time.sleep(0.1)
-    _expect("connections on the server", own.alive(), 0)
+    _expect("connections on the server", client.alive(), 0)
     return f"after {took:.2f} s"
 
 
@@ -338,29 +340,29 @@ CHECKS: dict[str, Callable[[ClientUnderTest], str]] = {
 }
 
 
-def examine(own: ClientUnderTest) -> Iterator[CheckResult]:
+def examine(client: ClientUnderTest) -> Iterator[CheckResult]:
     """Yield the verdict of each check; a client that does not start, or hangs repeatedly, ends the checks."""
     try:
         for name, check in CHECKS.items():
-            verdict = _run_check(own, name, check)
+            verdict = _run_check(client, name, check)
             yield verdict
             if name == "starts" and verdict.verdict == FAILED:
                 return
-            if own.hung == HANGS_MOST:
-                again = f"not run, for it hung {own.hung} times; where it is only slow, give it longer: --patience"
+            if client.hung == HANGS_MOST:
+                again = f"not run, for it hung {client.hung} times; where it is only slow, give it longer: --patience"
                 yield CheckResult(REMAINING_CHECKS, FAILED, again)
                 return
     finally:
-        own.arm.end()
+        client.arm.end()
 
 
-def _run_check(own: ClientUnderTest, name: str, check: Callable[[ClientUnderTest], str]) -> CheckResult:
+def _run_check(client: ClientUnderTest, name: str, check: Callable[[ClientUnderTest], str]) -> CheckResult:
     try:
-        return CheckResult(name, PASSED, check(own))
+        return CheckResult(name, PASSED, check(client))
     except UnsupportedFeatureError as error:
-        own.arm.kill()
+        client.arm.kill()
         return CheckResult(name, NOTED, error.message)
     except (ClientError, UnexpectedResultError) as error:
-        own.arm.kill()
-        own.hung += isinstance(error, ClientHungError)
+        client.arm.kill()
+        client.hung += isinstance(error, ClientHungError)
         return CheckResult(name, FAILED, error.message)

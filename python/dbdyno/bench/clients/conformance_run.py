@@ -37,11 +37,11 @@ def check_results(client: tuple[str, ...], dsn: str | None, patience_s: float = 
         yield from _all_verdicts(client_under_test(target, words), target.conninfo(), patience_s)
 
 
-def _all_verdicts(own: ClientUnderTest, connection: Mapping[str, Any], patience_s: float) -> Iterator[CheckResult]:
+def _all_verdicts(client: ClientUnderTest, connection: Mapping[str, Any], patience_s: float) -> Iterator[CheckResult]:
     """Yield the verdicts of the checks, and the client's cost if it starts and does not hang."""
     last = None
-    own.set_patience(patience_s)
-    for last in examine(own):
+    client.set_patience(patience_s)
+    for last in examine(client):
         yield last
     if last is not None and not (last.check in ("starts", REMAINING_CHECKS) and last.verdict == FAILED):
-        yield from costs(own, connection)
+        yield from costs(client, connection)

@@ -41,7 +41,7 @@ class Failures:
         return [int(number) for number in self.numbers[whole & np.isin(self.numbers, bad)]]
 
 
-def failures_of(records: Records, job: Job, said: Mapping[FailureKey, str]) -> Failures:
+def failures_of(records: Records, job: Job, messages: Mapping[FailureKey, str]) -> Failures:
     """Return how the operations of a slice failed; a transaction has the message of the statement that ended it."""
     found = Failures(np.zeros(len(records), np.int64))
     places: dict[tuple[int, FailureKey], int] = {}
@@ -60,28 +60,30 @@ def failures_of(records: Records, job: Job, said: Mapping[FailureKey, str]) -> F
             last[session] = statement
         failed = (statement, row["code"].decode("ascii"), int(row["vendor"]))
         if (script, failed) not in places:
-            places[script, failed] = _place(found, job, script, failed, said)
+            places[script, failed] = _place(found, job, script, failed, messages)
         found.numbers[at] = places[script, failed]
     return found
 
 
-def _place(found: Failures, job: Job, script: int, failed: FailureKey, said: Mapping[FailureKey, str]) -> int:
+def _place(failures: Failures, job: Job, script: int, failed: FailureKey, messages: Mapping[FailureKey, str]) -> int:
     """Return the number of a failure, after adding it if it is new."""
-    failure, words = _known_failure(job, script, failed, said)
-    if len(found.listed) >= MOST and failure not in found.listed:
+    failure, words = _known_failure(job, script, failed, messages)
+    if len(failures.listed) >= MOST and failure not in failures.listed:
         failure, words = OTHER, "other"
-    if failure not in found.listed:
-        found.listed.append(failure)
-        found.words.append(words)
-    return found.listed.index(failure) + 1
+    if failure not in failures.listed:
+        failures.listed.append(failure)
+        failures.words.append(words)
+    return failures.listed.index(failure) + 1
 
 
-def _known_failure(job: Job, script: int, failed: FailureKey, said: Mapping[FailureKey, str]) -> tuple[Failure, str]:
+def _known_failure(
+    job: Job, script: int, failed: FailureKey, messages: Mapping[FailureKey, str]
+) -> tuple[Failure, str]:
     from dbdyno import _core
 
     _, code, vendor = failed
     # A client that does not distinguish statements sends the message once.
-    text = said.get(failed) or next((words for (_, *same), words in said.items() if same == [code, vendor]), "")
+    text = messages.get(failed) or next((words for (_, *same), words in messages.items() if same == [code, vendor]), "")
     known = "\n".join([*(own["text"] for own in job.arm["scripts"]), *job.arm.get("session_sql", ())])
     message, words = _core.reported_error(code, vendor, text, known)
     return (code, vendor, message if text else "", job.expects(script, code, vendor)), words

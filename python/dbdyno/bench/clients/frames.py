@@ -56,11 +56,11 @@ _CONNECTORX = ("application_name", "options", "connect_timeout", "sslmode", "ssl
 """Options that ConnectorX knows; it refuses all others."""
 
 
-def _pandas(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
+def _pandas(dsn: str, job: Job, session: PsycopgSession | None) -> tuple[Fetch, End]:
     import pandas as pd
 
-    assert beside is not None
-    cursor = beside.connection.cursor()
+    assert session is not None
+    cursor = session.connection.cursor()
 
     def fetch(sql: str) -> int:
         cursor.execute(sql.encode())
@@ -70,7 +70,7 @@ def _pandas(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, E
     return fetch, cursor.close
 
 
-def _connectorx(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
+def _connectorx(dsn: str, job: Job, session: PsycopgSession | None) -> tuple[Fetch, End]:
     import connectorx
 
     if job.session_setup():
@@ -80,7 +80,7 @@ def _connectorx(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetc
     return lambda sql: len(connectorx.read_sql(f"{place}?{'&'.join(known)}", sql)), lambda: None
 
 
-def _adbc(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
+def _adbc(dsn: str, job: Job, session: PsycopgSession | None) -> tuple[Fetch, End]:
     connection = _connect(dsn, job)
     cursor = connection.cursor()
 
@@ -95,19 +95,19 @@ def _adbc(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End
     return fetch, end
 
 
-def _polars(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
+def _polars(dsn: str, job: Job, session: PsycopgSession | None) -> tuple[Fetch, End]:
     import polars
 
     connection = _connect(dsn, job)
     return lambda sql: polars.read_database(sql, connection).height, connection.close
 
 
-def _duckdb(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
+def _duckdb(dsn: str, job: Job, session: PsycopgSession | None) -> tuple[Fetch, End]:
     connection = duckdb_reader.attach_server(dsn, job)
     return duckdb_reader.server_reader(connection), connection.close
 
 
-def _duckdb_scan(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
+def _duckdb_scan(dsn: str, job: Job, session: PsycopgSession | None) -> tuple[Fetch, End]:
     connection = duckdb_reader.attach_server(dsn, job)
     return duckdb_reader.duckdb_reader(connection), connection.close
 

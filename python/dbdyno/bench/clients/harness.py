@@ -153,9 +153,9 @@ class ProtocolServer:
     """
 
     def __init__(
-        self, about: str, opened: OpenSession, code_of: CodeOf, taken: ConvertValues = list, words_of: MessageOf = str
+        self, about: str, opened: OpenSession, code_of: CodeOf, convert: ConvertValues = list, words_of: MessageOf = str
     ) -> None:
-        self.opened, self.code_of, self.taken, self.words_of = opened, code_of, taken, words_of
+        self.opened, self.code_of, self.taken, self.words_of = opened, code_of, convert, words_of
         self.out, self.lock = sys.stdout.buffer, Lock()
         # Anything that a driver prints goes to stderr: stdout is only for the stream.
         sys.stdout = sys.stderr
@@ -242,13 +242,13 @@ class ProtocolServer:
         elapsed = clock_ns() - began
         self.write(Record(stream.END, 0, message["slice"], lost, began, elapsed, done))
 
-    def turn(self, seat: ClientSession, number: int, until_ns: int | None, most: int | None) -> int:
+    def turn(self, seat: ClientSession, number: int, until_ns: int | None, limit: int | None) -> int:
         """Run one session's part of a slice and return the number of its transactions."""
         assert self.job is not None
         rows: list[bytes] = []
         now = flushed = clock_ns()
         count = 0
-        while (now := self.next_start(now, until_ns, most, count)) >= 0:
+        while (now := self.next_start(now, until_ns, limit, count)) >= 0:
             script, steps = seat.next()
             count += 1
             now = self.transaction(seat, number, script, steps, now, rows)
@@ -259,13 +259,13 @@ class ProtocolServer:
         self.flush(rows)
         return count
 
-    def next_start(self, now: int, until_ns: int | None, most: int | None, count: int) -> int:
+    def next_start(self, now: int, until_ns: int | None, limit: int | None, count: int) -> int:
         """Return the time of a session's next transaction after `count` of them [ns], or -1 if the slice is over.
 
         In a closed loop that is now; in an open loop the call waits until the transaction is due.
         """
         if self.due is None:
-            over = now >= until_ns if until_ns is not None else count >= (most or 0)
+            over = now >= until_ns if until_ns is not None else count >= (limit or 0)
             return -1 if over else now
         if (due := self.due.take()) is None:
             return -1
@@ -341,10 +341,10 @@ class ProtocolServer:
 
 
 def serve(
-    about: str, opened: OpenSession, code_of: CodeOf, taken: ConvertValues = list, words_of: MessageOf = str
+    about: str, opened: OpenSession, code_of: CodeOf, convert: ConvertValues = list, words_of: MessageOf = str
 ) -> None:
     """Serve the protocol until stdin ends; see `ProtocolServer` for the arguments."""
-    serve_with(ProtocolServer(about, opened, code_of, taken, words_of), code_of)
+    serve_with(ProtocolServer(about, opened, code_of, convert, words_of), code_of)
 
 
 def serve_with(serving: ProtocolServer, code_of: CodeOf) -> None:

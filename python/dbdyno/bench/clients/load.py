@@ -296,8 +296,8 @@ class CombinedLoad(PartWriter):
         report["ended_ns"] = self._now_ns()
         return report
 
-    def _turn(self, report: LoadReport, block: int, one: Slice) -> None:
-        arm, number, length_ns, transactions = one
+    def _turn(self, report: LoadReport, block: int, slice: Slice) -> None:
+        arm, number, length_ns, transactions = slice
         client = self.clients[arm]
         with _name_arm(arm):
             ran = client.turn(number, length_ns, transactions)

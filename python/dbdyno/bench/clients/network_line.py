@@ -80,19 +80,19 @@ class ClientLine:
             self.thread.join(10 * STEP_S)
         self.thread = self.own = None
 
-    def _serve(self, own: _core.LinePort, ended: threading.Event) -> None:
-        port = own.port()
+    def _serve(self, line_port: _core.LinePort, ended: threading.Event) -> None:
+        port = line_port.port()
         while not ended.is_set():
-            ready, _, _ = select.select([own.fileno()], [], [], STEP_S)
-            peer = own.accept() if ready else None
+            ready, _, _ = select.select([line_port.fileno()], [], [], STEP_S)
+            peer = line_port.accept() if ready else None
             if peer is None:
                 continue
             leader = self.leader
             if leader is None or not is_from_session(leader, peer, port):
-                own.turn_away()
+                line_port.turn_away()
                 continue
             try:
-                own.let_in()
+                line_port.let_in()
                 self.let_in += 1
             except TargetError as error:
                 self.failure = f"used the emulated network, but the server behind it does not answer: {error.message}"

@@ -106,22 +106,22 @@ def _text_of(data: bytes) -> str:
     return f": {text!r}" if text and plain > len(text) * 3 // 4 else ""
 
 
-def refuse_impossible_records(records: Records, end: stream.Record, asked: SliceRequest) -> None:
+def refuse_impossible_records(records: Records, end: stream.Record, request: SliceRequest) -> None:
     """Raise `StreamError` if the operations of a slice cannot be true.
 
     Raises:
         StreamError: Values, times or counts are impossible or contradict each other.
     """
-    for name, wrong in _lies(records, asked):
+    for name, wrong in _lies(records, request):
         if wrong.any():
             raise StreamError(f"record {int(np.argmax(wrong)) + 1} of the slice {name}")
-    if asked.sent_ns > end.started_ns or end.elapsed_ns < 0 or end.started_ns + end.elapsed_ns > asked.heard_ns:
+    if request.sent_ns > end.started_ns or end.elapsed_ns < 0 or end.started_ns + end.elapsed_ns > request.heard_ns:
         raise StreamError("the slice has times outside its own duration: expected times of CLOCK_MONOTONIC")
     count = int((records["kind"] == stream.TRANSACTION).sum())
     if end.rows != count:
         raise StreamError(f"the slice's end record reports {end.rows:,} transactions, but {count:,} were recorded")
-    if asked.transactions is not None and count != asked.transactions:
-        raise StreamError(f"has {count:,} transactions, but {asked.transactions:,} were requested")
+    if request.transactions is not None and count != request.transactions:
+        raise StreamError(f"has {count:,} transactions, but {request.transactions:,} were requested")
     _refuse_outside(records, end)
     _refuse_overlaps(records)
     _refuse_strays(records)
@@ -136,18 +136,18 @@ class SliceRequest:
         self.sent_ns = self.heard_ns = 0
 
 
-def _lies(records: Records, asked: SliceRequest) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+def _lies(records: Records, request: SliceRequest) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     started, elapsed = records["started_ns"], records["elapsed_ns"]
     scripts = records["kind"] == stream.TRANSACTION
-    yield f"names another slice than {asked.number}", records["slice"] != asked.number
-    yield f"names a session from {asked.sessions} on", records["session"] >= asked.sessions
-    known = np.where(scripts, asked.scripts, asked.statements)
+    yield f"names another slice than {request.number}", records["slice"] != request.number
+    yield f"names a session from {request.sessions} on", records["session"] >= request.sessions
+    known = np.where(scripts, request.scripts, request.statements)
     yield "names a statement or script that there is not", records["statement"] >= known
     yield "took less than no time", elapsed < 0
-    yield "started before the slice was asked for: is its clock CLOCK_MONOTONIC?", started < asked.sent_ns
+    yield "started before the slice was asked for: is its clock CLOCK_MONOTONIC?", started < request.sent_ns
     yield (
         "ended after it was heard of: is its clock CLOCK_MONOTONIC?",
-        (elapsed > asked.heard_ns) | (started > asked.heard_ns - np.maximum(elapsed, 0)),
+        (elapsed > request.heard_ns) | (started > request.heard_ns - np.maximum(elapsed, 0)),
     )
     yield "has a negative number of rows", records["rows"] < stream.UNKNOWN_ROWS
     codes = np.unique(records["code"])

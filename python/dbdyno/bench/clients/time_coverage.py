@@ -62,13 +62,13 @@ class TimeCoverage:
         self.wall_ns = [0, 0]
         self.shortest_ns = SLICE_LEAST_NS
 
-    def add(self, records: Records, end: Record, asked: SliceRequest, length_ns: int | None) -> None:
+    def add(self, records: Records, end: Record, request: SliceRequest, length_ns: int | None) -> None:
         """Add a slice of a closed loop.
 
         Args:
             records: The slice's operations.
             end: The client's record of the slice's end.
-            asked: What was requested, and when.
+            request: What was requested, and when.
             length_ns: Length of the slice, or None if it was limited by a number of transactions.
         """
         whole = records[records["kind"] == TRANSACTION]
@@ -77,10 +77,12 @@ class TimeCoverage:
         any_ns, at_once = _covered_ns(whole["started_ns"], held)
         if length_ns is not None:
             self.shortest_ns = min(self.shortest_ns, length_ns)
-            each = np.bincount(whole["session"], held, asked.sessions) if at_once else np.full(asked.sessions, any_ns)
-            _book(self.sessions_ns, length_ns * asked.sessions, int(np.minimum(each, length_ns).sum()))
+            each = (
+                np.bincount(whole["session"], held, request.sessions) if at_once else np.full(request.sessions, any_ns)
+            )
+            _book(self.sessions_ns, length_ns * request.sessions, int(np.minimum(each, length_ns).sum()))
         way_ns = TRANSIT_NS + TRANSIT_PER_RECORD_NS * len(records)
-        wall_ns = max(0, asked.heard_ns - asked.sent_ns - way_ns)
+        wall_ns = max(0, request.heard_ns - request.sent_ns - way_ns)
         _book(self.wall_ns, wall_ns, min(any_ns, wall_ns))
 
     def share(self, least_ns: int = LEAST_NS) -> float | None:
@@ -107,10 +109,10 @@ class TimeCoverage:
         )
 
 
-def busy_ns(whole: Records, began_ns: int, sessions: int) -> int:
+def busy_ns(records: Records, began_ns: int, sessions: int) -> int:
     """Return the sum over sessions of the end of the last transaction minus the slice's start, in ns."""
     ends = np.zeros(sessions, np.int64)
-    np.maximum.at(ends, whole["session"], whole["started_ns"] + whole["elapsed_ns"])
+    np.maximum.at(ends, records["session"], records["started_ns"] + records["elapsed_ns"])
     return int((ends[ends > 0] - began_ns).sum())
 
 
@@ -119,16 +121,16 @@ def _book(sums: list[int], had_ns: int, told_ns: int) -> None:
     sums[1] += told_ns
 
 
-def _held_ns(whole: Records, end_ns: int) -> NDArray[np.int64]:
+def _held_ns(records: Records, end_ns: int) -> NDArray[np.int64]:
     """Return how long each transaction occupied its session in ns: until the next one if it failed.
 
     Rows must be in order of session.
     """
-    after = np.append(whole["started_ns"][1:], end_ns)
-    last = np.append(whole["session"][1:] != whole["session"][:-1], np.True_)[: len(whole)]
-    until = np.where(last, end_ns, after[: len(whole)])
-    kept = np.maximum(until - whole["started_ns"], whole["elapsed_ns"])
-    held: NDArray[np.int64] = np.where(whole["code"] != b"", kept, whole["elapsed_ns"])
+    after = np.append(records["started_ns"][1:], end_ns)
+    last = np.append(records["session"][1:] != records["session"][:-1], np.True_)[: len(records)]
+    until = np.where(last, end_ns, after[: len(records)])
+    kept = np.maximum(until - records["started_ns"], records["elapsed_ns"])
+    held: NDArray[np.int64] = np.where(records["code"] != b"", kept, records["elapsed_ns"])
     return held
 
 

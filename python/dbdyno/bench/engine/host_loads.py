@@ -386,15 +386,15 @@ class HostLoads(Closeable):
             except TargetError as error:
                 raise HostLostError(f"host {held.name}: {error.message}", where=error.where) from error
 
-    def _fit(self, held: HostLoad) -> ClockFit:
-        found = fit_clock(held.compared)
-        return ClockFit(found.host_ns, found.offset_ns, found.drift, found.error_ns + held.opened.error_ns)
+    def _fit(self, load: HostLoad) -> ClockFit:
+        found = fit_clock(load.compared)
+        return ClockFit(found.host_ns, found.offset_ns, found.drift, found.error_ns + load.opened.error_ns)
 
 
-def _move_slice(one: HostSlice, clock: ClockFit) -> HostSlice:
+def _move_slice(host_slice: HostSlice, clock: ClockFit) -> HostSlice:
     """Return a slice with its times on a host's clock."""
-    offset = clock.offset_at(one.started_ns + round(clock.offset_ns))
-    return HostSlice(one.arm, one.slice, one.started_ns + offset, one.ended_ns + offset)
+    offset = clock.offset_at(host_slice.started_ns + round(clock.offset_ns))
+    return HostSlice(host_slice.arm, host_slice.slice, host_slice.started_ns + offset, host_slice.ended_ns + offset)
 
 
 def _nothing(clock: SteadyClock) -> LoadReport:

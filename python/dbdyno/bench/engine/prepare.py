@@ -119,13 +119,13 @@ def _cheapest_switch(plan: Plan, arms: Sequence[EngineArm]) -> tuple[str, str]:
     return "slices", "the arms differ by scripts, session settings, sessions, rate, network or DSN only"
 
 
-def check_room(plan: Plan, arms: Sequence[EngineArm], how: Timing, free: Callable[[Any], int | None]) -> None:
+def check_room(plan: Plan, arms: Sequence[EngineArm], timing: Timing, free: Callable[[Any], int | None]) -> None:
     """Check that each server has room for the sessions that are open at the same time.
 
     Args:
         plan: The plan.
         arms: Its arms on their servers.
-        how: The timing, which decides whether the sessions of all arms are open at once.
+        timing: The timing, which decides whether the sessions of all arms are open at once.
         free: Returns the number of free sessions of a server, or None if unknown.
 
     Raises:
@@ -134,7 +134,7 @@ def check_room(plan: Plan, arms: Sequence[EngineArm], how: Timing, free: Callabl
     need: dict[str, int] = {}
     for ready in arms:
         name, own = ready.target.safe_dsn, plan.sessions_of(ready.arm)
-        need[name] = need.get(name, 0) + own if how.in_slices else max(need.get(name, 0), own)
+        need[name] = need.get(name, 0) + own if timing.in_slices else max(need.get(name, 0), own)
     for name, target in {ready.target.safe_dsn: ready.target for ready in arms}.items():
         room = free(target)
         if room is not None and need[name] + 2 > room:

@@ -234,18 +234,18 @@ class FlowBench(PassiveBench):
             self.around.stopping.check()
             raise
 
-    def _start(self, one: Engine, folder: Path) -> EngineProcess:
-        extra = self.server_of(one)
+    def _start(self, engine: Engine, folder: Path) -> EngineProcess:
+        extra = self.server_of(engine)
         limit_s = (self.plan.statement_timeout_ns or 0) / 1e9 or LIMIT_S
-        scratch = folder / f"engine-{one.name}"
-        running = EngineProcess(one, scratch, extra, lambda: bool(self.around.stopping.asked), limit_s)
-        self.running[one.name] = running
+        scratch = folder / f"engine-{engine.name}"
+        running = EngineProcess(engine, scratch, extra, lambda: bool(self.around.stopping.asked), limit_s)
+        self.running[engine.name] = running
         return running
 
-    def server_of(self, one: Engine) -> dict[str, str]:
+    def server_of(self, engine: Engine) -> dict[str, str]:
         """Return the variable that names the engine's server; the server is started if the engine has one."""
-        if not one.has_server:
-            return {one.at: str(self.plan.dsn)} if one.at else {}
+        if not engine.has_server:
+            return {engine.at: str(self.plan.dsn)} if engine.at else {}
         from psycopg.conninfo import make_conninfo
 
         from dbdyno.bench.postgres.embedded import EmbeddedPostgres

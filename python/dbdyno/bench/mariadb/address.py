@@ -152,13 +152,13 @@ def _protection_of(path: Path, failure: type[Error]) -> dict[str, object]:
     return given | ({"ssl_verify_identity": told[VERIFY] or "1"} if VERIFY in told else {})
 
 
-def address_of_parameters(given: Parameters) -> Address:
+def address_of_parameters(parameters: Parameters) -> Address:
     """Return the address for these PyMySQL parameters."""
-    place = given.get("unix_socket") or f"{given['host']}:{given['port']}"
+    place = parameters.get("unix_socket") or f"{parameters['host']}:{parameters['port']}"
     local = place if place.startswith("/") else None
-    user = f"{given['user']}@" if "user" in given else ""
-    safe = f"mariadb://{user}{place}/{given.get('database', '')}"
-    return Address(given, safe, "local:" + str(given["port"]) if local else place)
+    user = f"{parameters['user']}@" if "user" in parameters else ""
+    safe = f"mariadb://{user}{place}/{parameters.get('database', '')}"
+    return Address(parameters, safe, "local:" + str(parameters["port"]) if local else place)
 
 
 def driver(failure: type[Error] = TargetError) -> Any:

@@ -153,8 +153,8 @@ class MariaDBBench(EngineBench):
         }
 
     @staticmethod
-    def _server_sessions(own: ReadyArm) -> MariaDBSessions:
-        return MariaDBSessions(own.target)
+    def _server_sessions(arm: ReadyArm) -> MariaDBSessions:
+        return MariaDBSessions(arm.target)
 
     @contextlib.contextmanager
     def _in_force(self, number: int) -> Iterator[None]:

@@ -49,20 +49,20 @@ class UnrestoredMariaDB:
                     found.append(Finding(source, fact.name, kept, fact.value, _state(fact, kept)))
         return here, found
 
-    def restore_statement(self, one: Finding) -> str:
+    def restore_statement(self, finding: Finding) -> str:
         """Return the statement that restores a setting; see `UnrestoredServer`.
 
         Raises:
             TargetError: The recorded value cannot be set.
         """
         try:
-            return f"SET GLOBAL {one.name} = {literal(self.facts[one.name], one.kept.was)}"
+            return f"SET GLOBAL {finding.name} = {literal(self.facts[finding.name], finding.kept.was)}"
         except ValueError as error:
             raise TargetError(
-                f"{one.kept.was!r:.80} cannot be restored: {error}", where=f"setting {one.name}"
+                f"{finding.kept.was!r:.80} cannot be restored: {error}", where=f"setting {finding.name}"
             ) from error
 
-    def restore(self, left: Sequence[Finding]) -> None:
+    def restore(self, findings: Sequence[Finding]) -> None:
         """Restore settings; see `UnrestoredServer`.
 
         Raises:
@@ -70,11 +70,11 @@ class UnrestoredMariaDB:
         """
         from dbdyno.bench.guardian import Guardian
 
-        statements = tuple(map(self.restore_statement, left))
+        statements = tuple(map(self.restore_statement, findings))
         with Guardian() as guardian:
             claim_settings(self.target, guardian)
             problems = MariaUndo("restore", self.target.parameters, statements).execute()
-            wanted = {one.name: one.kept.was for one in left}
+            wanted = {one.name: one.kept.was for one in findings}
             if not problems and (wrong := differing_values(self.target, wanted)):
                 problems = [f"not in effect in a new session: {wrong}"]
         if problems:
@@ -115,23 +115,23 @@ def refuse_leftovers(target: MariaDB) -> None:
         raise _leftover_error(target, left)
 
 
-def _leftover_error(target: MariaDB, left: Sequence[Finding]) -> TargetError:
-    record = left[0].source.record
+def _leftover_error(target: MariaDB, findings: Sequence[Finding]) -> TargetError:
+    record = findings[0].source.record
     if record.state == "retrying":
         step = f"wait: its guardian (process {record.guardian['pid']}) is putting it back; then run again"
     else:
         step = f"{restore_command(record)}   (shows what it would restore, and asks)"
-    said = ", ".join(one.sentence for one in left)
+    said = ", ".join(one.sentence for one in findings)
     message = f"run {PurePath(record.run).name or 'unknown'} was killed and left {said}"
     return TargetError(message, where=target.safe_dsn, next_step=step)
 
 
-def _state(fact: SettingFact, kept: ChangedSetting) -> State:
-    if unrestored_settings.HIDDEN in (kept.was, *kept.ours):
+def _state(fact: SettingFact, setting: ChangedSetting) -> State:
+    if unrestored_settings.HIDDEN in (setting.was, *setting.ours):
         return "other"
-    if _has_value(fact, kept.was):
+    if _has_value(fact, setting.was):
         return "back"
-    return "ours" if any(_has_value(fact, value) for value in kept.ours) else "other"
+    return "ours" if any(_has_value(fact, value) for value in setting.ours) else "other"
 
 
 def _has_value(fact: SettingFact, value: str) -> bool:

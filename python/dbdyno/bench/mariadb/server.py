@@ -59,8 +59,8 @@ where global_value_origin not in ('COMPILE-TIME', 'AUTO') and global_value is no
 class MariaDB:
     """A MariaDB server with one way to connect to it; `engine` is the embedded server behind it, or None."""
 
-    def __init__(self, where: Address, engine: EmbeddedMariaDB | None = None) -> None:
-        self._where = where
+    def __init__(self, address: Address, engine: EmbeddedMariaDB | None = None) -> None:
+        self._where = address
         self.engine = engine
 
     @classmethod

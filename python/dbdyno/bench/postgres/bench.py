@@ -179,8 +179,8 @@ class PostgresBench(EngineBench):
         return super()._stays_open() or alone
 
     @staticmethod
-    def _server_sessions(own: ReadyArm) -> PostgresSessions:
-        return PostgresSessions(own.target)
+    def _server_sessions(arm: ReadyArm) -> PostgresSessions:
+        return PostgresSessions(arm.target)
 
     @contextlib.contextmanager
     def _in_force(self, number: int) -> Iterator[None]:
@@ -227,10 +227,10 @@ def _facts(target: Postgres) -> JsonObject:
     return facts
 
 
-def _server(own: ReadyArm) -> dict[str, str]:
+def _server(arm: ReadyArm) -> dict[str, str]:
     """Return what is special about a server that was started for an arm."""
-    version = own.target.facts().get("server_version") if own.arm.server else None
-    return arm_server.describe_server(own.arm.server, f"PostgreSQL {version}" if version else "")
+    version = arm.target.facts().get("server_version") if arm.arm.server else None
+    return arm_server.describe_server(arm.arm.server, f"PostgreSQL {version}" if version else "")
 
 
 def _with_own_secrets(plan: Plan) -> Plan:

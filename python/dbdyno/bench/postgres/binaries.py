@@ -133,9 +133,9 @@ def inspect(folders: Iterable[Path], source: str) -> Iterator[Binaries]:
             yield Binaries(folder, version, source)
 
 
-def newest(found: Iterable[Binaries]) -> Binaries | None:
+def newest(binaries: Iterable[Binaries]) -> Binaries | None:
     """Return the server with the highest version (the first one among equals), or None if there is none."""
-    return max(found, key=lambda one: _numbers(one.version), default=None)
+    return max(binaries, key=lambda one: _numbers(one.version), default=None)
 
 
 def version_of(bindir: Path) -> str | None:

@@ -108,13 +108,13 @@ def compare_with_server(conn: Connection, among: Iterable[Source]) -> list[Findi
     return found
 
 
-def _state(fact: SettingFact, kept: ChangedSetting, entry: tuple[str | None] | None) -> State:
+def _state(fact: SettingFact, setting: ChangedSetting, entry: tuple[str | None] | None) -> State:
     """Return the state of a setting; `entry` is None if this role may not see the entries made by ALTER SYSTEM."""
-    if unrestored_settings.HIDDEN in (kept.was, *kept.ours):
+    if unrestored_settings.HIDDEN in (setting.was, *setting.ours):
         return "other"
-    if same_value(fact, kept.was) and (entry is None or entry[0] == kept.entry):
+    if same_value(fact, setting.was) and (entry is None or entry[0] == setting.entry):
         return "back"
-    ours = any(same_value(fact, value) for value in kept.ours) or (entry is not None and entry[0] in kept.ours)
+    ours = any(same_value(fact, value) for value in setting.ours) or (entry is not None and entry[0] in setting.ours)
     return "ours" if ours else "other"
 
 
@@ -154,9 +154,9 @@ def delete_record(source: Source) -> None:
     unrestored_settings.delete_record(source.path)
 
 
-def _leftover_error(target: Postgres, left: list[Finding]) -> TargetError:
-    record = left[0].source.record
-    said = ", ".join(one.sentence for one in left)
+def _leftover_error(target: Postgres, findings: list[Finding]) -> TargetError:
+    record = findings[0].source.record
+    said = ", ".join(one.sentence for one in findings)
     if record.state == "retrying":
         return TargetError(
             f"run {_name(record)} was killed and left {said}; its guardian (process {record.guardian['pid']}) "

@@ -27,23 +27,23 @@ class UnrestoredPostgres:
             here = sources_of_server(self.target, conn, among)
             return here, compare_with_server(conn, here)
 
-    def restore_statement(self, one: Finding) -> str:
+    def restore_statement(self, finding: Finding) -> str:
         """Return the statement that restores a setting; see `UnrestoredServer`."""
-        return alter_system_sql(one.name, one.kept.entry)
+        return alter_system_sql(finding.name, finding.kept.entry)
 
-    def restore(self, left: Sequence[Finding]) -> None:
+    def restore(self, findings: Sequence[Finding]) -> None:
         """Restore settings; see `UnrestoredServer`."""
         from dbdyno.bench.guardian import Guardian
         from dbdyno.bench.postgres.altered_settings import restore_sql, wait_until_in_effect
 
         with Guardian() as guardian:
             guardian.claim(self.target.libpq_parameters())
-            statements = restore_sql({one.name: one.kept.entry for one in left})
+            statements = restore_sql({one.name: one.kept.entry for one in findings})
             problems = self.target.sql_undo("restore", statements).execute()
             if problems:
                 step = "run it again when that is mended"
                 raise TargetError("; ".join(problems), where=self.target.safe_dsn, next_step=step)
-            wait_until_in_effect(self.target, {one.name: one.kept.was for one in left})
+            wait_until_in_effect(self.target, {one.name: one.kept.was for one in findings})
 
 
 @contextlib.contextmanager

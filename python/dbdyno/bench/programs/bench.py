@@ -226,7 +226,7 @@ class ProgramBench(PassiveBench):
         if failures:
             raise failures[0]
 
-    def _session(self, turn: Turn, number: int, ends_ns: int, most: int | None) -> None:
+    def _session(self, turn: Turn, number: int, ends_ns: int, limit: int | None) -> None:
         before, words = self._words(turn.arm, number)
         with tempfile.TemporaryFile() as said:
             count = 0
@@ -256,13 +256,13 @@ class ProgramBench(PassiveBench):
                     )
                     self.done += 1
                 count += 1
-                if count >= most if most is not None else time.monotonic_ns() >= ends_ns:
+                if count >= limit if limit is not None else time.monotonic_ns() >= ends_ns:
                     return
 
-    def _run_program(self, words: list[str], said: IO[bytes]) -> tuple[int, int, dict[str, int]]:
+    def _run_program(self, words: list[str], output: IO[bytes]) -> tuple[int, int, dict[str, int]]:
         """Start a program, wait for its end, and return its time in ns, exit code, and CPU time with children."""
-        said.seek(0)
-        said.truncate()
+        output.seek(0)
+        output.truncate()
         timeout, late = self.plan.statement_timeout_ns, threading.Event()
         began = time.monotonic_ns()
         try:
@@ -271,7 +271,7 @@ class ProgramBench(PassiveBench):
                 env=child_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=said,
+                stderr=output,
                 start_new_session=True,
             )
         except OSError as error:
@@ -350,12 +350,12 @@ def _code(code: int) -> str | None:
     return "TIMED" if code == TIMED_OUT else f"X{code:04d}" if code > 0 else f"S{-code:04d}"
 
 
-def _ending(code: int, said: IO[bytes]) -> str:
+def _ending(code: int, output: IO[bytes]) -> str:
     """Return how a program ended, in words."""
     ended = f"exit {code}" if code > 0 else f"signal {-code}"
     ended = "a time-out" if code == TIMED_OUT else ended
-    said.seek(0)
-    lines = said.read(1 << 16).decode(errors="replace").strip().splitlines()
+    output.seek(0)
+    lines = output.read(1 << 16).decode(errors="replace").strip().splitlines()
     return f"{ended}: {lines[-1][:SAID_MOST]}" if lines else ended
 
 

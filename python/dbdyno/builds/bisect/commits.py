@@ -32,18 +32,18 @@ class GitError(Error):
     """A git command that failed, or a folder that is not a repository."""
 
 
-def git(repository: Path, *words: str, given: bytes | None = None, environment: dict[str, str] | None = None) -> str:
+def git(repository: Path, *words: str, data: bytes | None = None, environment: dict[str, str] | None = None) -> str:
     """Run git in a repository and return what it prints as text, without the last line break.
 
     Raises:
         GitError: git is missing, fails, or did not finish within ten minutes.
     """
-    printed = git_bytes(repository, *words, given=given, environment=environment)
+    printed = git_bytes(repository, *words, data=data, environment=environment)
     return printed.decode(errors="replace").removesuffix("\n")
 
 
 def git_bytes(
-    repository: Path, *words: str, given: bytes | None = None, environment: dict[str, str] | None = None
+    repository: Path, *words: str, data: bytes | None = None, environment: dict[str, str] | None = None
 ) -> bytes:
     """Run git in a repository and return what it prints.
 
@@ -56,7 +56,7 @@ def git_bytes(
     try:
         done = subprocess.run(
             [str(program), "-C", str(repository), *words],
-            input=given if given is not None else b"",
+            input=data if data is not None else b"",
             capture_output=True,
             timeout=GIT_S,
             check=False,

@@ -123,9 +123,9 @@ class Laboratory:
         plan = replace(plan, title=f"{plan.title}: {name}")
         side, empty = 0, 0
 
-        def is_decided(found: Goodness) -> bool:
+        def is_decided(goodness: Goodness) -> bool:
             nonlocal side, empty
-            logs = [math.log(found[at]) if at in found else math.nan for at in range(len(builds))]
+            logs = [math.log(goodness[at]) if at in goodness else math.nan for at in range(len(builds))]
             empty += math.isnan(sum(logs))
             side = test.add(value(logs))
             return side != 0

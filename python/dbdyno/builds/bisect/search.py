@@ -96,9 +96,9 @@ class CommitSearch:
         state.record(version, is_bad=found.side == worse)
         self._add(commit, "like the bad one" if found.side == worse else "like the good one", found, None)
 
-    def _skip(self, state: Bisection, version: int, words: str, found: Measurement | None = None) -> None:
+    def _skip(self, state: Bisection, version: int, words: str, measurement: Measurement | None = None) -> None:
         state.skip(version)
-        self._add(self.commits[version], f"skipped: {words}", found, None)
+        self._add(self.commits[version], f"skipped: {words}", measurement, None)
 
     def _confirm(self, state: Bisection) -> Ratio | None:
         """Return the change from the last good commit to the first bad one, if the search found a single commit."""
@@ -114,15 +114,15 @@ class CommitSearch:
             return change
         return None
 
-    def _add(self, commit: Commit, words: str, found: Measurement | None, change: Ratio | None) -> None:
+    def _add(self, commit: Commit, words: str, measurement: Measurement | None, change: Ratio | None) -> None:
         self.rows.append(
             {
                 "commit": commit.name,
                 "subject": commit.subject,
                 "result": words,
-                "blocks": found.blocks if found else 0,
+                "blocks": measurement.blocks if measurement else 0,
                 "change": change,
-                "run": found.run if found else "",
+                "run": measurement.run if measurement else "",
             }
         )
 
@@ -148,8 +148,8 @@ class CommitSearch:
         return model
 
 
-def _ratio(found: Measurement) -> Ratio:
+def _ratio(measurement: Measurement) -> Ratio:
     """Return a change of the goodness as ratios; None where an end is not yet known."""
-    ends = (found.mean - found.half, found.mean + found.half)
+    ends = (measurement.mean - measurement.half, measurement.mean + measurement.half)
     low, high = (math.exp(end) if math.isfinite(end) and abs(end) < 700 else None for end in ends)
-    return {"ratio": math.exp(found.mean), "low": low, "high": high}
+    return {"ratio": math.exp(measurement.mean), "low": low, "high": high}

@@ -56,7 +56,7 @@ class ResultBranch:
             known = self._blobs(base) if base else {}
             more = {path: blob for path, blob in self._blobs(own).items() if path not in known} if own else {}
             new = [path for path in files if path not in known and path not in more]
-            more |= {path: git(self.repository, "hash-object", "-w", "--stdin", given=files[path]) for path in new}
+            more |= {path: git(self.repository, "hash-object", "-w", "--stdin", data=files[path]) for path in new}
             tip = self._commit(base, more, note) if more else base
             if tip is not None and tip != own:
                 git(self.repository, "update-ref", self.ref, tip, *([own] if own else []))
@@ -103,7 +103,7 @@ class ResultBranch:
     def _contents(self, blobs: list[str]) -> Iterator[bytes]:
         """Yield the contents of git blobs, in order, from one `git cat-file` process."""
         given = "".join(f"{blob}\n" for blob in blobs).encode()
-        text, at = git_bytes(self.repository, "cat-file", "--batch", given=given), 0
+        text, at = git_bytes(self.repository, "cat-file", "--batch", data=given), 0
         for _ in blobs:
             end = text.index(b"\n", at)
             size = int(text[at:end].split()[2])
@@ -117,7 +117,7 @@ class ResultBranch:
             if base:
                 git(self.repository, "read-tree", base, environment=own)
             rows = "".join(f"100644 {blob}\t{path}\n" for path, blob in blobs.items())
-            git(self.repository, "update-index", "--add", "--index-info", given=rows.encode(), environment=own)
+            git(self.repository, "update-index", "--add", "--index-info", data=rows.encode(), environment=own)
             tree = git(self.repository, "write-tree", environment=own)
             parents = ("-p", base) if base else ()
             return git(self.repository, "commit-tree", tree, *parents, "-m", note, environment=own)

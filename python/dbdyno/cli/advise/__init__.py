@@ -205,7 +205,7 @@ def _text(path: Path) -> str:
         ) from error
 
 
-def _judge(facts: Facts, asked: tuple[Rule, ...], named_on: str) -> JsonObject:
+def _judge(facts: Facts, rules: tuple[Rule, ...], named_on: str) -> JsonObject:
     """Return the model of the advice.
 
     Raises:
@@ -214,23 +214,23 @@ def _judge(facts: Facts, asked: tuple[Rule, ...], named_on: str) -> JsonObject:
     from dbdyno.advise.judge import applicable_rules, judge
     from dbdyno.advise.proofs import stored_proofs
 
-    if named_on and not applicable_rules(facts, asked):
+    if named_on and not applicable_rules(facts, rules):
         raise AdviceError(
             f"none of the named rules is for {_ARTICLE.get(facts.kind, 'a database')}",
             where=named_on,
             next_step="see what each rule reads with `dbdyno advise rules --format csv`",
         )
-    return judge(facts, asked, stored_proofs())
+    return judge(facts, rules, stored_proofs())
 
 
-def _show_rules(asked: tuple[Rule, ...], form: str | None, output: Path | None) -> None:
+def _show_rules(rules: tuple[Rule, ...], form: str | None, output: Path | None) -> None:
     from dbdyno.advise.judge import list_rules
 
     if form in ("html", "markdown"):
         raise click.UsageError(
             "the rules can be written only as a table: give --format table, csv, json, jsonl or arrow"
         )
-    rows = list(list_rules(asked))
+    rows = list(list_rules(rules))
     if form in (None, "table") and output is None:
         rows = [{name: row[name] for name in ("rule", "family", "title", "versions")} for row in rows]
     show_rows(rows, form, output)

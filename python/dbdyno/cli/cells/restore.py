@@ -65,11 +65,11 @@ def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> N
         run.save(restored=True)
 
 
-def _show(undo: PlanUndo, looks: dict[Host, CurrentPlan]) -> None:
+def _show(undo: PlanUndo, plans: dict[Host, CurrentPlan]) -> None:
     from dbdyno.cells.iorm_plan import alter_command
 
     for host, directives in undo.directives_before.items():
-        look = looks[host]
+        look = plans[host]
         if look.state == "found":
             click.echo(f"{host.name}: as it was found")
         elif look.state == "ours":

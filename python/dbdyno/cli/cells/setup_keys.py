@@ -109,9 +109,9 @@ def _remove(hosts: Sequence[Host], key: Path, dry_run: bool, yes: bool, reach: d
     click.echo(f"{key} and {public} are still here; remove them manually once no cell has the key", err=True)
 
 
-def _show_host_keys(shown: Sequence[HostKey]) -> None:
+def _show_host_keys(host_keys: Sequence[HostKey]) -> None:
     words = {"yes": "known  ", "no": "NEW    ", "changed": "CHANGED"}
-    for entry in shown:
+    for entry in host_keys:
         what = entry.problem or f"{words[entry.known]} {entry.fingerprint}"
         click.echo(f"{entry.host.name}: {what}")
         if entry.known == "changed":
@@ -121,10 +121,10 @@ def _show_host_keys(shown: Sequence[HostKey]) -> None:
             )
 
 
-def _trust(shown: Sequence[HostKey], known_hosts: Path, accept_new: bool) -> None:
+def _trust(host_keys: Sequence[HostKey], known_hosts: Path, accept_new: bool) -> None:
     from dbdyno.cells.keys import trust
 
-    new = [entry for entry in shown if entry.known == "no" and not entry.problem]
+    new = [entry for entry in host_keys if entry.known == "no" and not entry.problem]
     if not new:
         return
     if accept_new or click.confirm(

@@ -64,7 +64,7 @@ def command(
         page = measure_claims(
             only.split(","),
             replications=replications,
-            most=most,
+            limit=most,
             seed=dice,
             seeds=seeds,
             on_progress=on_progress,

@@ -38,7 +38,9 @@ REFUSED_OPTIONS = (
 LEVELS = ("counts", "target")
 
 
-def move_whole_database(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def move_whole_database(
+    source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]
+) -> None:
     """Move a database and print the result, or show what would be moved."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.database.job import move_database
@@ -46,39 +48,50 @@ def move_whole_database(source: str, to: str, level: str, how: JobOptions, rest:
     from dbdyno.move.database.masks import read_masks
     from dbdyno.move.reading.run import new_id
 
-    refuse(rest, REFUSED_OPTIONS, "is for tables: --database moves all of them")
-    level, masks = level_of(level), read_masks(rest["masks"])
-    key = mask_key_of(rest["mask_key_file"], masks)
-    how = replace(how, mask_key=key)
-    if rest["dry_run"]:
-        _show_plan(source, to, rest["form"], masks)
+    refuse(other_options, REFUSED_OPTIONS, "is for tables: --database moves all of them")
+    level, masks = level_of(level), read_masks(other_options["masks"])
+    key = mask_key_of(other_options["mask_key_file"], masks)
+    options = replace(options, mask_key=key)
+    if other_options["dry_run"]:
+        _show_plan(source, to, other_options["form"], masks)
         return
-    begun = unfinished_job(rest["job"])
+    begun = unfinished_job(other_options["job"])
     if begun is not None:
         _refuse_other_masks(begun, masks)
         if key:
             refuse_other_key(begun.plan["database"].get("mask_key", ""), key)
         with shared.report_interruption(begun.folder):
-            resume_job(begun, source, to, how, level, rest["form"], hold=rest["hold"])
+            resume_job(begun, source, to, options, level, other_options["form"], hold=other_options["hold"])
         return
     opened, target, job = Postgres.open(source, keep_first=True), Postgres.open(to, keep_first=True), new_id()
 
     made: list[Path] = []
 
     def folder() -> Path:
-        made.append(shared.job_folder({**rest, "tables": [opened.libpq_parameters().get("dbname", "database")]}))
+        made.append(
+            shared.job_folder({**other_options, "tables": [opened.libpq_parameters().get("dbname", "database")]})
+        )
         return made[0]
 
     try:
         moved = move_database(
-            opened, target, folder, job, how, shared.say, shared.meter, hold=rest["hold"], level=level, masks=masks
+            opened,
+            target,
+            folder,
+            job,
+            options,
+            shared.say,
+            shared.meter,
+            hold=other_options["hold"],
+            level=level,
+            masks=masks,
         )
     except KeyboardInterrupt:
         if not made:
             raise
         with shared.report_interruption(made[0]):
             raise
-    show(moved, rest["form"])
+    show(moved, other_options["form"])
 
 
 def _refuse_other_masks(begun: Ledger, masks: Sequence[Mask]) -> None:
@@ -121,7 +134,7 @@ def resume_job(
     ledger: Ledger,
     source: str,
     to: str,
-    how: JobOptions,
+    options: JobOptions,
     level: str,
     form: str | None,
     *,
@@ -136,7 +149,7 @@ def resume_job(
         lambda: Postgres.open(source, keep_first=True),
         Postgres.open(to, keep_first=True),
         ledger,
-        how,
+        options,
         shared.say,
         shared.meter,
         level=level,
@@ -176,12 +189,12 @@ def _show_plan(source: str, to: str, form: str | None, masks: Sequence[Mask]) ->
         click.echo(line)
 
 
-def refuse_without_database(rest: Mapping[str, Any]) -> None:
+def refuse_without_database(other_options: Mapping[str, Any]) -> None:
     """Raise `click.UsageError` for --format or a mask without --database."""
     for name, option in (("masks", "--mask"), ("mask_key_file", "--mask-key-file")):
-        if rest.get(name):
+        if other_options.get(name):
             raise click.UsageError(f"{option} works only with --database")
-    if rest["form"] is not None:
+    if other_options["form"] is not None:
         raise click.UsageError("--format works only with --database: use `dbdyno move status JOB` for other formats")
 
 

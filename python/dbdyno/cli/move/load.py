@@ -31,52 +31,54 @@ READ_OPTIONS = (
 OPTIONS = {"tables": "table", "patterns": "tables", "as_text": "text"}
 
 
-def load_into_table(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def load_into_table(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
     """Load the files and print the result."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.loading.dry_run import describe_load
     from dbdyno.move.loading.load import load_files
 
-    refuse(rest, READ_OPTIONS, "is for the way out, where SOURCE is a connection string")
-    if len(rest["tables"]) != 1:
+    refuse(other_options, READ_OPTIONS, "is for the way out, where SOURCE is a connection string")
+    if len(other_options["tables"]) != 1:
         raise click.UsageError("name the table to load with one --table")
-    goal = load_request(rest["tables"][0], rest)
+    goal = load_request(other_options["tables"][0], other_options)
     again, compare = level in ("source", "target"), level == "target"
-    if rest["job"] is not None:
-        _as_job(source, to, level, how, rest, goal)
+    if other_options["job"] is not None:
+        _as_job(source, to, level, options, other_options, goal)
         return
     with file_or_stdin(source) as path:
-        if rest["dry_run"]:
+        if other_options["dry_run"]:
             for line in describe_load(
-                Postgres.open(to, keep_first=True), path, goal, how, read_again=again, compare=compare
+                Postgres.open(to, keep_first=True), path, goal, options, read_again=again, compare=compare
             ):
                 click.echo(line)
             return
         show(
             load_files(
-                Postgres.open(to, keep_first=True), path, goal, how, shared.say, read_again=again, compare=compare
+                Postgres.open(to, keep_first=True), path, goal, options, shared.say, read_again=again, compare=compare
             )
         )
 
 
-def _as_job(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any], goal: LoadRequest) -> None:
+def _as_job(
+    source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any], goal: LoadRequest
+) -> None:
     """Load with a ledger, so that the load can be resumed after any interruption."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.loading.load_job import load
 
-    refuse_as_job(source, rest)
+    refuse_as_job(source, other_options)
     target = Postgres.open(to, keep_first=True)
-    with shared.report_interruption(Path(rest["job"])):
-        show(load(target, Path(source), goal, Path(rest["job"]), how, shared.say, level))
+    with shared.report_interruption(Path(other_options["job"])):
+        show(load(target, Path(source), goal, Path(other_options["job"]), options, shared.say, level))
 
 
-def refuse_as_job(source: str, rest: Mapping[str, Any]) -> None:
+def refuse_as_job(source: str, other_options: Mapping[str, Any]) -> None:
     """Raise `click.UsageError` for options that cannot be combined with --job."""
     if source == "-":
         raise click.UsageError(
             "--job needs files, because stdin can be read only once: write the rows into a file first"
         )
-    refuse(rest, ("dry_run",), "shows a load without --job, which loads the same")
+    refuse(other_options, ("dry_run",), "shows a load without --job, which loads the same")
 
 
 def file_or_stdin(source: str) -> contextlib.AbstractContextManager[Path]:
@@ -90,27 +92,35 @@ def file_or_stdin(source: str) -> contextlib.AbstractContextManager[Path]:
     return spool(sys.stdin.buffer)
 
 
-def load_request(table: str, rest: Mapping[str, Any]) -> LoadRequest:
+def load_request(table: str, other_options: Mapping[str, Any]) -> LoadRequest:
     """Return how rows go into a table, from the options."""
     from dbdyno.move.loading.request import PARTITIONS, REJECTS_MOST, LoadRequest
 
-    mode, key = rest["mode"] or "insert", rest["key"]
+    mode, key = other_options["mode"] or "insert", other_options["key"]
     if (mode in ("update", "merge")) != (key is not None):
         raise click.UsageError("--mode update and --mode merge need a --key, and the other modes do not accept one")
-    if rest["create"] and mode != "insert":
+    if other_options["create"] and mode != "insert":
         raise click.UsageError("--create makes a new, empty table: leave --mode out")
-    if rest["max_rejects"] is not None and rest["rejects"] is None:
+    if other_options["max_rejects"] is not None and other_options["rejects"] is None:
         raise click.UsageError("--max-rejects needs --rejects FILE, to which such rows are written")
-    if rest["defer_indexes"] and mode in ("update", "merge"):
+    if other_options["defer_indexes"] and mode in ("update", "merge"):
         raise click.UsageError(
             "--defer-indexes works only with insert and replace: update and merge need the index of the key"
         )
-    if rest["defer_indexes"] and mode == PARTITIONS:
+    if other_options["defer_indexes"] and mode == PARTITIONS:
         raise click.UsageError(
             "--defer-indexes: leave it out, because new partitions always get their indexes after their rows"
         )
-    most = rest["max_rejects"] or REJECTS_MOST
-    return LoadRequest(table, mode, split_names(key), rest["create"], rest["defer_indexes"], rest["rejects"], most)
+    most = other_options["max_rejects"] or REJECTS_MOST
+    return LoadRequest(
+        table,
+        mode,
+        split_names(key),
+        other_options["create"],
+        other_options["defer_indexes"],
+        other_options["rejects"],
+        most,
+    )
 
 
 def show(loaded: LoadResult | MultiTableResult) -> None:
@@ -126,9 +136,9 @@ def split_names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
-def refuse(rest: Mapping[str, Any], options: tuple[str, ...], why: str) -> None:
+def refuse(other_options: Mapping[str, Any], options: tuple[str, ...], why: str) -> None:
     """Raise `click.UsageError` if one of these options is given."""
-    given = [name for name in options if rest[name]]
+    given = [name for name in options if other_options[name]]
     if given:
         option = OPTIONS.get(given[0], given[0]).replace("_", "-")
         raise click.UsageError(f"--{option} {why}")

@@ -44,97 +44,105 @@ def server(dsn: str) -> Postgres | MariaDB:
     return MariaDB.open(dsn) if is_mariadb(dsn) else Postgres.open(dsn, keep_first=True)
 
 
-def _request(rest: Mapping[str, Any]) -> Request:
+def _request(other_options: Mapping[str, Any]) -> Request:
     from dbdyno.move.engines.postgres.source import Request
 
-    columns, as_text = split_names(rest["columns"]), split_names(rest["as_text"])
+    columns, as_text = split_names(other_options["columns"]), split_names(other_options["as_text"])
     request = Request(
-        rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text, rest["partition_by"]
+        other_options["tables"],
+        other_options["patterns"],
+        other_options["where"],
+        columns,
+        other_options["query"],
+        as_text,
+        other_options["partition_by"],
     )
     refuse_request(request)
     return request
 
 
-def export_tables(source: str, folder: Path, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def export_tables(source: str, folder: Path, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
     """Copy tables of a MariaDB to Parquet files."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.job import begin, file_chunk_builder, run_job
     from dbdyno.move.proof.statement import compare_rereads
 
-    refuse(rest, ("hold",), "is for PostgreSQL: a snapshot of MariaDB belongs to the session that took it")
-    target, request = MariaDB.open(source), _request(rest)
-    if rest["dry_run"]:
-        _show_plan(target, request, how)
+    refuse(other_options, ("hold",), "is for PostgreSQL: a snapshot of MariaDB belongs to the session that took it")
+    target, request = MariaDB.open(source), _request(other_options)
+    if other_options["dry_run"]:
+        _show_plan(target, request, options)
         return
-    ledger = begin(target, request, folder, how, shared.say)
+    ledger = begin(target, request, folder, options, shared.say)
     with shared.report_interruption(folder):
-        second = run_job(target, ledger, how, shared.say, file_chunk_builder(folder, again=level == "source"))
+        second = run_job(target, ledger, options, shared.say, file_chunk_builder(folder, again=level == "source"))
     finish(ledger, level, lambda proved: compare_rereads(ledger, proved, second))
 
 
-def write(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def write(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
     """Copy one table of a MariaDB to one Arrow file, or to stdout."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.single import write as write_one
 
-    refuse(rest, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
+    refuse(other_options, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
     if level == "source":
         raise click.UsageError(
             "--verify source works only with jobs that have a folder: use --verify files to read the file again"
         )
-    request = _request(rest)
-    for line in write_one(MariaDB.open(source), request, to, how, shared.say, read_again=level == "files").sentences():
+    request = _request(other_options)
+    for line in write_one(
+        MariaDB.open(source), request, to, options, shared.say, read_again=level == "files"
+    ).sentences():
         click.echo(line, err=to == "-")
 
 
-def load_into_table(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def load_into_table(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
     """Load files into a table of a MariaDB."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.dry_run import describe_load
     from dbdyno.move.engines.mariadb.load import load_files
     from dbdyno.move.engines.mariadb.load_job import load
 
-    refuse(rest, READ_OPTIONS, "is for the way out, where SOURCE is a connection string")
-    if len(rest["tables"]) != 1:
+    refuse(other_options, READ_OPTIONS, "is for the way out, where SOURCE is a connection string")
+    if len(other_options["tables"]) != 1:
         raise click.UsageError("name the table to load with one --table")
-    _refuse_into(rest)
-    goal = load_request(rest["tables"][0], rest)
+    _refuse_into(other_options)
+    goal = load_request(other_options["tables"][0], other_options)
     again, compare = level in ("source", "target"), level == "target"
-    if rest["job"] is not None:
-        refuse_as_job(source, rest)
-        with shared.report_interruption(Path(rest["job"])):
-            show(load(MariaDB.open(to), Path(source), goal, Path(rest["job"]), how, shared.say, level))
+    if other_options["job"] is not None:
+        refuse_as_job(source, other_options)
+        with shared.report_interruption(Path(other_options["job"])):
+            show(load(MariaDB.open(to), Path(source), goal, Path(other_options["job"]), options, shared.say, level))
         return
     with file_or_stdin(source) as path:
-        if rest["dry_run"]:
+        if other_options["dry_run"]:
             for line in describe_load(MariaDB.open(to), path, goal):
                 click.echo(line)
             return
-        show(load_files(MariaDB.open(to), path, goal, how, shared.say, read_again=again, compare=compare))
+        show(load_files(MariaDB.open(to), path, goal, options, shared.say, read_again=again, compare=compare))
 
 
-def transfer_rows(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def transfer_rows(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
     """Move rows from server to server, one of which is a MariaDB."""
     from dbdyno.move.engines.mariadb.transfer import move
 
     if is_mariadb(to):
-        _refuse_into(rest)
-    request = _request(rest)
-    goal = load_request(target_of(request, rest["into"]), rest)
-    if rest["dry_run"]:
-        _show_across(server(source), request, how, server(to), goal)
+        _refuse_into(other_options)
+    request = _request(other_options)
+    goal = load_request(target_of(request, other_options["into"]), other_options)
+    if other_options["dry_run"]:
+        _show_across(server(source), request, options, server(to), goal)
         return
-    job = shared.job_folder(rest)
+    job = shared.job_folder(other_options)
     with shared.report_interruption(job):
-        show(move(server(source), request, server(to), goal, job, how, shared.say, level))
+        show(move(server(source), request, server(to), goal, job, options, shared.say, level))
 
 
-def _refuse_into(rest: Mapping[str, Any]) -> None:
+def _refuse_into(other_options: Mapping[str, Any]) -> None:
     from dbdyno.move.loading.request import PARTITIONS
 
     why = "a MariaDB commits at each change of an index: a load that fails could not bring them back"
-    refuse(rest, REFUSED_OPTIONS, f"works only if the target is PostgreSQL; {why}")
-    if rest["mode"] == PARTITIONS:
+    refuse(other_options, REFUSED_OPTIONS, f"works only if the target is PostgreSQL; {why}")
+    if other_options["mode"] == PARTITIONS:
         why = "a MariaDB exchanges one partition at a time, each with a commit of its own"
         raise click.UsageError(f"--mode {PARTITIONS} works only if the target is PostgreSQL; {why}")
 
@@ -144,7 +152,7 @@ def resume_job(
     source: str,
     to: str | None,
     ledger: Ledger,
-    how: JobOptions,
+    options: JobOptions,
     level: str,
     *,
     restart: bool,
@@ -162,7 +170,14 @@ def resume_job(
             if to is None:
                 raise click.UsageError("the job loads rows into another server: name the target with --target")
             loaded = resume_transfer(
-                server(source), server(to), ledger, how, shared.say, restart=restart, as_of_now=as_of_now, level=level
+                server(source),
+                server(to),
+                ledger,
+                options,
+                shared.say,
+                restart=restart,
+                as_of_now=as_of_now,
+                level=level,
             )
             if loaded is None:
                 click.echo("The job was published before it was ended: nothing is left to do.")
@@ -172,12 +187,12 @@ def resume_job(
         refuse_ended(ledger)
         pieces = file_chunk_builder(job, again=level == "source")
         target = MariaDB.open(source)
-        second = resume(target, ledger, how, shared.say, pieces, restart=restart, as_of_now=as_of_now)
+        second = resume(target, ledger, options, shared.say, pieces, restart=restart, as_of_now=as_of_now)
     finish(ledger, level, lambda proved: compare_rereads(ledger, proved, second))
 
 
 def _show_across(
-    source: Postgres | MariaDB, request: Request, how: JobOptions, target: Postgres | MariaDB, goal: LoadRequest
+    source: Postgres | MariaDB, request: Request, options: JobOptions, target: Postgres | MariaDB, goal: LoadRequest
 ) -> None:
     """Print what would be moved, and the table that it would become at the other server."""
     from dbdyno.bench.mariadb.server import MariaDB
@@ -191,13 +206,13 @@ def _show_across(
             click.echo(line)
 
     if isinstance(source, MariaDB):
-        _show_plan(source, request, how, show_result)
+        _show_plan(source, request, options, show_result)
     else:
-        show_plan(source, request, how, show_result)
+        show_plan(source, request, options, show_result)
 
 
 def _show_plan(
-    target: MariaDB, request: Request, how: JobOptions, show_result: Callable[[Plan, int], None] | None = None
+    target: MariaDB, request: Request, options: JobOptions, show_result: Callable[[Plan, int], None] | None = None
 ) -> None:
     import contextlib
 
@@ -207,7 +222,7 @@ def _show_plan(
 
     job = new_id()
     with contextlib.closing(connect(target, job)) as conn:
-        plan = plan_of(target, conn, request, job, how)
+        plan = plan_of(target, conn, request, job, options)
     for line in notes_before(plan)[1:]:
         click.echo(line)
     for place in range(len(plan.tables)):

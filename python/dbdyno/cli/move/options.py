@@ -44,11 +44,11 @@ class Size(click.ParamType[int]):
         return size
 
 
-def job_folder(rest: Mapping[str, Any]) -> Path:
+def job_folder(other_options: Mapping[str, Any]) -> Path:
     """Return the job's folder: that of --job, or a new name in jobs/, which is reported on stderr."""
-    if rest["job"] is not None:
-        return Path(rest["job"])
-    table = next(iter(rest["tables"]), "") or "tables"
+    if other_options["job"] is not None:
+        return Path(other_options["job"])
+    table = next(iter(other_options["tables"]), "") or "tables"
     name = re.sub(r"\W+", "_", table).strip("_")[:40] or "tables"
     folder = Path("jobs") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}"
     folder.parent.mkdir(exist_ok=True)

@@ -31,7 +31,7 @@ REFUSED_OPTIONS = (
 )
 
 
-def export_table(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def export_table(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
     """Run a new job."""
     from dbdyno.move.engines.oracle.job import begin, run_job
     from dbdyno.move.engines.oracle.source import Address, without_password
@@ -41,17 +41,20 @@ def export_table(source: str, to: str, level: str, how: JobOptions, rest: Mappin
         raise click.UsageError(
             "a move from Oracle writes a folder of Parquet files: name a folder, and load it into a server afterwards"
         )
-    refuse(rest, REFUSED_OPTIONS, "is not for an Oracle")
-    _refuse_level(level, rest["engine"])
-    request, address = Request(tables=rest["tables"], columns=split_names(rest["columns"])), Address.parse(source)
-    ledger = begin(address, without_password(source), request, Path(to), how, shared.say)
+    refuse(other_options, REFUSED_OPTIONS, "is not for an Oracle")
+    _refuse_level(level, other_options["engine"])
+    request, address = (
+        Request(tables=other_options["tables"], columns=split_names(other_options["columns"])),
+        Address.parse(source),
+    )
+    ledger = begin(address, without_password(source), request, Path(to), options, shared.say)
     with shared.report_interruption(Path(to)):
-        run_job(address, ledger, how)
+        run_job(address, ledger, options)
     finish(ledger, level)
 
 
 def resume_job(
-    job: Path, source: str, ledger: Ledger, how: JobOptions, level: str, *, restart: bool, as_of_now: bool
+    job: Path, source: str, ledger: Ledger, options: JobOptions, level: str, *, restart: bool, as_of_now: bool
 ) -> None:
     """Resume a job, as of its SCN."""
     from dbdyno.move.engines.oracle.job import run_job
@@ -63,9 +66,9 @@ def resume_job(
     _refuse_level(level, "here")
     ledger.refuse_foreign()
     refuse_ended(ledger)
-    ledger.begin_attempt("resumed", how.workers, how.memory_bytes)
+    ledger.begin_attempt("resumed", options.workers, options.memory_bytes)
     with shared.report_interruption(job):
-        run_job(Address.parse(source), ledger, how)
+        run_job(Address.parse(source), ledger, options)
     finish(ledger, level)
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def show_plan(
-    source: Postgres, request: Request, how: JobOptions, show_result: Callable[[Plan, int], None] | None = None
+    source: Postgres, request: Request, options: JobOptions, show_result: Callable[[Plan, int], None] | None = None
 ) -> None:
     """Print the chunks, the types and the first statement.
 
@@ -28,7 +28,7 @@ def show_plan(
     from dbdyno.move.reading.run import new_id, notes_before, plan_of
 
     with take_snapshot(source, request, new_id()) as snapshot:
-        plan = plan_of(source, snapshot, new_id(), how)
+        plan = plan_of(source, snapshot, new_id(), options)
         for line in notes_before(plan, snapshot.conn.info.server_version)[1:]:
             click.echo(line)
         for place, table in enumerate(plan.tables):
@@ -62,15 +62,15 @@ def show_table(
     click.echo(f"  {statement}")
 
 
-def show_target(plan: Plan, place: int, target: Postgres, into: LoadRequest) -> None:
+def show_target(plan: Plan, place: int, target: Postgres, load_request: LoadRequest) -> None:
     """Print the table of a PostgreSQL that would receive the rows, and what each column becomes."""
     from dbdyno.move.loading.dry_run import columns_of
     from dbdyno.move.loading.staged_rows import target_tables
     from dbdyno.move.loading.transfer import target_session
     from dbdyno.move.reading.run import plan_for_transfer
 
-    with target_session(target, into) as conn:
-        goal = target_tables(conn, plan_for_transfer(plan, {}), into)[place]
-        click.echo(f"into {goal.schema}.{goal.name} of {target.safe_dsn}: {into.mode}")
+    with target_session(target, load_request) as conn:
+        goal = target_tables(conn, plan_for_transfer(plan, {}), load_request)[place]
+        click.echo(f"into {goal.schema}.{goal.name} of {target.safe_dsn}: {load_request.mode}")
         for line in columns_of(goal):
             click.echo(line)

@@ -100,7 +100,7 @@ def _database(
     ledger: Ledger,
     source: str | None,
     to: str | None,
-    how: JobOptions,
+    options: JobOptions,
     level: str,
     form: str | None,
     *,
@@ -114,7 +114,9 @@ def _database(
     if to is None:
         raise click.UsageError("the job loads rows into another server: name the target with --target")
     with shared.report_interruption(ledger.folder):
-        database.resume_job(ledger, _required_source(source), to, how, database.level_of(level), form, restart=restart)
+        database.resume_job(
+            ledger, _required_source(source), to, options, database.level_of(level), form, restart=restart
+        )
 
 
 def _required_source(source: str | None) -> str:
@@ -123,7 +125,7 @@ def _required_source(source: str | None) -> str:
     return source
 
 
-def _files(to: str | None, ledger: Ledger, how: JobOptions, level: str, *, restart: bool) -> None:
+def _files(to: str | None, ledger: Ledger, options: JobOptions, level: str, *, restart: bool) -> None:
     if to is None:
         raise click.UsageError("the job loads rows into a server: name it with --target")
     with shared.report_interruption(ledger.folder):
@@ -131,17 +133,17 @@ def _files(to: str | None, ledger: Ledger, how: JobOptions, level: str, *, resta
             from dbdyno.bench.mariadb.server import MariaDB
             from dbdyno.move.engines.mariadb.load_job import resume_load as load_into_mariadb
 
-            _show_loaded(load_into_mariadb(MariaDB.open(to), ledger, how, shared.say, level, restart=restart))
+            _show_loaded(load_into_mariadb(MariaDB.open(to), ledger, options, shared.say, level, restart=restart))
             return
         from dbdyno.bench.postgres.server import Postgres
         from dbdyno.move.loading.load_job import resume_load as load_into_postgres
 
         server = Postgres.open(to, keep_first=True)
-        _show_loaded(load_into_postgres(server, ledger, how, shared.say, level, restart=restart))
+        _show_loaded(load_into_postgres(server, ledger, options, shared.say, level, restart=restart))
 
 
 def _across(
-    source: Postgres, to: str | None, ledger: Ledger, how: JobOptions, level: str, *, restart: bool, as_of_now: bool
+    source: Postgres, to: str | None, ledger: Ledger, options: JobOptions, level: str, *, restart: bool, as_of_now: bool
 ) -> None:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.loading.transfer import resume_transfer
@@ -152,7 +154,7 @@ def _across(
         source,
         Postgres.open(to, keep_first=True),
         ledger,
-        how,
+        options,
         shared.say,
         restart=restart,
         as_of_now=as_of_now,

@@ -139,7 +139,7 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
     (mariadb.export_tables if from_mariadb else _take)(source, Path(to), level, how, rest)
 
 
-def _refuse(source: str, to: str, rest: Mapping[str, Any]) -> None:
+def _refuse(source: str, to: str, other_options: Mapping[str, Any]) -> None:
     """Raise an error for a source that does not exist, and for an engine that does not match it."""
     if "://" not in source and "=" not in source and source != "-" and not Path(source).exists():
         raise MoveError(
@@ -147,65 +147,80 @@ def _refuse(source: str, to: str, rest: Mapping[str, Any]) -> None:
             where=source,
             next_step="name a folder of files, one file, - or postgresql://user@host/database",
         )
-    spark = rest["engine"] == "spark"
-    if spark != (rest["master"] is not None):
+    spark = other_options["engine"] == "spark"
+    if spark != (other_options["master"] is not None):
         raise click.UsageError("--engine spark and --master need each other: --master names the cluster")
     served = _SERVER.match(to) and not is_hadoop_url(to)
     if spark and (source == "-" or Path(source).exists() or served or mariadb.is_mariadb(source)):
         raise click.UsageError("--engine spark moves only tables of PostgreSQL into a folder of Parquet files")
 
 
-def _move_otherwise(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> bool:
+def _move_otherwise(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> bool:
     """Handle moves with Cassandra, Oracle or Hadoop; return False if this move is none of these."""
     if source.startswith(move_wide.SCHEME):
-        move_wide.export_rows(source, to, rest)
+        move_wide.export_rows(source, to, other_options)
         return True
     if to.startswith(move_wide.SCHEME):
-        move_wide.load_rows(source, to, level, how, rest)
+        move_wide.load_rows(source, to, level, options, other_options)
         return True
-    refuse(rest, ("cluster", "static", "direct"), "is for the way into a Cassandra")
+    refuse(other_options, ("cluster", "static", "direct"), "is for the way into a Cassandra")
     if source.startswith(move_oracle.SCHEME):
-        move_oracle.export_table(source, to, level, how, rest)
+        move_oracle.export_table(source, to, level, options, other_options)
         return True
     if is_hadoop_url(to):
-        _take_away(source, to, level, how, rest)
+        _take_away(source, to, level, options, other_options)
         return True
     return False
 
 
-def _write(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def _write(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.reading.single import write
 
-    refuse(rest, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
+    refuse(other_options, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
     if level == "source":
         raise click.UsageError(
             "--verify source works only with jobs that have a folder: use --verify files to read the file again"
         )
-    columns, as_text = split_names(rest["columns"]), split_names(rest["as_text"])
-    request = Request(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text)
+    columns, as_text = split_names(other_options["columns"]), split_names(other_options["as_text"])
+    request = Request(
+        other_options["tables"],
+        other_options["patterns"],
+        other_options["where"],
+        columns,
+        other_options["query"],
+        as_text,
+    )
     refuse_request(request)
-    written = write(Postgres.open(source, keep_first=True), request, to, how, shared.say, read_again=level == "files")
+    written = write(
+        Postgres.open(source, keep_first=True), request, to, options, shared.say, read_again=level == "files"
+    )
     for line in written.sentences():
         click.echo(line, err=to == "-")
 
 
-def _take_away(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def _take_away(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
     """Copy to a folder on a Hadoop file system; the ledger is in --job."""
-    refuse(rest, (*LOAD_OPTIONS, "into"), "is not for the way to a Hadoop file system")
+    refuse(other_options, (*LOAD_OPTIONS, "into"), "is not for the way to a Hadoop file system")
     if Path(source).exists() or source == "-" or mariadb.is_mariadb(source):
         raise click.UsageError("only tables of PostgreSQL can be moved to a Hadoop file system")
     if level == "target":
         raise click.UsageError(_NO_TARGET)
-    if rest["engine"] != "spark" and not rest["dry_run"]:
+    if other_options["engine"] != "spark" and not other_options["dry_run"]:
         check_reachable(to)
-    folder = Path(rest["job"] or "") if rest["dry_run"] else shared.job_folder(rest)
-    _take(source, folder, level, how, rest, place=to)
+    folder = Path(other_options["job"] or "") if other_options["dry_run"] else shared.job_folder(other_options)
+    _take(source, folder, level, options, other_options, place=to)
 
 
 def _take(
-    source: str, folder: Path, level: str, how: JobOptions, rest: Mapping[str, Any], *, place: str | None = None
+    source: str,
+    folder: Path,
+    level: str,
+    options: JobOptions,
+    other_options: Mapping[str, Any],
+    *,
+    place: str | None = None,
 ) -> None:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.snapshot_holder import hold_snapshot
@@ -214,24 +229,30 @@ def _take(
     from dbdyno.move.reading.run import begin, run_job
     from dbdyno.move.spark.remote_jobs import run_uploading_job
 
-    columns, as_text = split_names(rest["columns"]), split_names(rest["as_text"])
+    columns, as_text = split_names(other_options["columns"]), split_names(other_options["as_text"])
     request = Request(
-        rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text, rest["partition_by"]
+        other_options["tables"],
+        other_options["patterns"],
+        other_options["where"],
+        columns,
+        other_options["query"],
+        as_text,
+        other_options["partition_by"],
     )
     refuse_request(request)
     target = Postgres.open(source, keep_first=True)
-    if rest["dry_run"]:
-        show_plan(target, request, how)
+    if other_options["dry_run"]:
+        show_plan(target, request, options)
         return
-    ledger, snapshot = begin(target, request, folder, how, shared.say, place=place)
+    ledger, snapshot = begin(target, request, folder, options, shared.say, place=place)
     with snapshot, shared.report_interruption(folder):
-        with hold_snapshot(target, snapshot, ledger, rest["hold"]):
-            if rest["engine"] == "spark":
+        with hold_snapshot(target, snapshot, ledger, other_options["hold"]):
+            if other_options["engine"] == "spark":
                 from dbdyno.move.spark.job import run as run_on_spark
 
-                run_on_spark(target, ledger, snapshot, how, shared.say, rest["master"])
+                run_on_spark(target, ledger, snapshot, options, shared.say, other_options["master"])
             elif place is not None:
-                run_uploading_job(target, ledger, snapshot, how, shared.say)
+                run_uploading_job(target, ledger, snapshot, options, shared.say)
             else:
-                run_job(target, ledger, snapshot, how, shared.say)
-        finish(ledger, level, lambda proved: check_source(target, ledger, snapshot, how, proved))
+                run_job(target, ledger, snapshot, options, shared.say)
+        finish(ledger, level, lambda proved: check_source(target, ledger, snapshot, options, proved))

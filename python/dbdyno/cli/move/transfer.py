@@ -19,26 +19,44 @@ if TYPE_CHECKING:
 REFUSED_OPTIONS = ("as_text", "partition_by")
 
 
-def transfer_rows(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def transfer_rows(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
     """Move tables, or the rows of a query, and print the result."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.loading.transfer import move
 
-    refuse(rest, REFUSED_OPTIONS, "is not for the way from server to server")
+    refuse(other_options, REFUSED_OPTIONS, "is not for the way from server to server")
     if level == "files":
         raise click.UsageError("a move from server to server has no files: use --verify source or --verify target")
-    request = Request(rest["tables"], rest["patterns"], rest["where"], split_names(rest["columns"]), rest["query"])
+    request = Request(
+        other_options["tables"],
+        other_options["patterns"],
+        other_options["where"],
+        split_names(other_options["columns"]),
+        other_options["query"],
+    )
     refuse_request(request)
-    table = target_of(request, rest["into"])
-    if rest["dry_run"]:
-        there, asked = Postgres.open(to, keep_first=True), load_request(table, rest)
+    table = target_of(request, other_options["into"])
+    if other_options["dry_run"]:
+        there, asked = Postgres.open(to, keep_first=True), load_request(table, other_options)
         opened = Postgres.open(source, keep_first=True)
-        show_plan(opened, request, how, lambda plan, place: show_target(plan, place, there, asked))
+        show_plan(opened, request, options, lambda plan, place: show_target(plan, place, there, asked))
         return
-    goal = load_request(table, rest)
+    goal = load_request(table, other_options)
     opened, target = Postgres.open(source, keep_first=True), Postgres.open(to, keep_first=True)
-    show(move(opened, request, target, goal, shared.job_folder(rest), how, shared.say, hold=rest["hold"], level=level))
+    show(
+        move(
+            opened,
+            request,
+            target,
+            goal,
+            shared.job_folder(other_options),
+            options,
+            shared.say,
+            hold=other_options["hold"],
+            level=level,
+        )
+    )
 
 
 def target_of(request: Request, into: str | None) -> str:

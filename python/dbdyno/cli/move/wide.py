@@ -25,7 +25,7 @@ REFUSED_LOADING = (
 REFUSED_EXPORTING = (*REFUSED_LOADING, "query", "as_text", "key", "create", "job", "cluster", "static", "direct")
 
 
-def load_rows(source: str, to: str, level: str, how: JobOptions, rest: Mapping[str, Any]) -> None:
+def load_rows(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
     """Move the rows of a query into a wide table."""
     from dbdyno.base.files import make_folder
     from dbdyno.bench.cassandra.java import jar_folder
@@ -37,30 +37,33 @@ def load_rows(source: str, to: str, level: str, how: JobOptions, rest: Mapping[s
     from dbdyno.wide.load import ROWS, begin_load
     from dbdyno.wide.target import Shape
 
-    refuse(rest, REFUSED_LOADING, "is not for the way into a Cassandra")
+    refuse(other_options, REFUSED_LOADING, "is not for the way into a Cassandra")
     _refuse_level(level)
-    if rest["query"] is None or len(rest["tables"]) != 1:
+    if other_options["query"] is None or len(other_options["tables"]) != 1:
         raise click.UsageError("name the rows with --query, and the wide table for them with --table")
-    if rest["key"] is None:
+    if other_options["key"] is None:
         raise click.UsageError("name the columns of the partition key with --key")
     shape = Shape(
-        rest["tables"][0], split_names(rest["key"]), split_names(rest["cluster"]), split_names(rest["static"])
+        other_options["tables"][0],
+        split_names(other_options["key"]),
+        split_names(other_options["cluster"]),
+        split_names(other_options["static"]),
     )
-    where, folder = address(to), shared.job_folder(rest)
+    where, folder = address(to), shared.job_folder(other_options)
     target = Postgres.open(source)
     if folder.exists():
         raise click.UsageError(f"{folder} already exists: continue its job with `dbdyno move resume`")
-    query = _order_by_partition(rest["query"], shape)
-    if rest["direct"]:
+    query = _order_by_partition(other_options["query"], shape)
+    if other_options["direct"]:
         jar_folder()
     make_folder(folder)
-    state = begin_load(folder, where, shape, create=rest["create"], direct=rest["direct"])
-    request = Request(query=query, as_text=split_names(rest["as_text"]))
+    state = begin_load(folder, where, shape, create=other_options["create"], direct=other_options["direct"])
+    request = Request(query=query, as_text=split_names(other_options["as_text"]))
     with _goes_on(folder):
-        ledger, snapshot = begin_rows(target, request, folder / ROWS, how, shared.say)
+        ledger, snapshot = begin_rows(target, request, folder / ROWS, options, shared.say)
         with snapshot:
-            run_job(target, ledger, snapshot, how, shared.say)
-        _load(state, where, level, how)
+            run_job(target, ledger, snapshot, options, shared.say)
+        _load(state, where, level, options)
 
 
 def _order_by_partition(query: str, shape: Any) -> str:
@@ -74,7 +77,7 @@ def _order_by_partition(query: str, shape: Any) -> str:
     return f"select * from (\n{text}\n) as q order by {order.as_string(None)}"  # noqa: S608 (a query is what it is)
 
 
-def resume_load(job: Path, source: str, to: str | None, level: str, how: JobOptions) -> None:
+def resume_load(job: Path, source: str, to: str | None, level: str, options: JobOptions) -> None:
     """Resume a load; its rows are read again only if they were not all in its files."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.ledger.folder import Ledger
@@ -89,8 +92,8 @@ def resume_load(job: Path, source: str, to: str | None, level: str, how: JobOpti
     ledger = Ledger.open(job / ROWS)
     with _goes_on(job):
         if ledger.manifest["status"] != "complete":
-            resume(Postgres.open(source), ledger, how, shared.say, restart=True, as_of_now=False).__exit__()
-        _load(state, where, level, how)
+            resume(Postgres.open(source), ledger, options, shared.say, restart=True, as_of_now=False).__exit__()
+        _load(state, where, level, options)
 
 
 def _refuse_level(level: str) -> None:
@@ -98,17 +101,17 @@ def _refuse_level(level: str) -> None:
         raise click.UsageError("expected --verify counts or target: the wide table is the target")
 
 
-def _load(state: LoadState, where: Address, level: str, how: JobOptions) -> None:
+def _load(state: LoadState, address: Address, level: str, options: JobOptions) -> None:
     from dbdyno.wide.compare import compare
     from dbdyno.wide.load import files_of, load
 
-    loaded = load(state, where, at_once=16 * how.workers, say=shared.say)
+    loaded = load(state, address, at_once=16 * options.workers, say=shared.say)
     for line in loaded.sentences():
         click.echo(line)
     if level != "target":
         click.echo("Not checked: the table was not read back (--verify target does).")
         return
-    compared = compare(where, state.shape.table, files_of(state.folder))
+    compared = compare(address, state.shape.table, files_of(state.folder))
     for line in compared.sentences():
         click.echo(line)
     if compared.lost:
@@ -124,18 +127,18 @@ def _goes_on(folder: Path) -> Iterator[None]:
         raise KeyboardInterrupt(f"what is acknowledged is kept; {next_step}") from stop
 
 
-def export_rows(source: str, to: str, rest: Mapping[str, Any]) -> None:
+def export_rows(source: str, to: str, other_options: Mapping[str, Any]) -> None:
     """Move a wide table into Parquet files; the same command resumes an interrupted job."""
     from dbdyno.wide.address import address
     from dbdyno.wide.unload import unload
 
-    refuse(rest, REFUSED_EXPORTING, "is not for the way out of a Cassandra")
-    if len(rest["tables"]) != 1:
+    refuse(other_options, REFUSED_EXPORTING, "is not for the way out of a Cassandra")
+    if len(other_options["tables"]) != 1:
         raise click.UsageError("name the wide table with one --table")
     if "://" in to or to == "-":
         raise click.UsageError(
             "a move from Cassandra writes a folder of Parquet files: load it afterwards with `dbdyno move "
             "FOLDER postgresql://...`"
         )
-    for line in unload(address(source), rest["tables"][0], Path(to)).sentences():
+    for line in unload(address(source), other_options["tables"][0], Path(to)).sentences():
         click.echo(line)

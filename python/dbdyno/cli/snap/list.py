@@ -20,16 +20,16 @@ def command(store: Path, target: str | None, form: str | None, output: Path | No
     from dbdyno.cli.snap.options import report_damage
     from dbdyno.snapshot.store.folder import Snapshot, Store
 
-    def row(one: Snapshot) -> TableRow:
-        unread = [name for name, record in one.views.items() if record.get("problem")]
+    def row(snapshot: Snapshot) -> TableRow:
+        unread = [name for name, record in snapshot.views.items() if record.get("problem")]
         return {
-            "number": one.number,
-            "target": one.target,
-            "at": one.at_utc.strftime("%Y-%m-%d %H:%M:%S UTC"),
-            "engine": f"{one.engine} {str(one.facts.get('version') or '').split(' ')[0]}",
-            "databases": ", ".join(one.facts.get("databases") or []),
-            "looks": one.manifest["cost"].get("looks"),
-            "note": one.note,
+            "number": snapshot.number,
+            "target": snapshot.target,
+            "at": snapshot.at_utc.strftime("%Y-%m-%d %H:%M:%S UTC"),
+            "engine": f"{snapshot.engine} {str(snapshot.facts.get('version') or '').split(' ')[0]}",
+            "databases": ", ".join(snapshot.facts.get("databases") or []),
+            "looks": snapshot.manifest["cost"].get("looks"),
+            "note": snapshot.note,
             "not read": ", ".join(unread),
         }
 

@@ -107,7 +107,7 @@ def command(
 
         model = generic_plan(from_server, generic)
     elif from_server is not None:
-        model = page_of_server(holder, from_server, asked, most=most << 20, prefix=line_prefix, zone=zone)
+        model = page_of_server(holder, from_server, asked, limit=most << 20, prefix=line_prefix, zone=zone)
     elif runs:
         model = page_of_recordings(holder, runs, asked)
     elif logs:

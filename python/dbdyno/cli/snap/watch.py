@@ -107,12 +107,12 @@ class SourceReporter:
     def __init__(self) -> None:
         self.said = ""
 
-    def report(self, made: Snapshot | Error, name: str = "") -> None:
+    def report(self, result: Snapshot | Error, name: str = "") -> None:
         """Report how the sessions of a new snapshot were sampled, if that has changed; errors are ignored."""
         from dbdyno.base.errors import Error
         from dbdyno.snapshot.sessions.samples import Source
 
-        cost = {} if isinstance(made, Error) else made.manifest["cost"]
+        cost = {} if isinstance(result, Error) else result.manifest["cost"]
         if "sessions_by" not in cost:
             return
         said = Source(cost["sessions_by"], cost.get("not_by_memory")).sentence()
@@ -127,14 +127,14 @@ class FailureReporter:
     def __init__(self) -> None:
         self.said, self.times = "", 0
 
-    def report(self, made: Snapshot | Error, name: str = "") -> None:
+    def report(self, result: Snapshot | Error, name: str = "") -> None:
         """Report a new or changed error, or that a snapshot was taken again."""
         from dbdyno.base.errors import Error
 
-        if isinstance(made, Error):
-            if made.message != self.said:
-                click.echo(f"dbdyno: {name}{made}", err=True)
-            self.said, self.times = made.message, self.times + 1
+        if isinstance(result, Error):
+            if result.message != self.said:
+                click.echo(f"dbdyno: {name}{result}", err=True)
+            self.said, self.times = result.message, self.times + 1
         elif self.times:
             click.echo(f"dbdyno: {name}answers again; failed before: {self.times}", err=True)
             self.said, self.times = "", 0
@@ -184,14 +184,14 @@ def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> tupl
     failing: dict[str, FailureReporter] = defaultdict(FailureReporter)
     sources: dict[str, SourceReporter] = defaultdict(SourceReporter)
 
-    def tell(target: Target, holder: Store, made: Snapshot | Error) -> None:
+    def tell(target: Target, holder: Store, result: Snapshot | Error) -> None:
         """Report a snapshot or an error; a repeated error is shown only in the status line of its target."""
-        failing[target.name].report(made, f"{target.name}: ")
-        sources[target.name].report(made, f"{target.name}: ")
-        if not isinstance(made, Error):
-            click.echo(f"{target.name} {made.number}")
+        failing[target.name].report(result, f"{target.name}: ")
+        sources[target.name].report(result, f"{target.name}: ")
+        if not isinstance(result, Error):
+            click.echo(f"{target.name} {result.number}")
         if alerts is not None:
-            alerts.evaluate(holder, target.name, made)
+            alerts.evaluate(holder, target.name, result)
 
     stop = threading.Event()
     fleet = Fleet(folder, targets, tell, stop=stop)

@@ -63,12 +63,12 @@ def command(
     click.echo(str(output))
 
 
-def _of_two(given: Input, kind: str, x: str, y: str, log: bool | None) -> tuple[Any, Any]:
+def _of_two(source: Input, kind: str, x: str, y: str, log: bool | None) -> tuple[Any, Any]:
     from dbdyno.cli.stats import draw as stats_draw
     from dbdyno.cli.stats.read import pairs
     from dbdyno.stats import plots
 
-    a, b = pairs(given, [x, y])
+    a, b = pairs(source, [x, y])
     if kind == "scatter":
         from dbdyno.report.figures import scatter
 
@@ -83,13 +83,13 @@ def _of_two(given: Input, kind: str, x: str, y: str, log: bool | None) -> tuple[
     return lambda: stats_draw.draw_scaling(fitted, x, y), lambda: figure.draw(fitted, x, y)
 
 
-def _of_one(given: Input, kind: str, y: str | None, by: str | None, longest: int) -> tuple[Any, Any]:
+def _of_one(source: Input, kind: str, y: str | None, by: str | None, longest: int) -> tuple[Any, Any]:
     from dbdyno.base.errors import StatsError
     from dbdyno.cli.stats import draw as stats_draw
     from dbdyno.cli.stats.read import describe_operands
     from dbdyno.stats import plots
 
-    found, column, _ = describe_operands(given, column=y, by=by, longest=longest if kind == "longest" else 0)
+    found, column, _ = describe_operands(source, column=y, by=by, longest=longest if kind == "longest" else 0)
     if not any(group.n for group in found.groups):
         raise StatsError("there are no values to draw", next_step="check the condition of --where")
     if kind == "histogram":

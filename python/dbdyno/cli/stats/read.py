@@ -74,12 +74,12 @@ def _columns(
     return column, None if block == NO_BLOCKS else block
 
 
-def _distinct_blocks(found: Description, sources: Sequence[Source], by: str | None) -> Description:
+def _distinct_blocks(description: Description, sources: Sequence[Source], by: str | None) -> Description:
     """Return the description with blocks of different operands kept distinct, even if their numbers are equal."""
     if len(sources) < 2 or by is not None:
-        return found
-    blocks = tuple(replace(b, block=f"{b.group}:{b.block}") for b in found.blocks)
-    return replace(found, blocks=blocks)
+        return description
+    blocks = tuple(replace(b, block=f"{b.group}:{b.block}") for b in description.blocks)
+    return replace(description, blocks=blocks)
 
 
 def _by_duckdb(
@@ -183,7 +183,7 @@ def _by_spark(
     )
 
 
-def pairs(given: Input, columns: Sequence[str]) -> list[Any]:
+def pairs(source: Input, columns: Sequence[str]) -> list[Any]:
     """Return whole numeric columns over all operands, aligned by row.
 
     Raises:
@@ -194,7 +194,7 @@ def pairs(given: Input, columns: Sequence[str]) -> list[Any]:
     from dbdyno.stats.arrays import column as as_column
 
     parts = [
-        [as_column(array).astype(np.float64) for array in read_columns(s, columns, (), given.where).numbers]
-        for s in resolve_all(given.operands, given.folder)
+        [as_column(array).astype(np.float64) for array in read_columns(s, columns, (), source.where).numbers]
+        for s in resolve_all(source.operands, source.folder)
     ]
     return [np.concatenate(same) for same in zip(*parts, strict=True)]

@@ -148,14 +148,14 @@ def _no_blocks(column: str | None, groups: int) -> str:
     return f"column {column} holds fewer than two blocks of each group, or values not above 0"
 
 
-def _is_randomised(given: Input, by: str | None) -> bool:
+def _is_randomised(source: Input, by: str | None) -> bool:
     """Return True if the order of the groups was randomised: they are arms of one of our experiments."""
     from dbdyno.cli.stats.source import resolve
     from dbdyno.evidence.query import is_trace
 
-    if len(given.operands) > 1 or by != "arm":
+    if len(source.operands) > 1 or by != "arm":
         return False
-    run = resolve(given.operands[0], given.folder).run
+    run = resolve(source.operands[0], source.folder).run
     return run is not None and not is_trace(run)
 
 
@@ -176,43 +176,43 @@ def test_rows(tests: list[ClassicalTest]) -> list[Row]:
     ]
 
 
-def description_parts(found: Description, table: bool) -> list[Part]:
+def description_parts(description: Description, table: bool) -> list[Part]:
     """Return summary, quantiles, histogram and the largest values of each group."""
     from dbdyno.cli.stats.summary import summary_rows
 
     quantiles = [
         {"group": g.name, "quantile": q.name, "value": q.value, "low": q.low, "high": q.high}
-        for g in found.groups
+        for g in description.groups
         for q in g.quantiles
         if not math.isnan(q.value) and q.q >= 0.5
     ]
     longest = [
         {"rank": at, "group": entry.group, "value": entry.value, "file": entry.file, "row": entry.row}
-        for at, entry in enumerate(found.longest, 1)
+        for at, entry in enumerate(description.longest, 1)
     ]
-    summary = summary_rows(found)
+    summary = summary_rows(description)
     return [
         ("summary", "Summary", summary),
-        ("quantiles", f"Quantiles ({found.note})", quantiles),
-        ("histogram", "Histogram", histogram_rows(found, table)),
+        ("quantiles", f"Quantiles ({description.note})", quantiles),
+        ("histogram", "Histogram", histogram_rows(description, table)),
         ("longest", "The longest", longest),
     ]
 
 
-def histogram_rows(found: Description, table: bool) -> list[Row]:
+def histogram_rows(description: Description, table: bool) -> list[Row]:
     """Return the counts per bucket; for a table, few wide buckets with bars."""
     if not table:
         return [
             {"group": g.name, "low": low, "high": high, "count": count}
-            for g in found.groups
+            for g in description.groups
             for low, high, count in g.histogram
         ]
     from dbdyno.stats.plots import coarse_buckets
 
     rows: list[Row] = []
-    for low, high, counts in coarse_buckets(found, BARS):
+    for low, high, counts in coarse_buckets(description, BARS):
         row: Row = {"from": float(f"{low:.4g}"), "to": float(f"{high:.4g}")}
-        for group, count in zip(found.groups, counts, strict=True):
+        for group, count in zip(description.groups, counts, strict=True):
             most = max(group.n, 1)
             row[group.name] = count
             row[" " * len(row)] = "█" * round(WIDTH * count / most)

@@ -117,11 +117,11 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _lines(report: JsonObject, wanted: ReplayOptions) -> Iterator[str]:
+def _lines(report: JsonObject, options: ReplayOptions) -> Iterator[str]:
     """Yield the lines of a report as text."""
     from dbdyno.trace.proxy.replay import sentences
 
-    yield from sentences(report, wanted)
+    yield from sentences(report, options)
     yield from _server(report["server"])
     for one in report["differing"][:_STATEMENTS]:
         counted = ", ".join(

@@ -113,20 +113,22 @@ def _readable(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
         yield tuple(f"0x{bytes(one).hex()}" if isinstance(one, bytes | bytearray) else one for one in row)
 
 
-def _change(text: str, where: Address, found: WideMap, file: Path, writing: bool, cascade: bool) -> None:
+def _change(text: str, address: Address, wide_map: WideMap, file: Path, writing: bool, cascade: bool) -> None:
     from dbdyno.wide.address import open_session
     from dbdyno.wide.catalog import read_keyspace
     from dbdyno.wide.mapping import check
     from dbdyno.wide.write import execute_change, translate_change
 
-    with open_session(where) as session:
-        asked = translate_change(text, check(found, read_keyspace(session, where.keyspace), str(file)), cascade=cascade)
+    with open_session(address) as session:
+        asked = translate_change(
+            text, check(wide_map, read_keyspace(session, address.keyspace), str(file)), cascade=cascade
+        )
     click.echo(f"rows from:     {asked.select}\nfor each:      {asked.cql}", err=True)
     for promise in asked.promises:
         click.echo(f"mind:          {promise}", err=True)
     if not writing:
         click.echo("nothing was written\n  next: --write carries it out", err=True)
         return
-    count = execute_change(where, found, asked, str(file))
+    count = execute_change(address, wide_map, asked, str(file))
     words = {"insert": "written", "update": "changed", "delete": "deleted"}[asked.verb]
     click.echo(f"{count:,} row{'s' * (count != 1)} {words}.")

@@ -105,7 +105,7 @@ def measure_claims(
     only: Sequence[str] = (),
     *,
     replications: int = 8,
-    most: int | None = None,
+    limit: int | None = None,
     seed: int = SEED,
     seeds: int = 1,
     on_progress: Callable[[str], None] = lambda _: None,
@@ -118,7 +118,7 @@ def measure_claims(
     Args:
         only: names of claims; all if empty.
         replications: replications of each claim.
-        most: maximum replications of a claim whose verdict might change with the seed; eight times `replications` by
+        limit: maximum replications of a claim whose verdict might change with the seed; eight times `replications` by
             default.
         seed: seed of the model runs.
         seeds: number of seeds, from `seed` on, at which each claim is measured; the figures are those of the first.
@@ -135,14 +135,14 @@ def measure_claims(
             where="--replications",
             next_step="write for example --replications 10",
         )
-    most = max(GROWTH * replications if most is None else most, replications)
+    limit = max(GROWTH * replications if limit is None else limit, replications)
     wanted = claims(only)
     found = []
     for at, claim in enumerate(wanted, 1):
         by_seed = {}
         for own in range(seed, seed + seeds):
             place = f"{claim.name} ({at} of {len(wanted)})" + (f", seed {own}: " if seeds > 1 else ": ")
-            by_seed[own] = _held(claim, (replications, most), own, partial(_placed, on_progress, place), workers)
+            by_seed[own] = _held(claim, (replications, limit), own, partial(_placed, on_progress, place), workers)
         found.append(combine_seeds(by_seed))
     holding = sum(entry["verdict"] == "holds" for entry in found)
     drawn = f"seed {seed}" if seeds == 1 else f"each at the seeds {seed} to {seed + seeds - 1}"
@@ -151,7 +151,7 @@ def measure_claims(
         "kind": "model",
         "page": "claims",
         "title": f"{holding} of {len(found)} claims hold" + (f" at each of {seeds} seeds" if seeds > 1 else ""),
-        "facts": f"{replications} to {most} replications, more where the verdict might change with the"
+        "facts": f"{replications} to {limit} replications, more where the verdict might change with the"
         f" dice, {drawn}; 95 % t intervals over them",
         "replications": replications,
         "seed": seed,

@@ -39,17 +39,17 @@ class Map:
     published: Sequence[tuple[str, float]] = field(default=())
 
 
-def draw_map(claim: str, title: str, source: str, of: Map, bench: Bench) -> JsonObject:
+def draw_map(claim: str, title: str, source: str, claim_map: Map, bench: Bench) -> JsonObject:
     """Measure a map and return the page about it."""
-    places = list(itertools.product(of.curves, of.levels))
-    arms = {place: _named(place, of.arms(*place)) for place in places}
+    places = list(itertools.product(claim_map.curves, claim_map.levels))
+    arms = {place: _named(place, claim_map.arms(*place)) for place in places}
     flat = [arm for own in arms.values() for arm in own]
-    with bench.run(of.machine, flat, transactions=of.transactions, warmup=of.warmup) as evidence:
-        points = [_point(place, of.value(evidence, [arm.name for arm in arms[place]])) for place in places]
+    with bench.run(claim_map.machine, flat, transactions=claim_map.transactions, warmup=claim_map.warmup) as evidence:
+        points = [_point(place, claim_map.value(evidence, [arm.name for arm in arms[place]])) for place in places]
     crossings = [
         {"curve": curve, "published": name, "x": x, "value": value}
-        for name, value in of.published
-        for curve in of.curves
+        for name, value in claim_map.published
+        for curve in claim_map.curves
         for x in _crossings([point for point in points if point["curve"] == curve], value)
     ]
     return {
@@ -57,14 +57,14 @@ def draw_map(claim: str, title: str, source: str, of: Map, bench: Bench) -> Json
         "kind": "model",
         "page": "claim_map",
         "claim": claim,
-        "title": f"{claim}: {of.quantity}, by {of.parameter}",
+        "title": f"{claim}: {claim_map.quantity}, by {claim_map.parameter}",
         "facts": f"{bench.replications} replications of each point, seed {bench.seed}; {source}",
-        "sentences": [f"{title}.", *_sentences(of, points, crossings)],
-        "quantity": of.quantity,
-        "parameter": of.parameter,
-        "band_low": of.band[0],
-        "band_high": of.band[1],
-        "published": [{"name": name, "value": value} for name, value in of.published],
+        "sentences": [f"{title}.", *_sentences(claim_map, points, crossings)],
+        "quantity": claim_map.quantity,
+        "parameter": claim_map.parameter,
+        "band_low": claim_map.band[0],
+        "band_high": claim_map.band[1],
+        "published": [{"name": name, "value": value} for name, value in claim_map.published],
         "points": points,
         "crossings": crossings,
     }
@@ -94,10 +94,13 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _sentences(of: Map, points: list[JsonObject], crossings: list[JsonObject]) -> Iterator[str]:
+def _sentences(claim_map: Map, points: list[JsonObject], crossings: list[JsonObject]) -> Iterator[str]:
     """Yield, per curve, where it is within the band, and where it equals the published value."""
-    low, high = (-math.inf if of.band[0] is None else of.band[0], math.inf if of.band[1] is None else of.band[1])
-    for curve in of.curves:
+    low, high = (
+        -math.inf if claim_map.band[0] is None else claim_map.band[0],
+        math.inf if claim_map.band[1] is None else claim_map.band[1],
+    )
+    for curve in claim_map.curves:
         inside = [p["x"] for p in points if p["curve"] == curve and low <= p["low"] and p["high"] <= high]
         words = f"in the band at {', '.join(map(_number, inside))}" if inside else "nowhere in the band"
         found = [f"{c['published']} at {_number(c['x'])}" for c in crossings if c["curve"] == curve]

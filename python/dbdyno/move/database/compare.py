@@ -53,7 +53,7 @@ def read_again(
     target: Postgres,
     conn: psycopg.Connection[Any],
     plan: Plan,
-    how: JobOptions,
+    options: JobOptions,
     encoding: str,
     show: Show | None = None,
 ) -> list[Sum]:
@@ -69,7 +69,7 @@ def read_again(
         for table, (blocks, size) in zip(without_masks(plan.tables), sizes, strict=True)
     ]
     tid_ranges = conn.info.server_version >= TID_RANGES_SINCE
-    chunks = split([("", table.relations) for table in tables], workers=how.workers, tid_ranges=tid_ranges)
+    chunks = split([("", table.relations) for table in tables], workers=options.workers, tid_ranges=tid_ranges)
     job = _core.MoveJob(
         {
             "connection": {**target.conninfo(), "application_name": application_name(plan.id)},
@@ -86,9 +86,9 @@ def read_again(
                 }
                 for chunk in sorted(chunks, key=lambda one: -one.bytes)
             ],
-            "workers": how.workers,
-            "memory_bytes": how.memory_bytes,
-            "rate_bytes_per_s": how.rate_bytes_per_s,
+            "workers": options.workers,
+            "memory_bytes": options.memory_bytes,
+            "rate_bytes_per_s": options.rate_bytes_per_s,
         }
     )
     found = [(0, 0)] * len(tables)
@@ -119,12 +119,12 @@ def _completed_chunks(job: _core.MoveJob) -> Iterator[MoveFinishedChunk]:
         job.stop()
 
 
-def differing_rows(plan: Plan, wanted: Sequence[Sum], found: Sequence[Sum]) -> list[str]:
+def differing_rows(plan: Plan, expected: Sequence[Sum], actual: Sequence[Sum]) -> list[str]:
     """Return a sentence for each table whose rows differ from the source's."""
     return [
         f"{table.schema}.{table.name}: {with_noun(there[0], 'row')}, hash {there[1]:032x}; the source has"
         f" {with_noun(here[0], 'row')}, hash {here[1]:032x}"
-        for table, here, there in zip(plan.tables, wanted, found, strict=True)
+        for table, here, there in zip(plan.tables, expected, actual, strict=True)
         if here != there
     ]
 
@@ -179,10 +179,10 @@ def _by_name(
     return {name: sorted(each) for name, each in found.items()}
 
 
-def _are_same(one: Sequence[tuple[str, str]], other: Sequence[tuple[str, str]]) -> bool:
+def _are_same(first: Sequence[tuple[str, str]], second: Sequence[tuple[str, str]]) -> bool:
     """Return True if both sides have the same statements and owners; no owner stands for a missing one."""
-    return len(one) == len(other) and all(
-        text == there and owner in ("", has) for (text, owner), (there, has) in zip(one, other, strict=True)
+    return len(first) == len(second) and all(
+        text == there and owner in ("", has) for (text, owner), (there, has) in zip(first, second, strict=True)
     )
 
 

@@ -160,11 +160,11 @@ def restore_all(
         sessions.close()
 
 
-def _ready(left: Iterable[Step], missing: set[int], running: Iterable[Step], workers: int) -> list[Step]:
+def _ready(pending: Iterable[Step], missing: set[int], running: Iterable[Step], workers: int) -> list[Step]:
     """Return the steps that can start now: their dependencies are restored, and no lock conflicts."""
     busy = list(running)
     found: list[Step] = []
-    for one in left:
+    for one in pending:
         if len(busy) >= workers:
             break
         if one.needs.isdisjoint(missing) and not any(_collide(one, other) for other in busy):
@@ -173,10 +173,10 @@ def _ready(left: Iterable[Step], missing: set[int], running: Iterable[Step], wor
     return found
 
 
-def _collide(one: Step, other: Step) -> bool:
-    if one.entry.kind in SHARED and other.entry.kind in SHARED:
+def _collide(first: Step, second: Step) -> bool:
+    if first.entry.kind in SHARED and second.entry.kind in SHARED:
         return False
-    return bool(one.tables & other.tables)
+    return bool(first.tables & second.tables)
 
 
 class _Sessions:

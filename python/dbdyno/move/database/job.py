@@ -56,7 +56,7 @@ def move_database(
     target: Postgres,
     folder: Callable[[], Any],
     job: str,
-    how: JobOptions,
+    options: JobOptions,
     say: Say,
     meter: Meter,
     *,
@@ -71,7 +71,7 @@ def move_database(
         target: The server and its empty database.
         folder: Returns the job's folder; called when all checks have passed.
         job: The job's id.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         meter: Returns the progress display for one phase.
         hold: Seconds for which a separate process keeps the snapshot after a crash; 0 for not at all.
@@ -88,7 +88,7 @@ def move_database(
         with snapshot:
             inventory = apply_masks(snapshot, inventory, masks)
             ledger = Ledger.create(folder(), {"status": "running", "snapshots": []})
-            work = Job(target, ledger, programs, how, say, meter, level, {})
+            work = Job(target, ledger, programs, options, say, meter, level, {})
             with ledger.locked():
                 try:
                     write_plan(work, source, snapshot, inventory, conn, job, "begun")
@@ -106,7 +106,7 @@ def resume_database(
     source: Callable[[], Postgres],
     target: Postgres,
     ledger: Ledger,
-    how: JobOptions,
+    options: JobOptions,
     say: Say,
     meter: Meter,
     *,
@@ -120,7 +120,7 @@ def resume_database(
         source: Opens the source; called only if the target does not have all rows.
         target: The server and the job's database.
         ledger: The job's ledger.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         meter: Returns the progress display for one phase.
         level: What to check: `counts`, or `target` to read the target's rows again.
@@ -138,7 +138,7 @@ def resume_database(
         end_sessions(conn, job)
         facts = Facts(**database["facts"])
         programs = find_programs(max(facts.major, conn.info.server_version // 10000))
-        work = Job(target, ledger, programs, how, say, meter, level, {})
+        work = Job(target, ledger, programs, options, say, meter, level, {})
         is_same = place_of(target, conn).stable_id == ledger.plan["into"]["server"]
         if is_same and is_published(conn, ledger):
             say("the database was complete before the job was ended: both schemas are compared")
@@ -148,14 +148,14 @@ def resume_database(
             # The target has nothing of this job (the database may have been recreated): start from the beginning.
             refuse_filled(target, conn)
         if marked is not None and not restart and _is_filled(conn, ledger):
-            ledger.begin_attempt("resumed", how.workers, how.memory_bytes)
+            ledger.begin_attempt("resumed", options.workers, options.memory_bytes)
             return finish(work, conn)
         opened = source()
         _refuse_other(opened, ledger)
         kept = _still_held(opened, ledger) if marked is not None and not restart else None
         if kept is not None:
             say(f"the snapshot of {ledger.manifest['snapshots'][-1]['at']} is still held: the job goes on as of then")
-            ledger.begin_attempt("resumed", how.workers, how.memory_bytes)
+            ledger.begin_attempt("resumed", options.workers, options.memory_bytes)
             with kept:
                 fill_target(work, opened, kept, conn)
             return finish(work, conn)

@@ -90,37 +90,39 @@ def _copy(
                     restorer.write_notes()
 
 
-def _copy_one(here: psycopg.Connection[Any], restorer: Restorer, one: LargeObject) -> None:
+def _copy_one(here: psycopg.Connection[Any], restorer: Restorer, large_object: LargeObject) -> None:
     there, hashed, size = restorer.conn, hashlib.sha256(), 0
     try:
-        there.execute("select lo_create(%s)", [one.oid])
-        for piece in read_pieces(here, one.oid):
-            there.execute("select lo_put(%s, %s, %s)", [one.oid, size, piece], binary=True)
+        there.execute("select lo_create(%s)", [large_object.oid])
+        for piece in read_pieces(here, large_object.oid):
+            there.execute("select lo_put(%s, %s, %s)", [large_object.oid, size, piece], binary=True)
             hashed.update(piece)
             size += len(piece)
     except psycopg.Error as error:
         said = str(error).strip().splitlines()[0]
         raise MoveError(
             said,
-            where=f"large object {one.oid}",
+            where=f"large object {large_object.oid}",
             next_step="grant SELECT on the large object, then run `dbdyno move resume`",
         ) from None
-    place = sql.SQL("large object {}").format(sql.Literal(one.oid))
-    if one.comment is not None:
-        there.execute(sql.SQL("comment on {} is {}").format(place, one.comment))
-    for role, what, gives in one.grants:
+    place = sql.SQL("large object {}").format(sql.Literal(large_object.oid))
+    if large_object.comment is not None:
+        there.execute(sql.SQL("comment on {} is {}").format(place, large_object.comment))
+    for role, what, gives in large_object.grants:
         if role != "public" and role not in restorer.roles:
-            restorer.notes.append(("role", role, f"privilege on large object {one.oid}"))
+            restorer.notes.append(("role", role, f"privilege on large object {large_object.oid}"))
             continue
         to = sql.SQL("public") if role == "public" else sql.Identifier(role)
         on = sql.SQL(" with grant option" if gives else "")
         there.execute(sql.SQL("grant {} on {} to {}{}").format(sql.SQL(what), place, to, on))
-    if one.owner != restorer.user:
-        if one.owner in restorer.roles:
-            there.execute(sql.SQL("alter {} owner to {}").format(place, sql.Identifier(one.owner)))
+    if large_object.owner != restorer.user:
+        if large_object.owner in restorer.roles:
+            there.execute(sql.SQL("alter {} owner to {}").format(place, sql.Identifier(large_object.owner)))
         else:
-            restorer.notes.append(("role", one.owner, f"large object {one.oid}"))
-    there.execute("insert into dbdyno_move.large_object values (%s, %s, %s)", [one.oid, size, hashed.hexdigest()])
+            restorer.notes.append(("role", large_object.owner, f"large object {large_object.oid}"))
+    there.execute(
+        "insert into dbdyno_move.large_object values (%s, %s, %s)", [large_object.oid, size, hashed.hexdigest()]
+    )
 
 
 def read_pieces(conn: psycopg.Connection[Any], oid: int) -> Iterator[bytes]:

@@ -173,10 +173,10 @@ def _fold_name(name: str) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
 
 
-def _resolve(conn: psycopg.Connection[Any], given: Mask) -> _Masked:
-    where = f"--mask {given.words}"
+def _resolve(conn: psycopg.Connection[Any], mask: Mask) -> _Masked:
+    where = f"--mask {mask.words}"
     tables = conn.execute(_TABLES_SQL).fetchall()
-    wanted = given.names[:-1]
+    wanted = mask.names[:-1]
     fits = [row for row in tables if (row[1:3] if len(wanted) == 2 else row[2:3]) == wanted]
     if not fits:
         names = [".".join(row[3 - len(wanted) : 3]) for row in tables]
@@ -198,10 +198,10 @@ def _resolve(conn: psycopg.Connection[Any], given: Mask) -> _Masked:
             next_step="mask the table that holds the rows",
         )
     columns = conn.execute(_COLUMNS_SQL, [oid]).fetchall()
-    row = next((one for one in columns if one[0] == given.column), None)
+    row = next((one for one in columns if one[0] == mask.column), None)
     if row is None:
         raise MoveError(
-            f"{schema}.{name} has no column {given.column}",
+            f"{schema}.{name} has no column {mask.column}",
             where=where,
             next_step=f"name one of its columns: {', '.join(one[0] for one in columns[:20])}",
         )
@@ -212,21 +212,21 @@ def _resolve(conn: psycopg.Connection[Any], given: Mask) -> _Masked:
             where=where,
             next_step="mask the columns it is computed from",
         )
-    _refuse_type(given, where, base, pg_type, is_required=is_required)
-    _refuse_constant(conn, given, where, pg_type)
-    return _Masked(given, oid, number, base, pg_type)
+    _refuse_type(mask, where, base, pg_type, is_required=is_required)
+    _refuse_constant(conn, mask, where, pg_type)
+    return _Masked(mask, oid, number, base, pg_type)
 
 
-def _refuse_type(given: Mask, where: str, base: str, pg_type: str, *, is_required: bool) -> None:
-    types = METHODS[given.method]
+def _refuse_type(mask: Mask, where: str, base: str, pg_type: str, *, is_required: bool) -> None:
+    types = METHODS[mask.method]
     if types is not None and base not in types:
         fitting = [name for name, one in METHODS.items() if one is None or base in one]
         raise MoveError(
-            f"{given.method} does not support the type {pg_type}",
+            f"{mask.method} does not support the type {pg_type}",
             where=where,
             next_step=f"use one of: {', '.join(fitting)}",
         )
-    if given.method == "null" and is_required:
+    if mask.method == "null" and is_required:
         raise MoveError(
             "the method null cannot be used: the column is NOT NULL",
             where=where,
@@ -234,34 +234,36 @@ def _refuse_type(given: Mask, where: str, base: str, pg_type: str, *, is_require
         )
 
 
-def _refuse_constant(conn: psycopg.Connection[Any], given: Mask, where: str, pg_type: str) -> None:
+def _refuse_constant(conn: psycopg.Connection[Any], mask: Mask, where: str, pg_type: str) -> None:
     """Raise an error for a constant that the column's type does not accept."""
-    if given.constant is None:
+    if mask.constant is None:
         return
     try:
-        conn.execute(sql.SQL("select {}::" + pg_type).format(given.constant))  # quoted by the server
+        conn.execute(sql.SQL("select {}::" + pg_type).format(mask.constant))  # quoted by the server
     except psycopg.Error as error:
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
         step = f"write a value of the type {pg_type} behind constant:"
         raise MoveError(f"the server refused the constant: {said}", where=where, next_step=step) from None
 
 
-def _check(conn: psycopg.Connection[Any], one: _Masked, others: Sequence[_Masked]) -> list[str]:
+def _check(conn: psycopg.Connection[Any], masked_column: _Masked, masked_columns: Sequence[_Masked]) -> list[str]:
     """Return the objects that a mask may break, as sentences.
 
     Raises:
         MoveError: It breaks a key, or the way in which the table is partitioned.
     """
-    where, method = f"--mask {one.mask.words}", one.mask.method
-    if conn.execute(_PARTITIONED_SQL, [one.oid, one.number]).fetchone():
+    where, method = f"--mask {masked_column.mask.words}", masked_column.mask.method
+    if conn.execute(_PARTITIONED_SQL, [masked_column.oid, masked_column.number]).fetchone():
         raise MoveError(
             "the table is partitioned by this column: masked rows would belong to other partitions",
             where=where,
             next_step="mask other columns",
         )
     notes = []
-    for index, width in conn.execute(_UNIQUE_SQL, [one.oid, one.number]).fetchall():
-        if width == 1 and (method in ("year", "constant") or (method == "hash" and one.base.startswith("int"))):
+    for index, width in conn.execute(_UNIQUE_SQL, [masked_column.oid, masked_column.number]).fetchall():
+        if width == 1 and (
+            method in ("year", "constant") or (method == "hash" and masked_column.base.startswith("int"))
+        ):
             raise MoveError(
                 f"the values of the column must be unique ({index}), and {method} produces equal values",
                 where=where,
@@ -269,29 +271,36 @@ def _check(conn: psycopg.Connection[Any], one: _Masked, others: Sequence[_Masked
                 "part of a key",
             )
         if method == "constant":
-            notes.append(f"{index} is unique: rows that only {one.mask.column} tells apart end the move")
+            notes.append(f"{index} is unique: rows that only {masked_column.mask.column} tells apart end the move")
         if method == "keep-length":
-            notes.append(f"{index} is unique: short values of {one.mask.column} may become equal, which ends the move")
-    constraints = conn.execute(_CONSTRAINTS_SQL, {"oid": one.oid, "number": one.number}).fetchall()
+            notes.append(
+                f"{index} is unique: short values of {masked_column.mask.column} may become equal, which ends the move"
+            )
+    constraints = conn.execute(_CONSTRAINTS_SQL, {"oid": masked_column.oid, "number": masked_column.number}).fetchall()
     for name, kind, *row in constraints:
         if kind == "c":
-            notes.append(f"the check constraint {name} names {one.mask.column}: a value that breaks it ends the move")
+            notes.append(
+                f"the check constraint {name} names {masked_column.mask.column}: a value that breaks it ends the move"
+            )
         else:
-            _refuse_half(one, name, row, others)
+            _refuse_half(masked_column, name, row, masked_columns)
     return notes
 
 
-def _refuse_half(one: _Masked, name: str, row: Sequence[Any], others: Sequence[_Masked]) -> None:
+def _refuse_half(masked_column: _Masked, name: str, row: Sequence[Any], masked_columns: Sequence[_Masked]) -> None:
     """Raise an error for a mask on only one side of a foreign key, unless it removes the reference."""
     oid, to_oid, numbers, to_numbers, table, to_table = row
-    known = {(other.oid, other.number): (other.mask.method_text, other.base) for other in others}
+    known = {(other.oid, other.number): (other.mask.method_text, other.base) for other in masked_columns}
     for number, to_number in zip(numbers, to_numbers, strict=True):
         side, other = known.get((oid, number)), known.get((to_oid, to_number))
-        if (oid, number) != (one.oid, one.number) and (to_oid, to_number) != (one.oid, one.number):
+        if (oid, number) != (masked_column.oid, masked_column.number) and (to_oid, to_number) != (
+            masked_column.oid,
+            masked_column.number,
+        ):
             continue
         if side != other and (side is None or side[0] != "null"):
             raise MoveError(
                 f"{name} is a foreign key of {table} to {to_table}: both sides need the same mask",
-                where=f"--mask {one.mask.words}",
+                where=f"--mask {masked_column.mask.words}",
                 next_step="mask the column of the other table with the same method",
             )

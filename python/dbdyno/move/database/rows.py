@@ -46,14 +46,14 @@ NOTE = "insert into dbdyno_move.chunk values ({number}, {{rows}}, {{bytes}}, '{{
 """Statement that notes a completed chunk; the core fills in the parts in braces."""
 
 
-def piece_bytes(tables: Sequence[int], how: JobOptions) -> int:
+def piece_bytes(tables: Sequence[int], options: JobOptions) -> int:
     """Return the size of a chunk; small tables are one chunk each, because only those are emptied and frozen.
 
     Args:
         tables: Sizes of the tables [bytes].
-        how: Number of workers.
+        options: Number of workers.
     """
-    return min(max(sum(tables) // (how.workers * PIECES_PER_WORKER), LEAST_BYTES), PIECE_BYTES_MOST)
+    return min(max(sum(tables) // (options.workers * PIECES_PER_WORKER), LEAST_BYTES), PIECE_BYTES_MOST)
 
 
 def table_for_transfer(table: Table) -> Table:
@@ -89,7 +89,7 @@ def job_builder(target: Postgres, conn: psycopg.Connection[Any], encoding: str) 
     """Return a function that builds the core's job for some chunks, with rows in this encoding."""
 
     def make(
-        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: JobOptions, folder: object
+        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, options: JobOptions, folder: object
     ) -> _core.MoveJob:
         name = application_name(plan.id)
         return _core.MoveJob(
@@ -98,7 +98,7 @@ def job_builder(target: Postgres, conn: psycopg.Connection[Any], encoding: str) 
                 "session_sql": [
                     *session_sql(snapshot.conn, snapshot.id),
                     settings_sql(snapshot.conn, encoding, source=True),
-                    *key_sql(conn, plan, how.mask_key),
+                    *key_sql(conn, plan, options.mask_key),
                 ],
                 "target": {
                     "connection": {**target.conninfo(), "application_name": name},
@@ -106,9 +106,9 @@ def job_builder(target: Postgres, conn: psycopg.Connection[Any], encoding: str) 
                 },
                 "tables": [{"columns": [one.spec() for one in table.columns]} for table in plan.tables],
                 "chunks": chunks_of(conn, snapshot, plan, chunks),
-                "workers": how.workers,
-                "memory_bytes": how.memory_bytes,
-                "rate_bytes_per_s": how.rate_bytes_per_s,
+                "workers": options.workers,
+                "memory_bytes": options.memory_bytes,
+                "rate_bytes_per_s": options.rate_bytes_per_s,
                 "cost_sql": cost_sql(snapshot.conn.info.server_version) if len(chunks) <= COUNTED_CHUNKS else None,
             }
         )

@@ -19,7 +19,7 @@ from dbdyno.move.reading.run import JobOptions
 
 
 def describe_load(
-    target: Postgres, folder: Path, into: LoadRequest, how: JobOptions, *, read_again: bool, compare: bool
+    target: Postgres, folder: Path, load_request: LoadRequest, options: JobOptions, *, read_again: bool, compare: bool
 ) -> list[str]:
     """Return lines that describe the files, the method of loading them, and what each column would become.
 
@@ -28,17 +28,17 @@ def describe_load(
     """
     files, records = files_of(folder)
     heads = describe_files(files)
-    rejects = rejects_of(into, files)
+    rejects = rejects_of(load_request, files)
     lines: list[str] = []
     try:
-        with open_session(target, into) as conn:
-            goal = match_target(conn, into, heads[0][0])
-            loading = FileLoad(target, conn, files, records, into, how, goal, heads[0][0], lines.append)
+        with open_session(target, load_request) as conn:
+            goal = match_target(conn, load_request, heads[0][0])
+            loading = FileLoad(target, conn, files, records, load_request, options, goal, heads[0][0], lines.append)
             way = loading.choose_method(checked=rejects is not None or compare, read_again=read_again)
     except psycopg.Error as error:
-        raise failure(error, into.table) from None
+        raise failure(error, load_request.table) from None
     what = file_totals(files, heads)
-    return [f"{goal.schema}.{goal.name}: {into.mode} of {what}; {METHODS[way]}", *lines, *columns_of(goal)]
+    return [f"{goal.schema}.{goal.name}: {load_request.mode} of {what}; {METHODS[way]}", *lines, *columns_of(goal)]
 
 
 def file_totals(files: Sequence[Path], heads: Sequence[tuple[object, int | None]]) -> str:

@@ -124,19 +124,23 @@ def spool(stream: IO[bytes]) -> Iterator[Path]:
             raise MoveError(message, where=where, next_step=error.next_step) from None
 
 
-def rejects_of(into: LoadRequest, files: Sequence[Path]) -> Rejects | None:
+def rejects_of(load_request: LoadRequest, files: Sequence[Path]) -> Rejects | None:
     """Return the collector of rejected rows, or None if rows are not to be rejected.
 
     Raises:
         MoveError: The reject file exists, or its folder does not.
     """
-    if into.rejects is None:
+    if load_request.rejects is None:
         return None
-    if into.rejects.exists():
-        raise MoveError("already exists", where=str(into.rejects), next_step="name a new file for rejected rows")
-    if not into.rejects.absolute().parent.is_dir():
-        raise MoveError("its folder does not exist", where=str(into.rejects), next_step="create the folder first")
-    return Rejects(into.rejects, into.rejects_most, files)
+    if load_request.rejects.exists():
+        raise MoveError(
+            "already exists", where=str(load_request.rejects), next_step="name a new file for rejected rows"
+        )
+    if not load_request.rejects.absolute().parent.is_dir():
+        raise MoveError(
+            "its folder does not exist", where=str(load_request.rejects), next_step="create the folder first"
+        )
+    return Rejects(load_request.rejects, load_request.rejects_most, files)
 
 
 def add_rejects(rejects: Rejects, file: int, rows: Iterable[MoveReject]) -> None:
@@ -146,14 +150,14 @@ def add_rejects(rejects: Rejects, file: int, rows: Iterable[MoveReject]) -> None
 
 
 def check_against_records(
-    files: Sequence[Path], done: Sequence[MoveCount], records: dict[str, ChunkFile] | None
+    files: Sequence[Path], counts: Sequence[MoveCount], records: dict[str, ChunkFile] | None
 ) -> None:
     """Check each file's rows and hash against the records of the job that wrote it, if there are any.
 
     Raises:
         MoveError: A file contains other rows than recorded.
     """
-    for path, one in zip(files, done, strict=True):
+    for path, one in zip(files, counts, strict=True):
         record = (records or {}).get(str(path))
         if record is not None and (record["rows"], record["hash"]) != (one["rows"], one["hash"]):
             raise MoveError(

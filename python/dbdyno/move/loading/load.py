@@ -40,8 +40,8 @@ _COUNT = "count the rows of the table before you run it again"
 def load_files(
     target: Postgres,
     folder: Path,
-    into: LoadRequest,
-    how: JobOptions,
+    load_request: LoadRequest,
+    options: JobOptions,
     say: Say,
     *,
     read_again: bool = False,
@@ -55,8 +55,8 @@ def load_files(
     Args:
         target: The PostgreSQL server to load into.
         folder: A file, or a folder of files.
-        into: The target table, the mode and the key.
-        how: Number of workers, memory and other limits.
+        load_request: The target table, the mode and the key.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         read_again: Read the staged rows again and compare their hash with that of the files.
         compare: Compare the table with the staged rows before the commit.
@@ -66,45 +66,47 @@ def load_files(
     """
     files, records = files_of(folder)
     heads = describe_files(files)[0][0]
-    rejects = rejects_of(into, files)
+    rejects = rejects_of(load_request, files)
     loading: FileLoad | None = None
     try:
-        with open_session(target, into) as conn:
-            goal = match_target(conn, into, heads)
-            loading = FileLoad(target, conn, files, records, into, how, goal, heads, say)
+        with open_session(target, load_request) as conn:
+            goal = match_target(conn, load_request, heads)
+            loading = FileLoad(target, conn, files, records, load_request, options, goal, heads, say)
             loaded = loading.run(rejects, read_again=read_again, compare=compare)
     except psycopg.Error as error:
         lost = error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))
         if loading is not None and loading.publishing and lost:
-            raise MoveError(f"the connection was lost while {_UNKNOWN}", where=into.table, next_step=_COUNT) from None
-        raise _refusal(error, into) from None
+            raise MoveError(
+                f"the connection was lost while {_UNKNOWN}", where=load_request.table, next_step=_COUNT
+            ) from None
+        raise _refusal(error, load_request) from None
     except KeyboardInterrupt as stop:
         publishing = loading is not None and loading.publishing
-        words = f"{_UNKNOWN}: {_COUNT}" if publishing else f"nothing of {into.table} was changed"
+        words = f"{_UNKNOWN}: {_COUNT}" if publishing else f"nothing of {load_request.table} was changed"
         raise KeyboardInterrupt(words) from stop
     return replace(
         loaded, files=len(files), records=records is not None, read_again=read_again and files[0].suffix != CSV
     )
 
 
-def _refusal(error: psycopg.Error, into: LoadRequest) -> MoveError:
+def _refusal(error: psycopg.Error, load_request: LoadRequest) -> MoveError:
     """Return the server's error with a next step; if the error is in a single row, the step suggests --rejects."""
-    found = failure(error, into.table)
-    if into.rejects is None and is_row_error(error) and error.sqlstate != DUPLICATE_KEY:
+    found = failure(error, load_request.table)
+    if load_request.rejects is None and is_row_error(error) and error.sqlstate != DUPLICATE_KEY:
         step = "repair the rows or the table, or write such rows to a file with --rejects; nothing was changed"
         return MoveError(found.message, where=found.where, next_step=step)
     return found
 
 
 @contextlib.contextmanager
-def open_session(target: Postgres, into: LoadRequest) -> Iterator[psycopg.Connection[Any]]:
+def open_session(target: Postgres, load_request: LoadRequest) -> Iterator[psycopg.Connection[Any]]:
     """Open a session that prepares and publishes, and close it on exit.
 
     Raises:
         TargetError: The user's configuration names the server as live, or it does not answer.
     """
     target.refuse_live()
-    name = application_name(f"into {into.table}"[:40])
+    name = application_name(f"into {load_request.table}"[:40])
     with contextlib.closing(target.connect(application_name=name, statement_timeout_ms=0)) as conn:
         conn.execute("select set_config('lock_timeout', %s, false)", [str(LOCK_TIMEOUT_MS)])
         conn.execute(session_settings(conn, lasting=True))

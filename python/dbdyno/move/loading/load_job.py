@@ -53,33 +53,33 @@ START_MESSAGE = "job {}: staging {}, each unlogged beside the table; to end it f
 
 
 def load(
-    target: Postgres, source: Path, into: LoadRequest, folder: Path, how: JobOptions, say: Say, level: str
+    target: Postgres, source: Path, load_request: LoadRequest, folder: Path, options: JobOptions, say: Say, level: str
 ) -> LoadResult:
     """Start a new job and run it from the files to the commit; if it fails, the target table is unchanged.
 
     Raises:
         MoveError: The load was refused or failed.
     """
-    plan = plan_of(source, into, target.safe_dsn, new_id(), how.workers)
-    rejects_of(into, [])
-    with target_session(target, into) as conn:
+    plan = plan_of(source, load_request, target.safe_dsn, new_id(), options.workers)
+    rejects_of(load_request, [])
+    with target_session(target, load_request) as conn:
         plan = replace(plan, into={**(plan.into or {}), "server": target.identity(conn)})
-        (goal,) = target_tables(conn, plan, into)
-        if into.mode == PARTITIONS:
+        (goal,) = target_tables(conn, plan, load_request)
+        if load_request.mode == PARTITIONS:
             # Checked before all files are read, because the partitions may turn out to be not replaceable.
-            partitions.wanted_tree(conn, goal.oid, into, [one.name for one in goal.columns])
-        ledger = new_ledger(plan, folder, how)
+            partitions.wanted_tree(conn, goal.oid, load_request, [one.name for one in goal.columns])
+        ledger = new_ledger(plan, folder, options)
         try:
-            make_stages(conn, plan, [goal], placed=into.rejects is not None)
+            make_stages(conn, plan, [goal], placed=load_request.rejects is not None)
         except BaseException:
             ledger.discard()
             raise
         ending = ENDING_SQL.format(application_name(plan.id))
         say(START_MESSAGE.format(plan.id, with_noun(len(plan.chunks), "piece"), ending))
-        return _work(target, conn, ledger, plan, goal, how, level, say)
+        return _work(target, conn, ledger, plan, goal, options, level, say)
 
 
-def new_ledger(plan: Plan, folder: Path, how: JobOptions) -> Ledger:
+def new_ledger(plan: Plan, folder: Path, options: JobOptions) -> Ledger:
     """Create a new ledger for the plan.
 
     Raises:
@@ -87,13 +87,13 @@ def new_ledger(plan: Plan, folder: Path, how: JobOptions) -> Ledger:
     """
     now = {"id": "", "at": datetime.now(UTC).isoformat(sep=" ", timespec="seconds")}
     ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [now]})
-    ledger.begin_attempt("begun", how.workers, how.memory_bytes)
+    ledger.begin_attempt("begun", options.workers, options.memory_bytes)
     ledger.save()
     return ledger
 
 
 def resume_load(
-    target: Postgres, ledger: Ledger, how: JobOptions, say: Say, level: str, *, restart: bool
+    target: Postgres, ledger: Ledger, options: JobOptions, say: Say, level: str, *, restart: bool
 ) -> LoadResult | None:
     """Resume a job; return None if it turns out to have been published already.
 
@@ -103,7 +103,7 @@ def resume_load(
     with resumed_session(target, ledger) as (conn, begun_plan, into):
         if conn is None:
             return None
-        plan = resumed_plan(begun_plan, into, how, restart=restart)
+        plan = resumed_plan(begun_plan, into, options, restart=restart)
         (goal,) = target_tables(conn, plan, into)
         with ledger.locked():
             if restart or not ledger.records():
@@ -112,12 +112,12 @@ def resume_load(
                 make_stages(conn, plan, [goal], placed=into.rejects is not None)
             else:
                 empty_unfinished(conn, plan, [goal], ledger)
-            ledger.begin_attempt("restarted" if restart else "resumed", how.workers, how.memory_bytes)
+            ledger.begin_attempt("restarted" if restart else "resumed", options.workers, options.memory_bytes)
             ledger.save()
-        return _work(target, conn, ledger, plan, goal, how, level, say)
+        return _work(target, conn, ledger, plan, goal, options, level, say)
 
 
-def resumed_plan(plan: Plan, into: LoadRequest, how: JobOptions, *, restart: bool) -> Plan:
+def resumed_plan(plan: Plan, load_request: LoadRequest, options: JobOptions, *, restart: bool) -> Plan:
     """Return the plan of a resumed job: unchanged, or with `restart` recreated from the files as they are now.
 
     Raises:
@@ -126,11 +126,11 @@ def resumed_plan(plan: Plan, into: LoadRequest, how: JobOptions, *, restart: boo
     if not restart:
         refuse_changed(plan)
         return plan
-    fresh = plan_of(Path(files_in(plan)["folder"]), into, "", plan.id, how.workers)
+    fresh = plan_of(Path(files_in(plan)["folder"]), load_request, "", plan.id, options.workers)
     return replace(fresh, into=plan.into)
 
 
-def plan_of(source: Path, into: LoadRequest, target: str, job: str, workers: int) -> Plan:
+def plan_of(source: Path, load_request: LoadRequest, target: str, job: str, workers: int) -> Plan:
     """Return a plan with one chunk per piece of a file.
 
     Raises:
@@ -156,7 +156,7 @@ def plan_of(source: Path, into: LoadRequest, target: str, job: str, workers: int
         server="files",
         tables=(table,),
         chunks=tuple(chunks),
-        into=target_description(into, target),
+        into=target_description(load_request, target),
         files={"folder": str(source.absolute()), "heads": heads, "each": each, "of_a_job": records is not None},
     )
 
@@ -194,7 +194,7 @@ def _work(
     ledger: Ledger,
     plan: Plan,
     goal: TargetTable,
-    how: JobOptions,
+    options: JobOptions,
     level: str,
     say: Say,
 ) -> LoadResult:
@@ -208,15 +208,15 @@ def _work(
             children = stage_names(plan, goal)[1]
             copies = [copy_statement(children[n], goal.columns, csv=False, placed=placed) for n in range(len(children))]
 
-            def record(one: MoveFinishedChunk) -> None:
-                ledger.record({**one, "file": "", "snapshot": 0})
+            def record(chunk: MoveFinishedChunk) -> None:
+                ledger.record({**chunk, "file": "", "snapshot": 0})
 
             if left:
                 texts = [one.as_string(conn) for one in copies]
-                load_pieces(target, conn, left, texts, how, plan.id, record, placed=placed)
+                load_pieces(target, conn, left, texts, options, plan.id, record, placed=placed)
             refuse_changed(plan)
         with ledger.phase("publishing"), resumable_errors(ledger, into.table):
-            loaded = _publish(target, conn, ledger, plan, goal, paths, how, level, say)
+            loaded = _publish(target, conn, ledger, plan, goal, paths, options, level, say)
             ledger.manifest.update(status="complete", proved=loaded.sentences())
     return loaded
 
@@ -236,7 +236,7 @@ def _publish(
     plan: Plan,
     goal: TargetTable,
     paths: Sequence[Path],
-    how: JobOptions,
+    options: JobOptions,
     level: str,
     say: Say,
 ) -> LoadResult:
@@ -249,7 +249,7 @@ def _publish(
     rows = sum(one["rows"] for one in done)
     refuse_emptied(conn, parent, rows - sum(len(one["refused"]) for one in done), ledger)
     if level in ("source", "target"):
-        refuse_misread(target, conn, parent, goal, done, how)
+        refuse_misread(target, conn, parent, goal, done, options)
     say(PUBLISHING.format(with_noun(rows, "row")))
     rejects = rejects_of(into, paths)
     if rejects is not None:
@@ -272,7 +272,7 @@ def _publish_rows(
     conn: psycopg.Connection[Any],
     plan: Plan,
     goal: TargetTable,
-    into: LoadRequest,
+    load_request: LoadRequest,
     rows: int,
     rejects: Rejects | None,
     *,
@@ -285,10 +285,10 @@ def _publish_rows(
         conn.execute(sql.SQL("create unlogged table {} as table {}").format(apart, stage))
         stage = apart
     staged = goal.staged_rows(stage, rows)
-    if into.mode == PARTITIONS:
-        return publish_by_partitions(conn, goal, staged, into, rejects, compare=compare)
-    first = table_creator(into, files_in(plan)["heads"])
-    if compare and into.mode == "insert":
+    if load_request.mode == PARTITIONS:
+        return publish_by_partitions(conn, goal, staged, load_request, rejects, compare=compare)
+    first = table_creator(load_request, files_in(plan)["heads"])
+    if compare and load_request.mode == "insert":
         # Set for the whole transaction, of which `publish` is a part.
         conn.execute("set transaction isolation level repeatable read")
-    return publish(conn, staged, into, rejects, compare=compare, first=first)
+    return publish(conn, staged, load_request, rejects, compare=compare, first=first)

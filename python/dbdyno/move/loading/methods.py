@@ -227,7 +227,7 @@ def refuse_misread(
     stage: sql.Identifier,
     goal: TargetTable,
     done: Sequence[Mapping[str, Any]],
-    how: JobOptions,
+    options: JobOptions,
 ) -> None:
     """Read the staged rows again through this project's reader and compare their hash with that of the files.
 
@@ -238,8 +238,8 @@ def refuse_misread(
     total = sum(int(one["hash"], 16) for one in done) % MODULUS
     request = Request(tables=[stage.as_string(conn)], columns=[one.name for one in goal.columns])
     with take_snapshot(target, request, new_id()) as snapshot:
-        plan = plan_of(target, snapshot, new_id(), how)
-        mover = job_of(target, plan, plan.chunks, snapshot, how, None)
+        plan = plan_of(target, snapshot, new_id(), options)
+        mover = job_of(target, plan, plan.chunks, snapshot, options, None)
         found = 0
         while (event := mover.next(0.2)) is not None:
             if "failed" in event:

@@ -27,27 +27,29 @@ where contype = 'f' and conrelid = any(%(oids)s::oid[]) and confrelid = any(%(oi
 """
 
 
-def load_requests(tables: Sequence[Table], into: LoadRequest, quoted: QuoteName | None = None) -> list[LoadRequest]:
+def load_requests(
+    tables: Sequence[Table], load_request: LoadRequest, quoted: QuoteName | None = None
+) -> list[LoadRequest]:
     """Return the target of each table; `quoted` writes names in the target's SQL syntax.
 
     Raises:
         MoveError: Two tables would go into the same target, or the mode allows only one table.
     """
-    if into.table != EACH and not into.table.endswith(f".{EACH}"):
+    if load_request.table != EACH and not load_request.table.endswith(f".{EACH}"):
         if len(tables) != 1:
             raise MoveError(
                 f"{len(tables)} tables cannot be moved into one table",
-                where=f"--into {into.table}",
+                where=f"--into {load_request.table}",
                 next_step="name a schema as the target: --into 'schema.*'",
             )
-        return [into]
-    if into.mode == PARTITIONS:
+        return [load_request]
+    if load_request.mode == PARTITIONS:
         raise MoveError(
             f"--mode {PARTITIONS} works on one table at a time",
             where="--tables",
             next_step="move each table in a job of its own",
         )
-    schema, quoted = into.table.removesuffix(EACH), quoted or _quote
+    schema, quoted = load_request.table.removesuffix(EACH), quoted or _quote
     names = [f"{schema}{quoted(one.name)}" if schema else quoted(one.schema, one.name) for one in tables]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -56,7 +58,7 @@ def load_requests(tables: Sequence[Table], into: LoadRequest, quoted: QuoteName 
             where=twice,
             next_step="move one of the two in a job of its own",
         )
-    return [replace(into, table=name) for name in names]
+    return [replace(load_request, table=name) for name in names]
 
 
 def _quote(*names: str) -> str:

@@ -36,10 +36,10 @@ from dbdyno.move.reading.run import JobOptions, Plan, Say, new_id
 PUBLISHING = "{} staged; publishing in one transaction"
 
 
-def target_description(into: LoadRequest, target: str) -> JsonObject:
+def target_description(load_request: LoadRequest, target: str) -> JsonObject:
     """Return the plan's description of the target."""
-    rejects = None if into.rejects is None else str(into.rejects.absolute())
-    return {**asdict(into), "rejects": rejects, "target": target}
+    rejects = None if load_request.rejects is None else str(load_request.rejects.absolute())
+    return {**asdict(load_request), "rejects": rejects, "target": target}
 
 
 def request_of(plan: Plan) -> LoadRequest:
@@ -76,13 +76,13 @@ def heads_of(conn: psycopg.Connection[Any], plan: Plan, table: int = 0) -> Heads
     ]
 
 
-def target_tables(conn: psycopg.Connection[Any], plan: Plan, into: LoadRequest) -> list[TargetTable]:
+def target_tables(conn: psycopg.Connection[Any], plan: Plan, load_request: LoadRequest) -> list[TargetTable]:
     """Return the target of each table of the plan.
 
     Raises:
         MoveError: A target is missing or does not fit.
     """
-    each = load_requests(plan.tables, into)
+    each = load_requests(plan.tables, load_request)
     return [match_target(conn, one, heads_of(conn, plan, place)) for place, one in enumerate(each)]
 
 
@@ -98,8 +98,8 @@ def publish_staged(
     target: Postgres,
     conn: psycopg.Connection[Any],
     ledger: Ledger,
-    into: LoadRequest,
-    how: JobOptions,
+    load_request: LoadRequest,
+    options: JobOptions,
     level: str,
     say: Say,
 ) -> LoadResult | MultiTableResult:
@@ -109,12 +109,12 @@ def publish_staged(
         MoveError: A check failed, or the server refused the rows.
     """
     say(PUBLISHING.format(with_noun(sum(one["rows"] for one in ledger.records().values()), "row")))
-    with ledger.phase("publishing"), resumable_errors(ledger, into.table):
+    with ledger.phase("publishing"), resumable_errors(ledger, load_request.table):
         plan = Plan.from_json(ledger.plan)
-        goals = target_tables(conn, plan, into)
-        arriving = _Arriving(target, conn, ledger, plan, into, goals, level)
+        goals = target_tables(conn, plan, load_request)
+        arriving = _Arriving(target, conn, ledger, plan, load_request, goals, level)
         for place in range(len(goals)):
-            arriving.look(place, how)
+            arriving.look(place, options)
         loaded = arriving.publish()
         ledger.manifest.update(status="complete", proved=loaded.sentences())
     return loaded
@@ -136,7 +136,7 @@ class _Arriving:
         own = {chunk.number for chunk in self.plan.chunks if chunk.table == place}
         return {number: one for number, one in self.ledger.records().items() if number in own}
 
-    def look(self, place: int, how: JobOptions) -> None:
+    def look(self, place: int, options: JobOptions) -> None:
         """Check that a table's staged rows are complete and, if the level asks for it, unchanged.
 
         Raises:
@@ -147,7 +147,7 @@ class _Arriving:
         rows = sum(one["rows"] for one in records.values())
         refuse_emptied(self.conn, parent, rows, self.ledger)
         if self.level in ("source", "target"):
-            _read_again(self.target, self.conn, parent, goal, total_hash(records), how)
+            _read_again(self.target, self.conn, parent, goal, total_hash(records), options)
 
     def publish(self) -> LoadResult | MultiTableResult:
         """Publish all tables.
@@ -208,12 +208,12 @@ class _Arriving:
         return replace(loaded, files=len(records), source="source", read_again=again, cost=told)
 
 
-def rejects_for(into: LoadRequest, plan: Plan, earlier: Sequence[TableRow] = ()) -> Rejects | None:
+def rejects_for(load_request: LoadRequest, plan: Plan, earlier: Sequence[TableRow] = ()) -> Rejects | None:
     """Return a collector that names rejected rows by their chunk and their position in it, or None."""
-    if into.rejects is None:
+    if load_request.rejects is None:
         return None
     chunks = [Path(f"chunk {one.number}") for one in plan.chunks]
-    return Rejects(into.rejects, into.rejects_most, chunks, earlier=tuple(earlier))
+    return Rejects(load_request.rejects, load_request.rejects_most, chunks, earlier=tuple(earlier))
 
 
 def _copy_with_places(conn: psycopg.Connection[Any], plan: Plan, goal: TargetTable, table: int) -> sql.Identifier:
@@ -233,19 +233,19 @@ def publish_by_partitions(
     conn: psycopg.Connection[Any],
     goal: TargetTable,
     staged: StagedRows,
-    into: LoadRequest,
+    load_request: LoadRequest,
     rejects: Rejects | None,
     *,
     compare: bool,
 ) -> LoadResult:
     """Publish the staged rows through a copy of the partition tree; must run inside a transaction."""
     names = [one.name for one in goal.columns if not one.generated]
-    shadow = partitions.create_copy(conn, partitions.wanted_tree(conn, goal.oid, into, names), new_id())
-    inside = replace(into, mode="replace")
+    shadow = partitions.create_copy(conn, partitions.wanted_tree(conn, goal.oid, load_request, names), new_id())
+    inside = replace(load_request, mode="replace")
     loaded = publish(conn, replace(staged, table=shadow.root), inside, rejects, compare=compare)
-    replaced = attach.publish(conn, shadow, into, names)
+    replaced = attach.publish(conn, shadow, load_request, names)
     partitions.drop_copy(conn, shadow)
-    return replace(loaded, mode=into.mode, replaced=replaced)
+    return replace(loaded, mode=load_request.mode, replaced=replaced)
 
 
 def _read_again(
@@ -254,7 +254,7 @@ def _read_again(
     parent: sql.Identifier,
     goal: TargetTable,
     wanted: str,
-    how: JobOptions,
+    options: JobOptions,
 ) -> None:
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in goal.columns)
     text = sql.SQL("copy (select {} from {}) to stdout (format binary)")
@@ -268,7 +268,7 @@ def _read_again(
                 {"number": 0, "table": 0, "sql": text.format(names, parent).as_string(conn), "path": None, "raw": True}
             ],
             "workers": 1,
-            "memory_bytes": how.memory_bytes,
+            "memory_bytes": options.memory_bytes,
         }
     )
     found: Mapping[str, Any] | None = None

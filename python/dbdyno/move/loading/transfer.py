@@ -71,9 +71,9 @@ def move(
     source: Postgres,
     request: Request,
     target: Postgres,
-    into: LoadRequest,
+    load_request: LoadRequest,
     folder: Path,
-    how: JobOptions,
+    options: JobOptions,
     say: Say,
     *,
     hold: int = 0,
@@ -85,9 +85,9 @@ def move(
         source: The server to read.
         request: The tables or the query to read.
         target: The server to write.
-        into: The target table, the mode and the key.
+        load_request: The target table, the mode and the key.
         folder: The job's folder.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         hold: Seconds for which a separate process keeps the snapshot after a crash; 0 for not at all.
         level: The level of verification.
@@ -96,32 +96,32 @@ def move(
         MoveError: The move was refused or failed.
     """
     job = new_id()
-    rejects_of(into, [])
-    asked = target_description(into, target.safe_dsn)
-    with target_session(target, into) as conn:
+    rejects_of(load_request, [])
+    asked = target_description(load_request, target.safe_dsn)
+    with target_session(target, load_request) as conn:
         asked["server"] = target.identity(conn)
-        ledger, snapshot = begin(source, request, folder, how, say, into=asked, job=job)
+        ledger, snapshot = begin(source, request, folder, options, say, into=asked, job=job)
         plan = Plan.from_json(ledger.plan)
         try:
-            goals = target_tables(conn, plan, into)
-            if into.mode == PARTITIONS:
+            goals = target_tables(conn, plan, load_request)
+            if load_request.mode == PARTITIONS:
                 # Checked before all rows are read, because the partitions may turn out to be not replaceable.
-                partitions.wanted_tree(conn, goals[0].oid, into, [one.name for one in goals[0].columns])
+                partitions.wanted_tree(conn, goals[0].oid, load_request, [one.name for one in goals[0].columns])
             make_stages(conn, plan, goals)
         except BaseException:
             snapshot.__exit__()
             ledger.discard()
             raise
         with snapshot, hold_snapshot(source, snapshot, ledger, hold):
-            run_job(source, ledger, snapshot, how, say, _maker(target, conn, goals))
-        return publish_staged(target, conn, ledger, into, how, level, say)
+            run_job(source, ledger, snapshot, options, say, _maker(target, conn, goals))
+        return publish_staged(target, conn, ledger, load_request, options, level, say)
 
 
 def resume_transfer(
     source: Postgres,
     target: Postgres,
     ledger: Ledger,
-    how: JobOptions,
+    options: JobOptions,
     say: Say,
     *,
     restart: bool,
@@ -134,7 +134,7 @@ def resume_transfer(
         source: The server to read.
         target: The server to write.
         ledger: The job's ledger.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         restart: Read all chunks again from a new snapshot.
         as_of_now: Read only the missing chunks, from a new snapshot.
@@ -147,21 +147,21 @@ def resume_transfer(
     def read(conn: psycopg.Connection[Any], goals: Sequence[TargetTable], restarted: OnRestart, restart: bool) -> None:
         make = _maker(target, conn, goals)
         resume(
-            source, ledger, how, say, restart=restart, as_of_now=as_of_now, make=make, restarted=restarted
+            source, ledger, options, say, restart=restart, as_of_now=as_of_now, make=make, restarted=restarted
         ).__exit__()
 
-    return resume_into(target, ledger, how, say, read, restart=restart, level=level)
+    return resume_into(target, ledger, options, say, read, restart=restart, level=level)
 
 
 def resume_into(
-    target: Postgres, ledger: Ledger, how: JobOptions, say: Say, read: ReadChunks, *, restart: bool, level: str
+    target: Postgres, ledger: Ledger, options: JobOptions, say: Say, read: ReadChunks, *, restart: bool, level: str
 ) -> LoadResult | MultiTableResult | None:
     """Resume a job into a PostgreSQL; return None if it turns out to have been published already.
 
     Args:
         target: The server to write.
         ledger: The job's ledger.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         read: Reads the chunks that are missing.
         restart: Read all chunks again from a new snapshot.
@@ -180,8 +180,8 @@ def resume_into(
         if restart or len(ledger.records()) < len(plan.chunks):
             read(conn, goals, lambda fresh: make_stages(conn, fresh, goals), restart)
         else:
-            ledger.begin_attempt("resumed", how.workers, how.memory_bytes)
-        return publish_staged(target, conn, ledger, into, how, level, say)
+            ledger.begin_attempt("resumed", options.workers, options.memory_bytes)
+        return publish_staged(target, conn, ledger, into, options, level, say)
 
 
 @contextlib.contextmanager
@@ -218,13 +218,13 @@ def refuse_other_server(target: Target, conn: Any, plan: Plan) -> None:
 
 
 @contextlib.contextmanager
-def target_session(target: Postgres, into: LoadRequest) -> Iterator[psycopg.Connection[Any]]:
+def target_session(target: Postgres, load_request: LoadRequest) -> Iterator[psycopg.Connection[Any]]:
     """Connect to the target; a database error becomes a `MoveError` that names the table."""
     try:
-        with open_session(target, into) as conn:
+        with open_session(target, load_request) as conn:
             yield conn
     except psycopg.Error as error:
-        raise failure(error, into.table) from None
+        raise failure(error, load_request.table) from None
 
 
 def make_stages(
@@ -302,7 +302,7 @@ def job_of_postgres(
     source: Postgres,
     plan: Plan,
     snapshot: Snapshot,
-    how: JobOptions,
+    options: JobOptions,
     target: Mapping[str, object],
     chunks: Sequence[MoveChunk],
     *,
@@ -317,9 +317,9 @@ def job_of_postgres(
             "tables": [{"columns": [one.spec() for one in table.columns]} for table in plan.tables],
             "chunks": chunks,
             "rejects": rejects,
-            "workers": how.workers,
-            "memory_bytes": how.memory_bytes,
-            "rate_bytes_per_s": how.rate_bytes_per_s,
+            "workers": options.workers,
+            "memory_bytes": options.memory_bytes,
+            "rate_bytes_per_s": options.rate_bytes_per_s,
             "cost_sql": cost_sql(snapshot.conn.info.server_version),
         }
     )
@@ -327,12 +327,17 @@ def job_of_postgres(
 
 def _maker(target: Postgres, conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -> JobBuilder:
     def make(
-        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: JobOptions, folder: Path | None
+        source: Postgres,
+        plan: Plan,
+        chunks: Sequence[Chunk],
+        snapshot: Snapshot,
+        options: JobOptions,
+        folder: Path | None,
     ) -> _core.MoveJob:
         copy = copy_statements(conn, plan, goals)
         each = [
             forwarded_chunk_spec(one, copy_sql(snapshot.conn, plan.tables, one), copy[one.number]) for one in chunks
         ]
-        return job_of_postgres(source, plan, snapshot, how, target_spec(target, conn, plan), each)
+        return job_of_postgres(source, plan, snapshot, options, target_spec(target, conn, plan), each)
 
     return make

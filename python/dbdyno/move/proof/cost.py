@@ -80,9 +80,9 @@ class CostSampler:
         if self.is_here:
             self.last |= read_usage(Path("/proc", str(pid)) for pid in self.waits)
 
-    def sessions(self, done: Iterable[MoveFinishedChunk]) -> list[Row]:
+    def sessions(self, chunks: Iterable[MoveFinishedChunk]) -> list[Row]:
         """Return one row per session, from the chunks that it finished."""
-        rows = session_costs(done)
+        rows = session_costs(chunks)
         for pid, row in rows.items():
             waits = self.waits.get(pid, Counter())
             row |= {"looks": waits.total(), "waits": dict(waits.most_common())}
@@ -94,10 +94,10 @@ class CostSampler:
         return [rows[pid] for pid in sorted(rows)]
 
 
-def session_costs(done: Iterable[MoveFinishedChunk]) -> dict[int, Row]:
+def session_costs(chunks: Iterable[MoveFinishedChunk]) -> dict[int, Row]:
     """Return what each session did, by process id; the server's counters are those after its last chunk."""
     rows: dict[int, Row] = {}
-    for one in done:
+    for one in chunks:
         row = rows.setdefault(
             one["process"],
             {"process": one["process"], "worker": one["worker"], "chunks": 0, "rows": 0, "bytes": 0, "busy_ns": 0},

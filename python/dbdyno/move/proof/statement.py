@@ -128,7 +128,7 @@ def _brought(ledger: Ledger) -> Iterator[Callable[[str], Path]]:
         yield bring
 
 
-def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, proved: Proof) -> Proof:
+def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions, proved: Proof) -> Proof:
     """Read the source again in the same snapshot and add the result to `proved`.
 
     Raises:
@@ -139,7 +139,7 @@ def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobO
     finished = {number for number, record in records.items() if record["snapshot"] == here}
     chunks = [chunk for chunk in plan.chunks if chunk.number in finished]
     differs = []
-    for event in events(job_of(target, plan, chunks, snapshot, how, None), snapshot):
+    for event in events(job_of(target, plan, chunks, snapshot, options, None), snapshot):
         if "failed" in event and event["failed"]["kind"] != "stopped":
             raise MoveError(event["failed"]["message"], where="reading the source again")
         done = event.get("done")

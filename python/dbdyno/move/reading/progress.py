@@ -30,11 +30,11 @@ class ChunkProgress:
         self._left = len(sizes) - len(finished)
         self._of = self._came = 0
 
-    def done(self, one: MoveFinishedChunk) -> None:
+    def done(self, chunk: MoveFinishedChunk) -> None:
         """Count a chunk as finished."""
         self._left -= 1
-        self._of += self._sizes.get(one["number"], 0)
-        self._came += one["copy_bytes"]
+        self._of += self._sizes.get(chunk["number"], 0)
+        self._came += chunk["copy_bytes"]
 
     def show(self, copied: int) -> None:
         """Show progress after `copied` bytes were received in this attempt."""

@@ -31,7 +31,7 @@ from dbdyno.move.reading.run import (
 def resume(
     target: Postgres,
     ledger: Ledger,
-    how: JobOptions,
+    options: JobOptions,
     say: Say,
     *,
     restart: bool,
@@ -44,7 +44,7 @@ def resume(
     Args:
         target: The server to read.
         ledger: The job's ledger.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         restart: Read all chunks again from a new snapshot.
         as_of_now: Read only the missing chunks, from a new snapshot.
@@ -61,7 +61,7 @@ def resume(
     snapshot = _held_snapshot(target, ledger, plan) if done and not restart and not as_of_now else None
     if snapshot is not None:
         say(f"the snapshot of {ledger.manifest['snapshots'][-1]['at']} is still held: the job goes on as of then")
-        _finish(target, ledger, plan, snapshot, how, say, make, restarted, restart=False)
+        _finish(target, ledger, plan, snapshot, options, say, make, restarted, restart=False)
         return snapshot
     if done and not restart and not as_of_now:
         at = ledger.manifest["snapshots"][-1]["at"]
@@ -74,7 +74,7 @@ def resume(
         )
     snapshot = take_snapshot(target, original_request(plan, snapshot_names(plan)), plan.id)
     anew = restart or not done
-    _finish(target, ledger, plan, snapshot, how, say, make, restarted, restart=anew, as_of_now=as_of_now)
+    _finish(target, ledger, plan, snapshot, options, say, make, restarted, restart=anew, as_of_now=as_of_now)
     return snapshot
 
 
@@ -108,7 +108,7 @@ def _finish(
     ledger: Ledger,
     plan: Plan,
     snapshot: Snapshot,
-    how: JobOptions,
+    options: JobOptions,
     say: Say,
     make: JobBuilder | None,
     restarted: Callable[[Plan], None] | None,
@@ -128,21 +128,21 @@ def _finish(
             with ledger.locked():
                 ledger.sweep()
                 ledger.forget()
-                fresh = replace(plan_of(target, snapshot, plan.id, how), place=plan.place)
+                fresh = replace(plan_of(target, snapshot, plan.id, options), place=plan.place)
                 fresh = fresh if plan.into is None else plan_for_transfer(fresh, plan.into)
                 if restarted is not None:
                     restarted(fresh)
                 ledger.manifest.update(plan=fresh.to_json(), snapshots=[taken])
-                ledger.begin_attempt("restarted", how.workers, how.memory_bytes)
+                ledger.begin_attempt("restarted", options.workers, options.memory_bytes)
                 ledger.save()
         elif as_of_now:
             _refuse_changed(plan, snapshot)
             ledger.manifest["snapshots"].append(taken)
-            ledger.begin_attempt("resumed as of now", how.workers, how.memory_bytes)
+            ledger.begin_attempt("resumed as of now", options.workers, options.memory_bytes)
             ledger.save()
         else:
-            ledger.begin_attempt("resumed", how.workers, how.memory_bytes)
-        run_job(target, ledger, snapshot, how, say, make)
+            ledger.begin_attempt("resumed", options.workers, options.memory_bytes)
+        run_job(target, ledger, snapshot, options, say, make)
     except psycopg.Error as error:
         snapshot.__exit__()
         raise MoveError(str(error).strip(), where=target.safe_dsn, next_step="run `dbdyno move resume` again") from None

@@ -114,14 +114,14 @@ class Plan:
         )
 
 
-def plan_of(target: Postgres, snapshot: Snapshot, job: str, how: JobOptions) -> Plan:
+def plan_of(target: Postgres, snapshot: Snapshot, job: str, options: JobOptions) -> Plan:
     """Return a plan with the tables of a snapshot, cut into pieces."""
     several = len(snapshot.tables) > 1
     prefixes = [f"{quote(f'{one.schema}.{one.name}', safe=' ')}/" if several else "" for one in snapshot.tables]
     chunks = split(
         [(prefix, table.relations) for prefix, table in zip(prefixes, snapshot.tables, strict=True)],
-        workers=how.workers,
-        size=how.piece_bytes,
+        workers=options.workers,
+        size=options.piece_bytes,
         tid_ranges=snapshot.conn.info.server_version >= TID_RANGES_SINCE,
     )
     return Plan(job, target.safe_dsn, target.identity(snapshot.conn), tuple(snapshot.tables), tuple(chunks))
@@ -150,7 +150,7 @@ def begin(
     target: Postgres,
     request: Request,
     folder: Path,
-    how: JobOptions,
+    options: JobOptions,
     say: Say,
     *,
     into: Mapping[str, Any] | None = None,
@@ -163,7 +163,7 @@ def begin(
         target: The server to read.
         request: The tables or the query to read.
         folder: The job's folder.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         into: The target that the rows go to, or None if they go into files.
         job: The job's id, or None for a new one.
@@ -175,7 +175,7 @@ def begin(
     job = job or new_id()
     snapshot = take_snapshot(target, request, job)
     try:
-        plan = replace(plan_of(target, snapshot, job, how), place=place)
+        plan = replace(plan_of(target, snapshot, job, options), place=place)
         plan = plan if into is None else plan_for_transfer(plan, into)
         manifest = {
             "status": "running",
@@ -183,7 +183,7 @@ def begin(
             "snapshots": [{"id": snapshot.id, "at": snapshot.taken_at}],
         }
         ledger = Ledger.create(folder, manifest)
-        ledger.begin_attempt("begun", how.workers, how.memory_bytes)
+        ledger.begin_attempt("begun", options.workers, options.memory_bytes)
         ledger.save()
     except BaseException:
         snapshot.__exit__()
@@ -213,7 +213,7 @@ def _a(noun: str) -> str:
 
 
 def run_job(
-    target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, say: Say, make: JobBuilder | None = None
+    target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions, say: Say, make: JobBuilder | None = None
 ) -> None:
     """Read all unfinished chunks; a job that fails can be resumed.
 
@@ -224,7 +224,7 @@ def run_job(
         target: The server to read.
         ledger: The job's ledger.
         snapshot: The snapshot to read.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         make: Builds the core's job if rows do not go into local files; the caller then marks the job complete.
 
@@ -233,11 +233,11 @@ def run_job(
     """
     ledger.refuse_foreign()
     with ledger.locked():
-        read_chunks(target, ledger, snapshot, how, say, make)
+        read_chunks(target, ledger, snapshot, options, say, make)
 
 
 def read_chunks(
-    target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, say: Say, make: JobBuilder | None = None
+    target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions, say: Say, make: JobBuilder | None = None
 ) -> None:
     """Read all unfinished chunks of a job whose lock the caller holds; the arguments are those of `run_job`.
 
@@ -251,7 +251,7 @@ def read_chunks(
             plan = Plan.from_json(ledger.plan)
             done = ledger.records()
             left = [chunk for chunk in plan.chunks if chunk.number not in done]
-            failed = _run(target, plan, left, ledger, snapshot, how, make or job_of)
+            failed = _run(target, plan, left, ledger, snapshot, options, make or job_of)
             if failed is None:
                 break
             if failed["kind"] != "unrepresentable" or not _widen(ledger, plan, failed, say):
@@ -263,25 +263,25 @@ def read_chunks(
 def _run(
     target: Postgres,
     plan: Plan,
-    left: Sequence[Chunk],
+    chunks: Sequence[Chunk],
     ledger: Ledger,
     snapshot: Snapshot,
-    how: JobOptions,
+    options: JobOptions,
     make: JobBuilder,
 ) -> MoveFailure | None:
     """Run the workers on the chunks and return the first failure, or None."""
     size = {chunk.number: chunk.bytes for chunk in plan.chunks}
-    progress = ChunkProgress(how.progress, size, size.keys() - {chunk.number for chunk in left})
+    progress = ChunkProgress(options.progress, size, size.keys() - {chunk.number for chunk in chunks})
     failed: MoveFailure | None = None
     instant = len(ledger.manifest["snapshots"]) - 1
-    job = make(target, plan, left, snapshot, how, ledger.folder)
-    files = {chunk.number: chunk.file for chunk in left}
+    job = make(target, plan, chunks, snapshot, options, ledger.folder)
+    files = {chunk.number: chunk.file for chunk in chunks}
     watch = CostSampler.for_job(target, snapshot.conn, application_name(plan.id))
     done: list[MoveFinishedChunk] = []
 
-    def record(one: MoveFinishedChunk) -> None:
-        ledger.record({**one, "file": files[one["number"]], "snapshot": instant})
-        done.append(one)
+    def record(chunk: MoveFinishedChunk) -> None:
+        ledger.record({**chunk, "file": files[chunk["number"]], "snapshot": instant})
+        done.append(chunk)
 
     try:
         for event in events(job, snapshot):
@@ -342,7 +342,7 @@ def job_of(
     plan: Plan,
     chunks: Sequence[Chunk],
     snapshot: Snapshot,
-    how: JobOptions,
+    options: JobOptions,
     folder: Path | None,
     single: Mapping[str, Any] | None = None,
 ) -> _core.MoveJob:
@@ -350,7 +350,7 @@ def job_of(
 
     With `folder` None, rows are only read and hashed, or all go into one file as `single` says.
     """
-    return _core.MoveJob(job_spec(target, plan, chunks, snapshot, how, folder, single))
+    return _core.MoveJob(job_spec(target, plan, chunks, snapshot, options, folder, single))
 
 
 def job_spec(
@@ -358,7 +358,7 @@ def job_spec(
     plan: Plan,
     chunks: Sequence[Chunk],
     snapshot: Snapshot,
-    how: JobOptions,
+    options: JobOptions,
     folder: Path | None,
     single: Mapping[str, Any] | None = None,
 ) -> MoveSpec:
@@ -386,10 +386,10 @@ def job_spec(
         "session_sql": session_sql(snapshot.conn, snapshot.id),
         "tables": tables,
         "chunks": pieces,
-        "workers": how.workers,
-        "memory_bytes": how.memory_bytes,
-        "rate_bytes_per_s": how.rate_bytes_per_s,
-        "zstd_level": how.zstd_level,
+        "workers": options.workers,
+        "memory_bytes": options.memory_bytes,
+        "rate_bytes_per_s": options.rate_bytes_per_s,
+        "zstd_level": options.zstd_level,
         "single": single,
         "cost_sql": cost_sql(snapshot.conn.info.server_version),
     }

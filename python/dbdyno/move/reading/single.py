@@ -62,7 +62,7 @@ class WrittenFile:
 
 
 def write(
-    target: Postgres, request: Request, to: str, how: JobOptions, say: Say, *, read_again: bool = False
+    target: Postgres, request: Request, to: str, options: JobOptions, say: Say, *, read_again: bool = False
 ) -> WrittenFile:
     """Write one table to a file or to stdout.
 
@@ -70,7 +70,7 @@ def write(
         target: The server to read.
         request: The table or query to read.
         to: A path whose suffix chooses the format, or `-` for stdout.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         read_again: Read the written file again and compare its rows (not for CSV).
 
@@ -83,7 +83,7 @@ def write(
     if path is not None and path.exists():
         raise MoveError("already exists", where=to, next_step="name a new file")
     with take_snapshot(target, request, new_id()) as snapshot:
-        plan = plan_of(target, snapshot, new_id(), how)
+        plan = plan_of(target, snapshot, new_id(), options)
         if len(plan.tables) != 1:
             raise MoveError(
                 f"the job has {len(plan.tables)} tables, but the target is one file",
@@ -95,7 +95,7 @@ def write(
         watch = CostSampler.for_job(target, snapshot.conn, application_name(plan.id))
         while True:
             single = {"path": None if path is None else str(path), "form": form, "head": _head(plan)}
-            done, failed = _run(target, plan, snapshot, how, single, watch)
+            done, failed = _run(target, plan, snapshot, options, single, watch)
             if failed is None:
                 break
             plan = _as_text(plan, failed, path, say)
@@ -112,12 +112,12 @@ def write(
 
 
 def _run(
-    target: Postgres, plan: Plan, snapshot: Snapshot, how: JobOptions, single: JsonObject, watch: CostSampler
+    target: Postgres, plan: Plan, snapshot: Snapshot, options: JobOptions, single: JsonObject, watch: CostSampler
 ) -> tuple[list[MoveFinishedChunk], MoveFailure | None]:
     done: list[MoveFinishedChunk] = []
     failed: MoveFailure | None = None
-    job = job_of(target, plan, plan.chunks, snapshot, how, None, single)
-    progress = ChunkProgress(how.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
+    job = job_of(target, plan, plan.chunks, snapshot, options, None, single)
+    progress = ChunkProgress(options.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
     try:
         for event in events(job, snapshot):
             watch.sample()

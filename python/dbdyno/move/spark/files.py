@@ -173,26 +173,26 @@ def _jars() -> Path:
     return Path(found.origin).parent / "jars"
 
 
-def verify_files(there: Hadoop, files: Mapping[str, int], chunks: Iterable[str]) -> None:
+def verify_files(hadoop: Hadoop, files: Mapping[str, int], chunks: Iterable[str]) -> None:
     """Remove files that interrupted tasks left, and check the sizes of all others at the end of a job.
 
     Args:
-        there: The folder on the Hadoop file system.
+        hadoop: The folder on the Hadoop file system.
         files: The files of finished chunks, with their sizes in bytes.
         chunks: Names of the files of all chunks.
 
     Raises:
         MoveError: A file has another size than was written.
     """
-    found = there.sizes()
+    found = hadoop.sizes()
     left = [name for name in found if re.search(r"(^|/)\.part-\d+\.parquet\.[0-9a-f]{16}\.tmp$", name)]
     # A task that was killed may have written a partition value that its second run did not see.
     for name in (*left, *(name for name in chunk_files(found, chunks) if name not in files)):
-        there.delete(name)
+        hadoop.delete(name)
     for name, size in files.items():
         if found.get(name) != size:
             raise MoveError(
                 f"{name} has {found.get(name, 'no')} bytes there and dbdyno wrote {size}",
-                where=there.place,
+                where=hadoop.place,
                 next_step="find out who else writes there, and move the table again into a new folder",
             )

@@ -165,18 +165,23 @@ def job_builder(context: Any, place: str | None) -> JobBuilder:
     """Return a builder of Spark jobs; `place` is the folder on a Hadoop file system for the files, or None."""
 
     def make(
-        target: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: JobOptions, folder: Path | None
+        target: Postgres,
+        plan: Plan,
+        chunks: Sequence[Chunk],
+        snapshot: Snapshot,
+        options: JobOptions,
+        folder: Path | None,
     ) -> Any:
         # Files on a Hadoop file system have paths relative to its folder.
         here = None if folder is None else folder.absolute() if place is None else Path()
-        spec = job_spec(target, plan, chunks, snapshot, how, here)
+        spec = job_spec(target, plan, chunks, snapshot, options, here)
         away = (
             {}
             if place is None or folder is None
             else {"hadoop": {"place": place, "settings": hadoop_settings(context)}}
         )
         tasks = [{**spec, **away, "chunks": [one], "workers": 1} for one in spec["chunks"]]
-        return SparkJob(context, tasks, how.workers)
+        return SparkJob(context, tasks, options.workers)
 
     return make
 
@@ -191,7 +196,7 @@ def run(
     target: Postgres,
     ledger: Ledger,
     snapshot: Snapshot,
-    how: JobOptions,
+    options: JobOptions,
     say: Say,
     master: str,
     opened: Callable[[str, str], Any] = session,
@@ -202,7 +207,7 @@ def run(
         target: The server to read.
         ledger: The job's ledger.
         snapshot: The snapshot to read.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         master: The URL of the Spark master.
         opened: Opens the Spark session.
@@ -215,7 +220,7 @@ def run(
     where = "the folder must be the same on every machine" if place is None else f"files go to {place}"
     say(f"on Spark {spark.version}, {master}: {where}")
     try:
-        run_job(target, ledger, snapshot, how, say, job_builder(spark.sparkContext, place))
+        run_job(target, ledger, snapshot, options, say, job_builder(spark.sparkContext, place))
         if place is not None:
             complete_remote_job(ledger, hadoop_settings(spark.sparkContext))
             return

@@ -59,7 +59,7 @@ def complete_remote_job(ledger: Ledger, settings: Mapping[str, str] | None = Non
     ledger.save()
 
 
-def run_uploading_job(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: JobOptions, say: Say) -> None:
+def run_uploading_job(target: Postgres, ledger: Ledger, snapshot: Snapshot, options: JobOptions, say: Say) -> None:
     """Read all unfinished chunks and upload each file; a job that fails can be resumed.
 
     Raises:
@@ -67,15 +67,15 @@ def run_uploading_job(target: Postgres, ledger: Ledger, snapshot: Snapshot, how:
     """
     say(f"files go to {ledger.plan['place']}")
     with remote_job_builder(ledger) as make:
-        run_job(target, ledger, snapshot, how, say, make)
+        run_job(target, ledger, snapshot, options, say, make)
     complete_remote_job(ledger)
 
 
 class UploadJob:
     """Job with the interface of the core's `MoveJob` that uploads each finished file before reporting its chunk."""
 
-    def __init__(self, job: _core.MoveJob, folder: Path, names: Mapping[int, str], there: Hadoop) -> None:
-        self._job, self._folder, self._names, self._there = job, folder, names, there
+    def __init__(self, job: _core.MoveJob, folder: Path, names: Mapping[int, str], hadoop: Hadoop) -> None:
+        self._job, self._folder, self._names, self._there = job, folder, names, hadoop
         self.progress, self.begun, self.stop = job.progress, job.begun, job.stop
 
     def next(self, limit_s: float) -> MoveEvent | None:
@@ -89,7 +89,7 @@ class UploadJob:
 
 
 @contextlib.contextmanager
-def upload_job_builder(there: Hadoop) -> Iterator[JobBuilder]:
+def upload_job_builder(hadoop: Hadoop) -> Iterator[JobBuilder]:
     """Yield a builder of jobs whose files are uploaded from a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="dbdyno-move-") as place:
 
@@ -98,12 +98,12 @@ def upload_job_builder(there: Hadoop) -> Iterator[JobBuilder]:
             plan: Plan,
             chunks: Sequence[Chunk],
             snapshot: Snapshot,
-            how: JobOptions,
+            options: JobOptions,
             folder: Path | None,
         ) -> Any:
             for chunk in chunks:
                 (Path(place) / chunk.file).parent.mkdir(parents=True, exist_ok=True)
-            job = job_of(target, plan, chunks, snapshot, how, Path(place))
-            return UploadJob(job, Path(place), {one.number: one.file for one in chunks}, there)
+            job = job_of(target, plan, chunks, snapshot, options, Path(place))
+            return UploadJob(job, Path(place), {one.number: one.file for one in chunks}, hadoop)
 
         yield make

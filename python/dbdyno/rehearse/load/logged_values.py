@@ -124,5 +124,5 @@ def _logged_queries(said: str) -> Iterator[tuple[str, str]]:
         yield text, given
 
 
-def _elapsed_or_zero(one: Parameters) -> int:
-    return one.elapsed_ns or 0
+def _elapsed_or_zero(parameters: Parameters) -> int:
+    return parameters.elapsed_ns or 0

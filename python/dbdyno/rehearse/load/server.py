@@ -92,13 +92,13 @@ def with_generated_values(
     return statements, _note(made) + _about_catalogs(counted, wanted)
 
 
-def _about_catalogs(counted: Sequence[Counted], wanted: Sequence[Counted]) -> str:
+def _about_catalogs(counted: Sequence[Counted], expected: Sequence[Counted]) -> str:
     """Return a sentence about statements that were left out because they read system catalogs only."""
-    count = len(counted) - len(wanted)
+    count = len(counted) - len(expected)
     if not count:
         return ""
     whole_ns = sum(row[2] for row in counted)
-    share = 1 - sum(row[2] for row in wanted) / whole_ns if whole_ns else 0.0
+    share = 1 - sum(row[2] for row in expected) / whole_ns if whole_ns else 0.0
     return f" {count:,} statements on system catalogs, with {share:.1%} of the time, are left out."
 
 

@@ -16,8 +16,8 @@ from dbdyno.pages import format as fmt
 Label = Callable[[float], str]
 
 
-def log_ticks(low: float, high: float, most: int) -> list[float]:
-    """Return logarithmic ticks within [low, high] (both > 0), at most `most`.
+def log_ticks(low: float, high: float, limit: int) -> list[float]:
+    """Return logarithmic ticks within [low, high] (both > 0), at most `limit`.
 
     The densest of the patterns 1-2-5, 1-3 and decades that fits is used; evenly spaced ticks if the range is less than
     a decade and contains fewer than three of those.
@@ -31,19 +31,19 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
             for step in steps
             if low * 0.999 <= step * 10.0**decade <= high * 1.001
         ]
-        if len(found) <= most:
+        if len(found) <= limit:
             break
     if len(found) < 3 and high < 10 * low:
-        found = linear_ticks(low, high, min(most, 6) - 1)
-    every = -(-len(found) // most) if found else 1
+        found = linear_ticks(low, high, min(limit, 6) - 1)
+    every = -(-len(found) // limit) if found else 1
     return found[::every] or [low, high]
 
 
-def linear_ticks(low: float, high: float, most: int, base: int = 10) -> list[float]:
-    """Return at most `most` multiples of 1, 2 or 5 x 10^k within [low, high]; with base 2 multiples of 2^k."""
+def linear_ticks(low: float, high: float, limit: int, base: int = 10) -> list[float]:
+    """Return at most `limit` multiples of 1, 2 or 5 x 10^k within [low, high]; with base 2 multiples of 2^k."""
     if high <= low:
         return [low]
-    need = (high - low) / most
+    need = (high - low) / limit
     if base == 2:
         step = 2.0 ** math.ceil(math.log2(need))
     else:
@@ -54,14 +54,14 @@ def linear_ticks(low: float, high: float, most: int, base: int = 10) -> list[flo
     return [at * step for at in range(first, last + 1)]
 
 
-def ratio_ticks(low: float, high: float, most: int) -> tuple[list[float], Label]:
+def ratio_ticks(low: float, high: float, limit: int) -> tuple[list[float], Label]:
     """Return ticks for ratios on a log axis, with their label function.
 
     Near 1 they are even steps of change (`+5 %`), otherwise factors (`×3`).
     """
     if low < 0.35 or high > 2.6:
-        return log_ticks(low, high, most), factor_label
-    even = linear_ticks((low - 1) * 100, (high - 1) * 100, most)
+        return log_ticks(low, high, limit), factor_label
+    even = linear_ticks((low - 1) * 100, (high - 1) * 100, limit)
     return [1 + points / 100 for points in even], change_label
 
 
@@ -108,12 +108,12 @@ def seconds_label(seconds: float) -> str:
     return f"{minutes // 60}{fmt.THIN}h" + (f"{fmt.THIN}{minutes % 60:02d}" if minutes % 60 else "")
 
 
-def seconds_ticks(low: float, high: float, most: int) -> list[float]:
+def seconds_ticks(low: float, high: float, limit: int) -> list[float]:
     """Return ticks on whole seconds, minutes or hours if the range is long enough, otherwise linear ticks."""
     for step in (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400):
-        if (high - low) / step <= most and (high - low) >= 3:
+        if (high - low) / step <= limit and (high - low) >= 3:
             return [float(at * step) for at in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    return linear_ticks(low, high, most)
+    return linear_ticks(low, high, limit)
 
 
 class Axis(TypedDict, total=False):

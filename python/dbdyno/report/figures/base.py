@@ -83,9 +83,9 @@ def y_title(words: str, look: Look) -> axes.Axis:
     }
 
 
-def duration_axis(low: float, high: float, look: Look, *, most: int = 12) -> axes.Axis:
+def duration_axis(low: float, high: float, look: Look, *, limit: int = 12) -> axes.Axis:
     """Return ticks and labels of a logarithmic time axis in ns."""
-    ticks = axes.log_ticks(low, high, max(3, min(most, round(look.plot / LABEL_ROOM) - 1)))
+    ticks = axes.log_ticks(low, high, max(3, min(limit, round(look.plot / LABEL_ROOM) - 1)))
     return axes.axis_labels(ticks, axes.duration_label)
 
 
@@ -96,10 +96,10 @@ def ratio_domain(analysis: Analysis, ratios: list[float]) -> tuple[float, float]
     return axes.padded_range([*given, 1 + matters, 1 / (1 + matters)], 0.08, log=True)
 
 
-def ratio_y(analysis: Analysis, ratios: list[float], look: Look, title: str, *, most: int = 7) -> Channel:
+def ratio_y(analysis: Analysis, ratios: list[float], look: Look, title: str, *, limit: int = 7) -> Channel:
     """Return the options of a logarithmic axis of ratios, labelled as changes or as factors."""
     low, high = ratio_domain(analysis, ratios)
-    labels = axes.axis_labels(*axes.ratio_ticks(low, high, most))
+    labels = axes.axis_labels(*axes.ratio_ticks(low, high, limit))
     return {
         "scale": {"type": "log", "domain": [low, high], "nice": False},
         "axis": {**y_title(title, look), **labels},

@@ -70,7 +70,7 @@ def _layers(analysis: Analysis, points: list[_Point], x: Any, title: str, look: 
     summary = _summary(analysis, points[0]["metric"], points[0]["arm"])
     ratios = [point["ratio"] for point in points]
     ratios += [end for row in summary for end in (row["low"], row["high"])]
-    axis = base.ratio_y(analysis, ratios, look, title, most=5)
+    axis = base.ratio_y(analysis, ratios, look, title, limit=5)
     y = alt.Y("ratio:Q", **axis)
     colour = alt.Color("arm:N", scale=base.arm_scale(analysis), legend=None)
     mean = alt.Chart(base.data(summary))

@@ -35,11 +35,11 @@ def title(from_us: float, to_us: float) -> str:
     return f"clock time, {zone_name()}, {first}" + (f" to {last}" if last != first else "")
 
 
-def ticks(low: float, high: float, most: int) -> tuple[list[float], int]:
-    """Return at most `most` times on a whole step within [low, high] (seconds since 1970), and the step."""
+def ticks(low: float, high: float, limit: int) -> tuple[list[float], int]:
+    """Return at most `limit` times on a whole step within [low, high] (seconds since 1970), and the step."""
     span = max(high - low, 1e-6)
-    step = next((one for one in STEPS_S if span / one <= most), STEPS_S[-1])
-    while span / step > most:
+    step = next((one for one in STEPS_S if span / one <= limit), STEPS_S[-1])
+    while span / step > limit:
         step *= 2
     ahead = _ahead_s(low)
     first, last = math.ceil((low + ahead) / step), math.floor((high + ahead) / step)

@@ -159,8 +159,8 @@ class _Label:
     def right(self) -> float:
         return self.middle + self._half
 
-    def joined(self, other: _Label) -> _Label:
-        return _Label([*self.names, *other.names], [*self.places, *other.places], self.look)
+    def joined(self, label: _Label) -> _Label:
+        return _Label([*self.names, *label.names], [*self.places, *label.places], self.look)
 
 
 def _share_axis(steps: list[_Step], look: theme.Look) -> Any:

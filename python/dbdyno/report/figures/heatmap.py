@@ -65,7 +65,7 @@ def _panel(name: str, cells: list[_Shaded], frame: _Frame, is_last: bool) -> Any
     beside = {
         "grid": True,
         **base.y_title("", look),
-        **base.duration_axis(*frame.times, look, most=8),
+        **base.duration_axis(*frame.times, look, limit=8),
     }
     x_scale = {"domain": frame.ends, "nice": False, "zero": False}
     y_scale = {"type": "log", "domain": frame.times, "nice": False}

@@ -25,9 +25,9 @@ def label_of(column: str) -> axes.Label:
     return axes.size_label if column.endswith("_bytes") else number_label
 
 
-def axis(column: str, low: float, high: float, log: bool, most: int = 8) -> axes.Axis:
+def axis(column: str, low: float, high: float, log: bool, limit: int = 8) -> axes.Axis:
     """Return the options of an axis with ticks in the unit of the column."""
-    ticks = axes.log_ticks(low, high, most) if log else axes.linear_ticks(low, high, most)
+    ticks = axes.log_ticks(low, high, limit) if log else axes.linear_ticks(low, high, limit)
     words = f"{column}, logarithmic" if log else column
     return {"title": words, **axes.axis_labels(ticks, label_of(column))}
 

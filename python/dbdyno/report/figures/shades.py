@@ -72,7 +72,7 @@ def row_height(rows: int) -> int:
     return 18 if rows <= 8 else 12 if rows <= 24 else 8
 
 
-def short_names(names: Sequence[str], most: int = 11) -> list[str]:
+def short_names(names: Sequence[str], limit: int = 11) -> list[str]:
     """Return names of cells shortened for a narrow place by removing what all have in common.
 
     A common domain at the end is removed first; if that is not enough, also a common beginning up to a separator.
@@ -80,7 +80,7 @@ def short_names(names: Sequence[str], most: int = 11) -> list[str]:
     ends = {name.partition(".")[2] for name in names}
     if len(ends) == 1 and re.search("[A-Za-z]", next(iter(ends))):
         names = [name.partition(".")[0] for name in names]
-    if len(names) > 1 and max(map(len, names)) > most:
+    if len(names) > 1 and max(map(len, names)) > limit:
         first, last = min(names), max(names)
         pairs = enumerate(zip(first, last, strict=False))
         common = first[: next((at for at, (a, b) in pairs if a != b), len(first))]

@@ -88,10 +88,10 @@ class Look:
         """Return the width of the drawing area in pixels."""
         return self.width - self.left - (22 if self.narrow else 24)
 
-    def columns(self, names: list[str], most: int) -> int:
-        """Return the number of legend entries that fit side by side, at most `most`."""
+    def columns(self, names: list[str], limit: int) -> int:
+        """Return the number of legend entries that fit side by side, at most `limit`."""
         widest = max((len(name) for name in names), default=1) * 7 + 56
-        return max(1, min(most, self.width // widest))
+        return max(1, min(limit, self.width // widest))
 
     def height(self, wide: int) -> int:
         """Return the drawing height for this look, given the height for the wide look."""

@@ -127,11 +127,11 @@ class Change(ABC):
         self._once: dict[str, object] = {}
 
     @abstractmethod
-    def read_statements(self, one: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
+    def read_statements(self, interval: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
         """Return the rates of each statement and add the statements' texts to `texts`."""
 
     @abstractmethod
-    def read_tables(self, one: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
+    def read_tables(self, interval: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
         """Return the rates and states of each table and add the tables' names to `names`."""
 
     @abstractmethod
@@ -318,9 +318,9 @@ class Change(ABC):
         return self.was_started_between(self.before.before, self.after.after)
 
     @classmethod
-    def was_started_between(cls, one: Snapshot, other: Snapshot) -> bool:
+    def was_started_between(cls, first: Snapshot, second: Snapshot) -> bool:
         """Return True if the server was started between two snapshots; False if a start time is not known."""
-        old, new = one.steady_facts.get("started_us"), other.steady_facts.get("started_us")
+        old, new = first.steady_facts.get("started_us"), second.steady_facts.get("started_us")
         return bool(old and new and abs(new - old) > cls.jitter_us)
 
     def setting(self, name: str) -> tuple[str | None, str | None]:

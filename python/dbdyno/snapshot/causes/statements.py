@@ -14,9 +14,9 @@ _SHARE = 0.1
 """Share of the change from which a statement is reported individually."""
 
 
-def statement_label(one: Pair) -> str:
+def statement_label(pair: Pair) -> str:
     """Return the name of a statement for a report: the beginning of its text and its identifier."""
-    return f"{statement_beginning(one.text) or 'a statement'} ({one.name})"
+    return f"{statement_beginning(pair.text) or 'a statement'} ({pair.name})"
 
 
 def _large(change: Change, number: Key) -> bool:
@@ -65,12 +65,12 @@ def slower_statements(change: Change) -> Iterator[Cause]:
             yield Cause(f"slower: {statement_label(one)}", evidence, frozenset([number]), direct=False)
 
 
-def does_no_more_work(one: Pair) -> bool:
+def does_no_more_work(pair: Pair) -> bool:
     """Return True if a call does no more work than before (20 % tolerance).
 
     If its calls are slower, neither the plan nor the amount of data explains it.
     """
-    old, new = one.per_call("work")
+    old, new = pair.per_call("work")
     return new - old <= 0.2 * max(old, 1.0)
 
 
@@ -100,8 +100,8 @@ def statements_of_new_sessions(change: Change, old: float, new: float) -> frozen
     return called.union(longer)
 
 
-def _longer(one: Pair) -> bool:
-    old, new = one.per_call("ms")
+def _longer(pair: Pair) -> bool:
+    old, new = pair.per_call("ms")
     return new >= LONGER_FACTOR * old > 0
 
 

@@ -44,7 +44,12 @@ class PlanOptions:
 
 
 def page_of_logs(
-    store: Store, paths: Sequence[Path], asked: PlanOptions, *, prefix: str | None = None, zone: ZoneInfo | None = None
+    store: Store,
+    paths: Sequence[Path],
+    options: PlanOptions,
+    *,
+    prefix: str | None = None,
+    zone: ZoneInfo | None = None,
 ) -> dict[str, object]:
     """Return the page of log files; for a folder, of the files in it.
 
@@ -52,10 +57,10 @@ def page_of_logs(
         SnapshotError: A log that is named itself cannot be read.
     """
     said: list[str] = []
-    return page_of_sources(store, logs(paths, said), asked, prefix=prefix, zone=zone, said=said)
+    return page_of_sources(store, logs(paths, said), options, prefix=prefix, zone=zone, said=said)
 
 
-def page_of_recordings(store: Store, runs: Sequence[Path], asked: PlanOptions) -> dict[str, object]:
+def page_of_recordings(store: Store, runs: Sequence[Path], options: PlanOptions) -> dict[str, object]:
     """Return the page of runs of `dbdyno trace record`.
 
     Raises:
@@ -63,16 +68,16 @@ def page_of_recordings(store: Store, runs: Sequence[Path], asked: PlanOptions) -
     """
     with GatheredExecutions() as gathered:
         found = [
-            read_run(path, gathered, number, since_us=asked.since_us, until_us=asked.until_us)
+            read_run(path, gathered, number, since_us=options.since_us, until_us=options.until_us)
             for number, path in enumerate(runs)
         ]
-        return _page(store, gathered, found, asked)
+        return _page(store, gathered, found, options)
 
 
 def page_of_sources(
     store: Store,
     sources: Iterable[Source],
-    asked: PlanOptions,
+    options: PlanOptions,
     *,
     prefix: str | None = None,
     zone: ZoneInfo | None = None,
@@ -80,38 +85,46 @@ def page_of_sources(
 ) -> dict[str, object]:
     """Return the page of open logs, and store what was read if the store has snapshots of the target."""
     with GatheredExecutions() as gathered:
-        found = read(sources, gathered, Clock(zone), prefix=prefix, since_us=asked.since_us, until_us=asked.until_us)
-        return _page(store, gathered, found, asked, [*said, *_overlaps(found)])
+        found = read(
+            sources, gathered, Clock(zone), prefix=prefix, since_us=options.since_us, until_us=options.until_us
+        )
+        return _page(store, gathered, found, options, [*said, *_overlaps(found)])
 
 
 def _page(
-    store: Store, gathered: GatheredExecutions, found: Sequence[LogFile], asked: PlanOptions, said: Sequence[str] = ()
+    store: Store,
+    gathered: GatheredExecutions,
+    log_files: Sequence[LogFile],
+    options: PlanOptions,
+    said: Sequence[str] = (),
 ) -> dict[str, object]:
     """Return the page of the executions read, and store them if the store has snapshots of the target."""
-    last = _last(store, asked.target)
-    named = asked.target or (last.target if last else NO_TARGET)
-    notes = [*said, *(words for one in found for words in (*one.lost, *one.unread.sentences()))]
-    if last is None and asked.keep:
-        notes.append(f"nothing is kept: {store.folder} has no snapshot {'of ' + named if asked.target else ''}".strip())
-    elif asked.keep:
+    last = _last(store, options.target)
+    named = options.target or (last.target if last else NO_TARGET)
+    notes = [*said, *(words for one in log_files for words in (*one.lost, *one.unread.sentences()))]
+    if last is None and options.keep:
+        notes.append(
+            f"nothing is kept: {store.folder} has no snapshot {'of ' + named if options.target else ''}".strip()
+        )
+    elif options.keep:
         notes += [
-            plan_store.save_plans(store.folder, named, gathered, number, one, redact=asked.redact)
-            for number, one in enumerate(found)
+            plan_store.save_plans(store.folder, named, gathered, number, one, redact=options.redact)
+            for number, one in enumerate(log_files)
         ]
-    rows = [_row(one) for one in found]
-    return page(gathered.connection, rows, target=named, notes=notes, names=statement_names(last), top=asked.top)
+    rows = [_row(one) for one in log_files]
+    return page(gathered.connection, rows, target=named, notes=notes, names=statement_names(last), top=options.top)
 
 
 def page_of_server(
     store: Store,
     dsn: str,
-    asked: PlanOptions,
+    options: PlanOptions,
     *,
-    most: int,
+    limit: int,
     prefix: str | None = None,
     zone: ZoneInfo | None = None,
 ) -> dict[str, object]:
-    """Return the page of a server's current log, of which at most the last `most` bytes are read.
+    """Return the page of a server's current log, of which at most the last `limit` bytes are read.
 
     Raises:
         SnapshotError: The log cannot be read.
@@ -120,23 +133,23 @@ def page_of_server(
 
     from dbdyno.snapshot.plans.server import server_log
 
-    with server_log(dsn, most) as log:
+    with server_log(dsn, limit) as log:
         with contextlib.suppress(ValueError, OSError, LookupError):  # a zone unknown on this machine
             zone = zone or ZoneInfo(log.zone)
-        chosen = replace(asked, target=asked.target or log.name, keep=asked.keep and not log.cut)
+        chosen = replace(options, target=options.target or log.name, keep=options.keep and not log.cut)
         return page_of_sources(store, [log.source], chosen, prefix=prefix or log.prefix, zone=zone, said=log.notes)
 
 
-def page_of_stored_plans(store: Store, asked: PlanOptions) -> dict[str, object]:
+def page_of_stored_plans(store: Store, options: PlanOptions) -> dict[str, object]:
     """Return the page of stored plans.
 
     Raises:
         SnapshotError: Nothing is stored for this target and time.
     """
-    last = _last(store, asked.target)
-    named = asked.target or (last.target if last else NO_TARGET)
+    last = _last(store, options.target)
+    named = options.target or (last.target if last else NO_TARGET)
     with memory_connection() as connection:
-        low, high = asked.since_us or 0, END_US if asked.until_us is None else asked.until_us
+        low, high = options.since_us or 0, END_US if options.until_us is None else options.until_us
         found = plan_store.attach_logs(connection, store.folder, named, low, high)
         if not found:
             raise SnapshotError(
@@ -145,7 +158,7 @@ def page_of_stored_plans(store: Store, asked: PlanOptions) -> dict[str, object]:
                 next_step="read a log with plans: `dbdyno snap plans --log FILE`",
             )
         return page(
-            connection, [_kept_row(one) for one in found], target=named, names=statement_names(last), top=asked.top
+            connection, [_kept_row(one) for one in found], target=named, names=statement_names(last), top=options.top
         )
 
 
@@ -163,9 +176,9 @@ def _last(store: Store, target: str | None) -> Snapshot | None:
     return find(store, "last")
 
 
-def _overlaps(found: Sequence[LogFile]) -> list[str]:
+def _overlaps(log_files: Sequence[LogFile]) -> list[str]:
     """Return a note for each pair of logs that overlap in time, such as a text log and a csvlog of one server."""
-    known = sorted((one for one in found if one.from_us is not None), key=lambda one: one.from_us or 0)
+    known = sorted((one for one in log_files if one.from_us is not None), key=lambda one: one.from_us or 0)
     return [
         f"{a.name} and {b.name} are of one time: what both have counts once, where their times are in milliseconds"
         for a, b in pairwise(known)
@@ -173,12 +186,16 @@ def _overlaps(found: Sequence[LogFile]) -> list[str]:
     ]
 
 
-def _row(one: LogFile) -> Row:
+def _row(log_file: LogFile) -> Row:
     names = ("form", "executions", "plans", "bytes")
-    return {name: getattr(one, name) for name in names} | {"log": one.name, "from": one.from_us, "to": one.to_us}
+    return {name: getattr(log_file, name) for name in names} | {
+        "log": log_file.name,
+        "from": log_file.from_us,
+        "to": log_file.to_us,
+    }
 
 
-def _kept_row(one: plan_store.StoredLog) -> Row:
-    known = one.manifest
+def _kept_row(stored_log: plan_store.StoredLog) -> Row:
+    known = stored_log.manifest
     row = {name: known.get(name) for name in ("log", "form", "executions", "bytes")}
     return row | {"plans": int(known.get("plans") or 0), "from": known["from_us"], "to": known["to_us"]}

@@ -140,8 +140,8 @@ def _insert(
         connection.execute(f"insert into {name} select {made}", values)
 
 
-def _numbers(given: Sequence[NodeNumbers]) -> str:
-    return json.dumps([[one.planned, one.found, one.loops, one.ms] for one in given])
+def _numbers(numbers: Sequence[NodeNumbers]) -> str:
+    return json.dumps([[one.planned, one.found, one.loops, one.ms] for one in numbers])
 
 
 def tree_as_values(node: Node) -> list[Any]:

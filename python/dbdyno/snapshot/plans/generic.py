@@ -60,9 +60,9 @@ class Candidate:
 
 
 def candidates(
-    connection: Connection, schema: str, time_column: str, databases: Sequence[int], most: int
+    connection: Connection, schema: str, time_column: str, databases: Sequence[int], limit: int
 ) -> list[Candidate]:
-    """Return the statements with the most time in pg_stat_statements of these databases, at most `most`.
+    """Return the statements with the most time in pg_stat_statements of these databases, at most `limit`.
 
     Only statements that can be planned and whose text may be read are included, each once.
     """
@@ -71,10 +71,10 @@ def candidates(
         " where queryid is not null and dbid = any(%s::oid[])"
         " and query ~* '^(\\s|--[^\\n]*\\n|/\\*.*?\\*/)*(select|with|insert|update|delete)'"
         f" group by 1, 2 order by sum({time_column}) desc limit %s".encode(),
-        [list(databases), 5 * most],
+        [list(databases), 5 * limit],
     ).fetchall()
     found = [Candidate(int(database), int(number), str(text)) for database, number, text in rows]
-    return [one for one in found if may_be_planned(one.text)][:most]
+    return [one for one in found if may_be_planned(one.text)][:limit]
 
 
 def may_be_planned(text: str) -> bool:
@@ -136,10 +136,18 @@ def _plan(connection: Connection, text: str, name: str) -> dict[str, Any]:
     return {"Query Text": "", **whole[0]} if isinstance(whole, list) and whole else {}
 
 
-def _row(one: Candidate, given: dict[str, Any]) -> Row:
+def _row(candidate: Candidate, given: dict[str, Any]) -> Row:
     known = plan_from_values(given)[1]
     tree = json.dumps(tree_as_values(known.plan))
-    return (one.database, one.queryid, identity(known.plan), sketch(known.plan), tree, known.rows_planned, None)
+    return (
+        candidate.database,
+        candidate.queryid,
+        identity(known.plan),
+        sketch(known.plan),
+        tree,
+        known.rows_planned,
+        None,
+    )
 
 
 def view(rows: Sequence[Row], elapsed_ns: int) -> View:

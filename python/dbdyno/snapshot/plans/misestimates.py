@@ -107,9 +107,14 @@ def _places(tree: Node) -> Iterator[_Place]:
     yield from found
 
 
-def _is_wrong(place: _Place, one: NodeNumbers) -> bool:
-    if one.found is None or not one.loops or place.again:
+def _is_wrong(place: _Place, numbers: NodeNumbers) -> bool:
+    if numbers.found is None or not numbers.loops or place.again:
         return False
-    if place.kind.removeprefix("Parallel ") in _COUNTLESS or misestimate_factor(one.planned, one.found) < FACTOR:
+    if (
+        place.kind.removeprefix("Parallel ") in _COUNTLESS
+        or misestimate_factor(numbers.planned, numbers.found) < FACTOR
+    ):
         return False
-    return max(one.planned, one.found) * one.loops >= LEAST_ROWS and (one.found > one.planned or not place.stops)
+    return max(numbers.planned, numbers.found) * numbers.loops >= LEAST_ROWS and (
+        numbers.found > numbers.planned or not place.stops
+    )

@@ -86,11 +86,11 @@ class _Main:
     middle_ns: float
 
 
-def _main_plans(one: Interval, connection: Any) -> dict[str, _Main]:
+def _main_plans(interval: Interval, connection: Any) -> dict[str, _Main]:
     rows = connection.execute(
         f"""with each as (select known, plan, count(*) as n, median(duration_us) * 1000 as middle from log_seen
           where known is not null and plan is not null
-            and at_us > {one.before.at_ns // 1000} and at_us <= {one.after.at_ns // 1000} group by 1, 2)
+            and at_us > {interval.before.at_ns // 1000} and at_us <= {interval.after.at_ns // 1000} group by 1, 2)
         select known, plan, n, n / sum(n) over (partition by known) as share, middle from each
         qualify n >= {LEAST_EXECUTIONS} and share > 0.5"""
     ).fetchall()

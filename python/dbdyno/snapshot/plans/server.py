@@ -100,8 +100,8 @@ def _target(dsn: str) -> Postgres:
 
 
 @contextlib.contextmanager
-def server_log(dsn: str, most: int = MOST) -> Any:
-    """Yield the server's current log as a `ServerLog`, of which at most the last `most` bytes are read.
+def server_log(dsn: str, limit: int = MOST) -> Any:
+    """Yield the server's current log as a `ServerLog`, of which at most the last `limit` bytes are read.
 
     Raises:
         SnapshotError: The server has no log to hand out, or this role may not read it.
@@ -120,7 +120,7 @@ def server_log(dsn: str, most: int = MOST) -> Any:
                 next_step="read the log on the server's machine with --log FILE, or turn on logging_collector",
             )
         size = int(_scalar(connection, "select size from pg_stat_file(%s)", path))
-        start = max(0, size - most)
+        start = max(0, size - limit)
         source = log_of_stream(str(path).rpartition("/")[2], _Remote(connection, str(path), start, size))
         head = _scalar(connection, "select pg_read_binary_file(%s, 0, %s)", path, HEAD_BYTES)
         first = bytes(head).partition(b"\n")[0][:HEAD_BYTES].rstrip()
@@ -131,7 +131,7 @@ def server_log(dsn: str, most: int = MOST) -> Any:
         loaded = _scalar(connection, "select current_setting('auto_explain.log_min_duration', true)")
         notes = [] if loaded is not None else [f"auto_explain is not loaded in a new session of this role; {SETUP}"]
         if start:
-            notes.append(f"of {size} bytes the last {most} were read, and are not kept; --most reads more")
+            notes.append(f"of {size} bytes the last {limit} were read, and are not kept; --most reads more")
         yield ServerLog(source, str(prefix), str(zone), name_of(target), bool(start), tuple(notes))
 
 

@@ -121,9 +121,9 @@ def _of_snapshots(interval: Interval, statement: str) -> Iterator[ShownPlan]:
                 continue
 
 
-def _tree_table(one: ShownPlan, others: set[str] | None) -> Table:
-    nodes = list(walk(one.plan))
-    numbers = one.numbers if len(one.numbers) == len(nodes) else ()
+def _tree_table(shown_plan: ShownPlan, others: set[str] | None) -> Table:
+    nodes = list(walk(shown_plan.plan))
+    numbers = shown_plan.numbers if len(shown_plan.numbers) == len(nodes) else ()
     totals = [_total_ns(each) for each in numbers]
     own = _own_ns([depth for depth, _ in nodes], totals)
     rows = []
@@ -139,22 +139,22 @@ def _tree_table(one: ShownPlan, others: set[str] | None) -> Table:
             row |= _measured(numbers[at], own[at])
         rows.append(row)
     shown: list[Heading] = _MEASURED if numbers else _BARE
-    return table(one.title, shown, rows)
+    return table(shown_plan.title, shown, rows)
 
 
-def _measured(given: NodeNumbers, own: float | None) -> Row:
-    off = misestimate_factor(given.planned, given.found) if given.found is not None and given.loops else None
+def _measured(numbers: NodeNumbers, own: float | None) -> Row:
+    off = misestimate_factor(numbers.planned, numbers.found) if numbers.found is not None and numbers.loops else None
     return {
         "own": own,
-        "rows": None if given.found is None else round(given.found),
-        "planned": given.planned,
+        "rows": None if numbers.found is None else round(numbers.found),
+        "planned": numbers.planned,
         "off": off if off is not None and off >= FACTOR else None,
-        "loops": given.loops,
+        "loops": numbers.loops,
     }
 
 
-def _total_ns(one: NodeNumbers) -> float | None:
-    return None if one.ms is None else one.ms * one.loops * 1e6
+def _total_ns(numbers: NodeNumbers) -> float | None:
+    return None if numbers.ms is None else numbers.ms * numbers.loops * 1e6
 
 
 def _own_ns(depths: Sequence[int], totals: Sequence[float | None]) -> list[float | None]:

@@ -43,40 +43,42 @@ class Source:
     start: bytes
 
 
-def logs(given: Sequence[Path], said: list[str]) -> Iterator[Source]:
+def logs(paths: Sequence[Path], warnings: list[str]) -> Iterator[Source]:
     """Return the logs in files, folders and patterns, each opened when it is needed; see `logs_with_places`."""
-    found = logs_with_places(given, said)
+    found = logs_with_places(paths, warnings)
     return (source for _, source in found)
 
 
-def logs_with_places(given: Sequence[Path], said: list[str]) -> Iterator[tuple[Path, Source]]:
+def logs_with_places(paths: Sequence[Path], warnings: list[str]) -> Iterator[tuple[Path, Source]]:
     """Yield the place of each log in files, folders and patterns, and the log, opened when it is needed.
 
-    A file in a folder that cannot be read is skipped, with a note added to `said`.
+    A file in a folder that cannot be read is skipped, with a note added to `warnings`.
 
     Raises:
         SnapshotError: A named file cannot be read, a folder has no file, or no log can be read.
     """
-    groups = [(path, _inside(path)) for path in given]
+    groups = [(path, _inside(path)) for path in paths]
     for path, inside in groups:
         if not inside:
             open_log(path).stream.close()
-    return _opened(groups, said)
+    return _opened(groups, warnings)
 
 
-def _opened(groups: Sequence[tuple[Path, Sequence[Path]]], said: list[str]) -> Iterator[tuple[Path, Source]]:
+def _opened(groups: Sequence[tuple[Path, Sequence[Path]]], warnings: list[str]) -> Iterator[tuple[Path, Source]]:
     some = False
     for path, inside in groups:
         for one in inside or [path]:
             try:
                 source = open_log(one)
             except SnapshotError as error:
-                said.append(f"{one.name}: {error.message}")
+                warnings.append(f"{one.name}: {error.message}")
                 continue
             some = True
             yield one, source
     if not some:
-        raise SnapshotError("none of these logs can be read", where=str(groups[0][0]), next_step="; ".join(said[:3]))
+        raise SnapshotError(
+            "none of these logs can be read", where=str(groups[0][0]), next_step="; ".join(warnings[:3])
+        )
 
 
 def _inside(path: Path) -> list[Path]:

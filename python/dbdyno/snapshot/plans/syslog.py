@@ -87,44 +87,44 @@ def syslog(lines: Iterator[tuple[int, bytes]], name: str, begun: Begun, unread: 
         yield from _ended(known, name, begun, unread)
 
 
-def _begins(known: _Message, found: re.Match[bytes], words: bytes) -> bool:
+def _begins(message: _Message, match: re.Match[bytes], words: bytes) -> bool:
     """Return True if a piece is the first one of another message."""
-    if found["number"] is not None or known.number is not None:
-        return found["number"] != known.number or found["piece"] == b"1"
+    if match["number"] is not None or message.number is not None:
+        return match["number"] != message.number or match["piece"] == b"1"
     return not words.startswith(b"\t") and _SEVERITY.search(words, 0, _HEAD) is not None
 
 
-def _add(known: _Message, words: bytes) -> None:
-    known.size += len(words)
-    if known.size > LONGEST:
-        known.over = True
+def _add(message: _Message, words: bytes) -> None:
+    message.size += len(words)
+    if message.size > LONGEST:
+        message.over = True
     elif not words.startswith(b"\t") and _FOLLOWS.search(words, 0, _HEAD):
-        known.nested = known.nested or b"CONTEXT:  " in words[:_HEAD]
-        known.after.append(words)
-    elif known.after:
+        message.nested = message.nested or b"CONTEXT:  " in words[:_HEAD]
+        message.after.append(words)
+    elif message.after:
         return  # only the kind of the following lines is used
     elif words.startswith(b"\t"):
-        known.lines.append(words)
+        message.lines.append(words)
     else:
-        known.lines[-1] += words
+        message.lines[-1] += words
 
 
-def _ended(known: _Message, name: str, begun: Begun, unread: UnreadEntries) -> Iterator[Entry]:
-    place = f"{name}:{known.line}"
-    if b"duration: " not in known.lines[0]:
+def _ended(message: _Message, name: str, begun: Begun, unread: UnreadEntries) -> Iterator[Entry]:
+    place = f"{name}:{message.line}"
+    if b"duration: " not in message.lines[0]:
         return
-    if known.over:
+    if message.over:
         unread.add(f"it is longer than {LONGEST >> 20} MiB", place)
         return
-    first = known.lines[0]
+    first = message.lines[0]
     severity = _SEVERITY.search(first, 0, _HEAD)
     if severity is not None and not re.search(rb"\d\d:\d\d:\d\d|\d{10}\.\d{3}", first[: severity.start()]):
-        if b"T" not in known.stamp:
+        if b"T" not in message.stamp:
             unread.add(NO_YEAR, place)
             return
-        stamp = known.stamp.replace(b"T", b" ").replace(b"Z", b" +00")
-        known.lines[0] = re.sub(rb"(?<=\d)([+-]\d\d:?\d\d)$", rb" \1", stamp) + b" " + first
-    entry = begun(b"\n".join(known.lines), place, known.line)
+        stamp = message.stamp.replace(b"T", b" ").replace(b"Z", b" +00")
+        message.lines[0] = re.sub(rb"(?<=\d)([+-]\d\d:?\d\d)$", rb" \1", stamp) + b" " + first
+    entry = begun(b"\n".join(message.lines), place, message.line)
     if entry is not None:
-        entry.nested = known.nested
+        entry.nested = message.nested
         yield entry

@@ -50,7 +50,7 @@ def _replaced(text: str) -> str:
     return _VALUES.sub(_value, text)
 
 
-def _value(found: re.Match[str]) -> str:
-    if found["name"] is not None:
-        return found["name"]
-    return " " if found["comment"] is not None else "?"
+def _value(match: re.Match[str]) -> str:
+    if match["name"] is not None:
+        return match["name"]
+    return " " if match["comment"] is not None else "?"

@@ -58,15 +58,15 @@ class ActiveRates:
         return np.array(found).reshape(len(names), self.slots)
 
 
-def active_rates(one: Interval, *, hourly: bool = False) -> ActiveRates | None:
+def active_rates(interval: Interval, *, hourly: bool = False) -> ActiveRates | None:
     """Return the active sessions of an interval, or None if there were no looks; `hourly` gives a value per hour."""
-    slots, looks = _slots(one, hourly=hourly)
+    slots, looks = _slots(interval, hourly=hourly)
     if not looks:
         return None
-    engine = one.before.engine
+    engine = interval.before.engine
     found = ActiveRates(len(looks))
     # The bit of a column is set if a row is not grouped by it.
-    for bits, kind, event, database, user, at, seen in _seen(one, slots):
+    for bits, kind, event, database, user, at, seen in _seen(interval, slots):
         values = [count / looks[slot] for slot, count in zip(at, seen, strict=True)]
         if bits == 0b011:
             found.add("class", wait_class(EVENT_ENGINES[engine], kind, event), at, values)
@@ -77,11 +77,11 @@ def active_rates(one: Interval, *, hourly: bool = False) -> ActiveRates | None:
     return found
 
 
-def _seen(one: Interval, slots: Mapping[int, int]) -> Iterator[tuple[Any, ...]]:
+def _seen(interval: Interval, slots: Mapping[int, int]) -> Iterator[tuple[Any, ...]]:
     """Yield how often active sessions were seen by event, database and user, each with a list of slots."""
-    hours, others = looked_hours(one)
+    hours, others = looked_hours(interval)
     if hours:
-        rows = one.connection.execute(
+        rows = interval.connection.execute(
             f"""select {_LISTED} from (
               select bits, slot, event_type, event, datname, usename, sum(seen)::bigint as seen
               from {files_of(hours, PARTS)}
@@ -92,37 +92,37 @@ def _seen(one: Interval, slots: Mapping[int, int]) -> Iterator[tuple[Any, ...]]:
         )
         yield from rows.fetchall()
     if others != []:
-        yield from _seen_in_samples(one, slots, others)
+        yield from _seen_in_samples(interval, slots, others)
 
 
-def _seen_in_samples(one: Interval, slots: Mapping[int, int], hours: list[Chunk] | None) -> list[tuple[Any, ...]]:
+def _seen_in_samples(interval: Interval, slots: Mapping[int, int], hours: list[Chunk] | None) -> list[tuple[Any, ...]]:
     """Return the rows of `_seen`, from the samples of these hours; None stands for all hours."""
-    source, _ = one.samples("activity", activity_columns(STATEMENT_TYPES[one.before.engine]), hours)
-    parts = [(part["number"], part["at_us"], part["elapsed_ns"] // 1000) for part in one.sums.parts()]
+    source, _ = interval.samples("activity", activity_columns(STATEMENT_TYPES[interval.before.engine]), hours)
+    parts = [(part["number"], part["at_us"], part["elapsed_ns"] // 1000) for part in interval.sums.parts()]
     kept = [(at, elapsed, slots[number]) for number, at, elapsed in parts if number in slots]
     given = "unnest($1::bigint[]) as until_us, unnest($2::bigint[]) as elapsed_us, unnest($3::integer[]) as slot"
     # Only the few looks are joined by time, not the rows, which are millions for a day. They are a table, so that
     # DuckDB knows how few they are, and keeps them and not the rows in memory.
-    one.connection.execute(
+    interval.connection.execute(
         f"""create or replace temp table looked as
-        select at_us, slot from (select distinct at_us from {source} where {one.inside}) s
+        select at_us, slot from (select distinct at_us from {source} where {interval.inside}) s
           asof join (select {given}) p on s.at_us <= p.until_us
         where s.at_us > p.until_us - p.elapsed_us""",
         [[at for at, _, _ in kept], [elapsed for _, elapsed, _ in kept], [slot for _, _, slot in kept]],
     )
-    return one.connection.execute(
+    return interval.connection.execute(
         f"""select {_LISTED} from (
           select grouping(event, datname, usename) as bits, slot, event_type, event, datname, usename, count(*) as seen
-          from (from {source} where {active_rows(one)}) join looked using (at_us)
+          from (from {source} where {active_rows(interval)}) join looked using (at_us)
           group by grouping sets ((slot, event_type, event), (slot, datname), (slot, usename)))
         group by bits, event_type, event, datname, usename"""
     ).fetchall()
 
 
-def _slots(one: Interval, *, hourly: bool) -> tuple[dict[int, int], list[int]]:
+def _slots(interval: Interval, *, hourly: bool) -> tuple[dict[int, int], list[int]]:
     """Return the time slot of each sub-interval by its number, and the number of looks in each slot with any."""
-    counts = {end.number: end.looks for end in one.chain[1:]}
-    looked = [part for part in one.sums.parts() if counts.get(part["number"])]
+    counts = {end.number: end.looks for end in interval.chain[1:]}
+    looked = [part for part in interval.sums.parts() if counts.get(part["number"])]
     slots: dict[int, int] = {}
     looks: list[int] = []
     for _, group in groupby(looked, key=lambda part: part["at_us"] // HOUR_US if hourly else part["number"]):

@@ -169,13 +169,13 @@ class States:
         self.of_table = kind is not None and kind.of_table
         self._read: dict[Any, Known] = {}
 
-    def states_of(self, one: Snapshot) -> Known | None:
+    def states_of(self, snapshot: Snapshot) -> Known | None:
         """Return name and value of each object by its key, or None if the snapshot has no readable rows of this kind.
 
         Raises:
             EvidenceError: A file of the store cannot be read.
         """
-        whole = self._store.open(one.number)  # a snapshot from the index has only a part of its facts
+        whole = self._store.open(snapshot.number)  # a snapshot from the index has only a part of its facts
         if self._kind is None:
             roles = whole.facts.get("roles")
             return None if roles is None else {key: (str(name), "") for key, name in roles.items()}
@@ -191,30 +191,30 @@ class States:
             self._read[places] = self._of(whole, self._kind)
         return self._read[places]
 
-    def _of(self, one: Snapshot, kind: Kind) -> Known:
+    def _of(self, snapshot: Snapshot, kind: Kind) -> Known:
         from dbdyno.evidence.duck import duckdb
 
-        joined = f" join {one.relation(kind.also)} b on {kind.on}" if kind.also else ""
+        joined = f" join {snapshot.relation(kind.also)} b on {kind.on}" if kind.also else ""
         with file_connection() as connection:
             try:
                 rows = connection.execute(
-                    f"select {kind.name}, {kind.value}, {kind.key} from {one.relation(kind.view)} a{joined}"
+                    f"select {kind.name}, {kind.value}, {kind.key} from {snapshot.relation(kind.view)} a{joined}"
                     f" where {kind.name} is not null"
                 ).fetchall()
             except duckdb.Error as error:
                 raise EvidenceError(
-                    str(error).splitlines()[0], where=f"{kind.view} of snapshot {one.number}"
+                    str(error).splitlines()[0], where=f"{kind.view} of snapshot {snapshot.number}"
                 ) from error
         return {tuple(key): (str(name), str(value)) for name, value, *key in rows}
 
 
-def _states(store: Store, one: Snapshot) -> Iterator[tuple[str, States]]:
+def _states(store: Store, snapshot: Snapshot) -> Iterator[tuple[str, States]]:
     """Yield each kind of object and setting that a snapshot of this engine has, with its noun for sentences."""
-    for kind in KINDS.get(one.engine, ()):
+    for kind in KINDS.get(snapshot.engine, ()):
         yield kind.noun, States(store, kind)
-    if one.engine == "postgres":
+    if snapshot.engine == "postgres":
         yield "user", States(store, None)
-    view = next((name for name in SETTINGS if name in one.views), None)
+    view = next((name for name in SETTINGS if name in snapshot.views), None)
     if view is not None:
         yield "setting", States(store, Kind("setting", view, "a.name", "a.name", f"coalesce(a.{SETTINGS[view]}, '')"))
 

@@ -40,13 +40,13 @@ KEYS = "session, datname, usename, application, client, statement, event_type, e
 """What distinguishes rows of active sessions, besides their time."""
 
 
-def cache_days(sums: Chain, most: int | None = None) -> Iterator[Day]:
-    """Make the days within a chain that are not cached yet, at most `most`, the latest first, and yield each.
+def cache_days(sums: Chain, limit: int | None = None) -> Iterator[Day]:
+    """Make the days within a chain that are not cached yet, at most `limit`, the latest first, and yield each.
 
     Nothing is cached for a store that cannot be written.
     """
     lacking = [one for one in reversed(sums.whole_days) if one.model is None]
-    for day in lacking[:most]:
+    for day in lacking[:limit]:
         make_day(sums.store, day)
         yield day
     if lacking:
@@ -92,7 +92,7 @@ def _rows(interval: Interval, chunk: Chunk, view: str) -> int:
     return int(interval.query(f"select count(*) as n from read_parquet({literal(str(chunk.file(view)))})")[0]["n"])
 
 
-def _sampled(interval: Interval, aside: Path) -> JsonObject:
+def _sampled(interval: Interval, temp_path: Path) -> JsonObject:
     """Write the sums of sampled sessions and return what `day.json` says of them.
 
     `sampled` is False if rows have times outside of the day, or the clock was set: then only the samples can tell.
@@ -108,20 +108,20 @@ def _sampled(interval: Interval, aside: Path) -> JsonObject:
     looked = (
         f"select {LOOK_COLUMNS}, count(*) as seen from {source} where {other_rows(interval)} group by all order by all"
     )
-    _copy(interval, looked, aside / LOOKS)
-    _copy(interval, f"select {KEYS}, count(*) as seen from active_ group by all order by all", aside / SESSIONS)
+    _copy(interval, looked, temp_path / LOOKS)
+    _copy(interval, f"select {KEYS}, count(*) as seen from active_ group by all order by all", temp_path / SESSIONS)
     minute = f"at_us // {MINUTE_US} * {MINUTE_US} as at_us"
     _copy(
         interval,
         f"select {minute}, event_type, event, count(*) as seen from active_ group by all order by all",
-        aside / MINUTES,
+        temp_path / MINUTES,
     )
-    _copy(interval, longest_transactions(interval, source, 0, TRANSACTIONS_KEPT), aside / TRANSACTIONS)
+    _copy(interval, longest_transactions(interval, source, 0, TRANSACTIONS_KEPT), temp_path / TRANSACTIONS)
     idle = interval.query(f"select count(*) as n from {source} where {idle_rows(interval)}")[0]["n"]
     return {"sampled": True, "idle": int(idle)}
 
 
-def _views(interval: Interval, aside: Path) -> JsonObject:
+def _views(interval: Interval, temp_path: Path) -> JsonObject:
     """Write the rows of the hours' files, one file for each view whose columns are the same in all hours.
 
     The rows are not added up: sums of floats would depend on which hours are read by day.
@@ -134,13 +134,13 @@ def _views(interval: Interval, aside: Path) -> JsonObject:
         if any(chunk.shape(view) != known[0].shape(view) for chunk in known):
             continue
         views[view] = known[0].shape(view)
-        _copy(interval, f"from {_files(known, view, folded=True)}", aside / f"{view}.sum.parquet")
+        _copy(interval, f"from {_files(known, view, folded=True)}", temp_path / f"{view}.sum.parquet")
         rows = f"from {_files(known, view, folded=False)}"
         if interval.query(f"select count(*) as n {rows}")[0]["n"] <= FEW_ROWS * sum(
             len(chunk.parts) for chunk in chunks
         ):
             few.append(view)
-            _copy(interval, rows, aside / f"{view}.parquet")
+            _copy(interval, rows, temp_path / f"{view}.parquet")
     return {"views": views, "few": few}
 
 

@@ -133,10 +133,10 @@ class Ends:
             self._look(view, one, columns)
         return self._peeked[place, columns]
 
-    def _look(self, view: str, one: Snapshot, columns: tuple[str, ...]) -> None:
+    def _look(self, view: str, snapshot: Snapshot, columns: tuple[str, ...]) -> None:
         """Read the columns from one snapshot and from all siblings whose view has the same columns."""
-        had = one.columns(view)
-        alike = [one, *(other for other in self._siblings if other.columns(view) == had)]
+        had = snapshot.columns(view)
+        alike = [snapshot, *(other for other in self._siblings if other.columns(view) == had)]
         places = {place: other for other in alike if (place := other.place(view))}
         there = [place for place, other in places.items() if other.problem(view, self._seen) is None]
         names = {column.name for column in had}

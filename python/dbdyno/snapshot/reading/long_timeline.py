@@ -41,35 +41,41 @@ DRAWN_MOST = 34
 """Number of events of a kind for which a chart has room; more are combined."""
 
 
-def long_events(one: Interval) -> list[Row]:
+def long_events(interval: Interval) -> list[Row]:
     """Return the events of an interval by time, as rows in the form of `timeline.events`.
 
     The events of cached days are read from the cache.
     """
-    cached = [row for day in one.sums.days for row in (day.model or {})["events"]]
-    found = joined(_of_verdicts(one), _of_objects(one), _of_settings(one), _of_checkpoints(one), _of_vacuums(one))
+    cached = [row for day in interval.sums.days for row in (day.model or {})["events"]]
+    found = joined(
+        _of_verdicts(interval),
+        _of_objects(interval),
+        _of_settings(interval),
+        _of_checkpoints(interval),
+        _of_vacuums(interval),
+    )
     ordered = sorted([*cached, *found], key=lambda row: (row["at_us"], row["kind"], row["what"]))
     return list(_once(ordered) if cached else ordered)
 
 
-def _once(found: Sequence[Row]) -> Iterator[Row]:
+def _once(rows: Sequence[Row]) -> Iterator[Row]:
     """Yield the events without the second mention of a start or reset, which several sub-intervals may report."""
     seen = set()
-    for row in found:
+    for row in rows:
         if row["kind"] not in _KINDS.values() or row["what"] not in seen:
             seen.add(row["what"])
             yield row
 
 
-def chart_events(found: Sequence[Row]) -> list[Row]:
+def chart_events(rows: Sequence[Row]) -> list[Row]:
     """Return events for a chart: if there are many of a kind, the events within one span of time are combined."""
-    if not found:
+    if not rows:
         return []
-    first, last = found[0]["at_us"], found[-1]["at_us"]
+    first, last = rows[0]["at_us"], rows[-1]["at_us"]
     width = max((last - first) // (DRAWN_MOST - 1), 1)
     made: list[Row] = []
-    for kind in dict.fromkeys(row["kind"] for row in found):
-        alike = [row for row in found if row["kind"] == kind]
+    for kind in dict.fromkeys(row["kind"] for row in rows):
+        alike = [row for row in rows if row["kind"] == kind]
         step = width if len(alike) > DRAWN_MOST else 1
         for _, group in groupby(alike, key=lambda row: (row["at_us"] - first) // step):
             made.append(_together(list(group)))
@@ -85,14 +91,14 @@ def _together(group: list[Row]) -> Row:
     return {**group[-1], "what": "; ".join(words[:2]) + more, "after_us": None if known else min(begun)}
 
 
-def _parts(one: Interval) -> Iterator[JsonObject]:
+def _parts(interval: Interval) -> Iterator[JsonObject]:
     """Yield the sub-intervals outside of cached days."""
-    return (part for chunk in one.sums.hours for part in one.sums.parts_of(chunk))
+    return (part for chunk in interval.sums.hours for part in interval.sums.parts_of(chunk))
 
 
-def _of_verdicts(one: Interval) -> Iterator[Row]:
+def _of_verdicts(interval: Interval) -> Iterator[Row]:
     seen = set()
-    for part in _parts(one):
+    for part in _parts(interval):
         for _, _, word, why, at_us, *_ in part["verdicts"]:
             if word in _KINDS and why not in seen:
                 seen.add(why)
@@ -106,17 +112,21 @@ def _of_verdicts(one: Interval) -> Iterator[Row]:
                 }
 
 
-def _of_objects(one: Interval) -> Iterator[Row]:
+def _of_objects(interval: Interval) -> Iterator[Row]:
     """Yield an event for each created or dropped table, index and function, at most `MOST` of a kind."""
-    parts = {part["number"]: part for part in _parts(one)}
+    parts = {part["number"]: part for part in _parts(interval)}
     for kind, view, names in OBJECTS:
-        source, columns = one.sums.relation(view, folded=False, chunks=one.sums.hours)
+        source, columns = interval.sums.relation(view, folded=False, chunks=interval.sums.hours)
         known = {c.name for c in columns}
         if not source or not set(names) <= known:
             continue
-        shown = ["datname", *names] if len(one.after.facts.get("databases") or ()) > 1 and "datname" in known else names
+        shown = (
+            ["datname", *names]
+            if len(interval.after.facts.get("databases") or ()) > 1 and "datname" in known
+            else names
+        )
         named = " || '.' || ".join(quoted(name) for name in shown)
-        rows = one.query(
+        rows = interval.query(
             f"select part, {named} as name, life from {source} where life in ('new', 'gone')"
             f" and verdict in ('ok', 'partial') order by part, 2 limit {MOST}"
         )
@@ -126,40 +136,40 @@ def _of_objects(one: Interval) -> Iterator[Row]:
                 yield _within(part, "object", f"{kind} {row['name']} {_CAME[kind] if row['life'] == 'new' else _WENT}")
 
 
-def _of_settings(one: Interval) -> Iterator[Row]:
-    for part in _parts(one):
+def _of_settings(interval: Interval) -> Iterator[Row]:
+    for part in _parts(interval):
         for name, old, new in part["settings"]:
             yield _within(part, "setting", setting_change(name, old, new))
 
 
-def _of_checkpoints(one: Interval) -> Iterator[Row]:
+def _of_checkpoints(interval: Interval) -> Iterator[Row]:
     for view, counted in CHECKPOINTS.items():
         shown = dict(counted)
-        for part, row in _counted(one, view, list(shown), ""):
+        for part, row in _counted(interval, view, list(shown), ""):
             words = ", ".join(f"{row[column]} {word}" for column, word in shown.items() if row[column])
             yield _within(part, "checkpoint", f"checkpoints: {words}")
 
 
-def _of_vacuums(one: Interval) -> Iterator[Row]:
+def _of_vacuums(interval: Interval) -> Iterator[Row]:
     named = "schemaname || '.' || relname as name"
-    for part, row in _counted(one, "pg_stat_user_tables", [column for _, column, _ in VACUUMS], named):
+    for part, row in _counted(interval, "pg_stat_user_tables", [column for _, column, _ in VACUUMS], named):
         for kind, column, words in VACUUMS:
             if row[column]:
                 yield _within(part, kind, f"{words} {row['name']}")
 
 
-def _counted(one: Interval, view: str, counters: list[str], more: str) -> Iterator[tuple[Row, Row]]:
+def _counted(interval: Interval, view: str, counters: list[str], more: str) -> Iterator[tuple[Row, Row]]:
     """Yield the rows of a view in which one of these counters grew, each with its sub-interval.
 
     Yields nothing if the view lacks one of the counters.
     """
-    source, columns = one.sums.relation(view, folded=False, chunks=one.sums.hours)
+    source, columns = interval.sums.relation(view, folded=False, chunks=interval.sums.hours)
     if not source or not set(counters) <= {c.name for c in columns}:
         return
     shown = ", ".join(["part", *map(quoted, counters), *([more] if more else [])])
     grew = " or ".join(f"{quoted(name)} > 0" for name in counters)
-    parts = {part["number"]: part for part in _parts(one)}
-    for row in one.query(f"select {shown} from {source} where {grew} order by part desc limit {COUNTED_MOST}"):
+    parts = {part["number"]: part for part in _parts(interval)}
+    for row in interval.query(f"select {shown} from {source} where {grew} order by part desc limit {COUNTED_MOST}"):
         if row["part"] in parts:
             yield parts[row["part"]], row
 

@@ -50,28 +50,28 @@ def find(store: Store, name: str, target: str | None = None) -> Snapshot:
     )
 
 
-def _nearest(known: IndexedSnapshots, name: str) -> str:
+def _nearest(snapshots: IndexedSnapshots, name: str) -> str:
     """Return words with the nearest numbers to one that was pruned, as it may still be in a user's notes."""
-    numbers = known.numbers
+    numbers = snapshots.numbers
     if not name.isdigit() or len(name) >= _DIGITS or not 0 < int(name) < max(numbers):
         return ""
     beside = [*[one for one in numbers if one < int(name)][-1:], *[one for one in numbers if one > int(name)][:1]]
     return f"it was pruned or failed; the nearest are {' and '.join(map(str, beside))}; "
 
 
-def _before_time(known: IndexedSnapshots, text: str) -> list[IndexedSnapshot]:
+def _before_time(snapshots: IndexedSnapshots, text: str) -> list[IndexedSnapshot]:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         return []
     at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    return list(islice((one for one in reversed(_one_target(known, text)) if one.at_utc <= at), 1))
+    return list(islice((one for one in reversed(_one_target(snapshots, text)) if one.at_utc <= at), 1))
 
 
-def _one_target(known: IndexedSnapshots, name: str) -> IndexedSnapshots:
-    if len(known.targets) > 1:
+def _one_target(snapshots: IndexedSnapshots, name: str) -> IndexedSnapshots:
+    if len(snapshots.targets) > 1:
         raise SnapshotError(
-            f"{name!r} is ambiguous: the store has snapshots of several targets, {', '.join(known.targets)}",
+            f"{name!r} is ambiguous: the store has snapshots of several targets, {', '.join(snapshots.targets)}",
             next_step="add --target NAME, or use the numbers of `dbdyno snap list`",
         )
-    return known
+    return snapshots

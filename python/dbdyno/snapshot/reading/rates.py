@@ -56,14 +56,14 @@ class Rates:
 
     def __init__(
         self,
-        one: Interval,
+        interval: Interval,
         source: str,
         folded: str,
         by: Sequence[str],
         having: Mapping[str, str],
         spans: Sequence[Span],
     ) -> None:
-        self._one = one
+        self._one = interval
         self._source = source
         self._by = by
         self._having = having
@@ -72,7 +72,7 @@ class Rates:
         self.seconds = [sum(elapsed for _, elapsed in span) for span in spans]
         self.measured = tuple(having)
         # The list is kept with its table, so that no other one can have its identity.
-        _, self._slots = one.compute_once(f"slots of {id(spans)}", lambda: (spans, self._table_of(spans)))
+        _, self._slots = interval.compute_once(f"slots of {id(spans)}", lambda: (spans, self._table_of(spans)))
         self._objects, self.means = self._means(folded)
 
     def rename(self, names: Mapping[str, str]) -> None:
@@ -173,42 +173,42 @@ class Rates:
 
 
 def rates(
-    one: Interval, view: str, by: Sequence[str], wanted: Mapping[str, Sequence[str]], *, hourly: bool = False
+    interval: Interval, view: str, by: Sequence[str], wanted: Mapping[str, Sequence[str]], *, hourly: bool = False
 ) -> Rates | None:
     """Return the rates of objects, identified by the columns `by`; None if the view lacks one of them or all counters.
 
     `wanted` gives each measure its possible columns, of which the first that the view has is used. `hourly` gives a
     value per hour instead of one per sub-interval.
     """
-    if not one.has(view):
+    if not interval.has(view):
         return None
-    source, columns = one.sums.relation(view, folded=False)
+    source, columns = interval.sums.relation(view, folded=False)
     known = {c.name for c in columns}
     taken = {label: next((n for n in names if n in known), None) for label, names in wanted.items()}
     having = {label: column for label, column in taken.items() if column is not None}
     if not having or not set(by) <= known:
         return None
-    spans = spans_of(one, view, hourly=hourly)
+    spans = spans_of(interval, view, hourly=hourly)
     if not spans:
         return None
-    folded = one.sums.hourly(view, {number for span in spans for number, _ in span})
-    return Rates(one, folded if hourly else source, folded, by, having, spans)
+    folded = interval.sums.hourly(view, {number for span in spans for number, _ in span})
+    return Rates(interval, folded if hourly else source, folded, by, having, spans)
 
 
-def spans_of(one: Interval, view: str, *, hourly: bool) -> list[Span]:
+def spans_of(interval: Interval, view: str, *, hourly: bool) -> list[Span]:
     """Return the numbers and seconds of the sub-intervals that make each value of a view.
 
     Sub-intervals in which the view's counters were lost are left out; `hourly` combines the sub-intervals of an hour.
     Views of which the same sub-intervals are left out share the list, which must not be changed.
     """
-    judged = [part for part in one.sums.parts() if part["verdicts"]]
-    scopes = (one.after.views[view].get("scope"), f"view:{view}")
+    judged = [part for part in interval.sums.parts() if part["verdicts"]]
+    scopes = (interval.after.views[view].get("scope"), f"view:{view}")
     lost = [part["number"] for part in judged if _lost(part, scopes)]
-    return one.compute_once(f"spans {hourly} without {lost}", lambda: _spans(one, scopes, hourly=hourly))
+    return interval.compute_once(f"spans {hourly} without {lost}", lambda: _spans(interval, scopes, hourly=hourly))
 
 
-def _spans(one: Interval, scopes: tuple[Any, ...], *, hourly: bool) -> list[Span]:
-    good = [part for part in one.sums.parts() if not (part["verdicts"] and _lost(part, scopes))]
+def _spans(interval: Interval, scopes: tuple[Any, ...], *, hourly: bool) -> list[Span]:
+    good = [part for part in interval.sums.parts() if not (part["verdicts"] and _lost(part, scopes))]
     if not hourly:
         return [[(part["number"], part["elapsed_ns"] / 1e9)] for part in good]
     groups = groupby(good, key=lambda part: part["at_us"] // HOUR_US)

@@ -32,9 +32,9 @@ def snapshots_around(snapshots: Sequence[Snapshot], low_us: int, high_us: int) -
     return chain if len(chain) < 2 else [_opened(chain[0]), *chain[1:-1], _opened(chain[-1])]
 
 
-def _opened(one: Snapshot) -> Snapshot:
+def _opened(snapshot: Snapshot) -> Snapshot:
     """Return a snapshot of the index with its complete manifest, which a report needs for both ends."""
-    return Store(one.store).open(one.number)
+    return Store(snapshot.store).open(snapshot.number)
 
 
 def recent_activity(store: Store, snapshots: Sequence[Snapshot], seconds: int = 86400) -> RecentActivity | None:

@@ -62,21 +62,21 @@ def series(store: Store, chain: list[Snapshot], sums: Chain | None = None) -> Se
 
 
 def _add(
-    found: Series,
+    series: Series,
     measured: Sequence[tuple[Metric, list[float | None]]],
     seconds: Sequence[float],
     ends_ns: Sequence[int],
 ) -> None:
     """Add sub-intervals to a series: the values of each metric in them, their durations and ends."""
     for metric, values in measured:
-        if metric.name not in found.values:
-            found.metrics.append(metric)
-            found.values[metric.name] = [None] * len(found.at_us)
-        found.values[metric.name].extend(values)
-    found.seconds.extend(seconds)
-    found.at_us.extend(end_ns // 1000 for end_ns in ends_ns)
-    for known in found.values.values():
-        known.extend([None] * (len(found.at_us) - len(known)))
+        if metric.name not in series.values:
+            series.metrics.append(metric)
+            series.values[metric.name] = [None] * len(series.at_us)
+        series.values[metric.name].extend(values)
+    series.seconds.extend(seconds)
+    series.at_us.extend(end_ns // 1000 for end_ns in ends_ns)
+    for known in series.values.values():
+        known.extend([None] * (len(series.at_us) - len(known)))
 
 
 def report_series(interval: Interval) -> JsonObject:
@@ -106,35 +106,35 @@ def chart_data(parts: Sequence[Series]) -> dict[str, object]:
     }
 
 
-def thin_out(found: Series, most: int = POINTS) -> Series:
-    """Return a series with at most `most` points, each of which is the mean over time of its neighbours."""
-    step = -(-len(found.at_us) // most)
+def thin_out(series: Series, limit: int = POINTS) -> Series:
+    """Return a series with at most `limit` points, each of which is the mean over time of its neighbours."""
+    step = -(-len(series.at_us) // limit)
     if step <= 1:
-        return found
-    return _merged(found, list(range(0, len(found.at_us), step)))
+        return series
+    return _merged(series, list(range(0, len(series.at_us), step)))
 
 
-def hourly_series(found: Series) -> Series:
+def hourly_series(series: Series) -> Series:
     """Return a series with one point for the sub-intervals that end in the same hour, their mean over time."""
-    hours = [at // HOUR_US for at in found.at_us]
-    return _merged(found, [at for at, hour in enumerate(hours) if at == 0 or hours[at - 1] != hour])
+    hours = [at // HOUR_US for at in series.at_us]
+    return _merged(series, [at for at, hour in enumerate(hours) if at == 0 or hours[at - 1] != hour])
 
 
-def _merged(found: Series, cuts: list[int]) -> Series:
+def _merged(series: Series, cuts: list[int]) -> Series:
     """Return a series with one point from each index in `cuts` to the next."""
-    spans = list(zip(cuts, [*cuts[1:], len(found.at_us)], strict=True))
-    seconds = [found.seconds[at:end] for at, end in spans]
+    spans = list(zip(cuts, [*cuts[1:], len(series.at_us)], strict=True))
+    seconds = [series.seconds[at:end] for at, end in spans]
     lengths = [sum(some) for some in seconds]
     return Series(
-        found.metrics,
-        [found.at_us[end - 1] for _, end in spans],
+        series.metrics,
+        [series.at_us[end - 1] for _, end in spans],
         lengths,
         {
             name: [
                 _mean(values[at:end], some, length)
                 for (at, end), some, length in zip(spans, seconds, lengths, strict=True)
             ]
-            for name, values in found.values.items()
+            for name, values in series.values.items()
         },
     )
 

@@ -68,39 +68,39 @@ class StatementCosts:
         return found
 
 
-def statement_costs(change: Change, one: Interval, *, hourly: bool) -> StatementCosts | None:
+def statement_costs(change: Change, interval: Interval, *, hourly: bool) -> StatementCosts | None:
     """Return the statement costs of an interval, or None if statements were not read.
 
     Statements inside functions are counted in the statements that called the functions. With `hourly`, an hour is one
     sub-interval.
     """
-    if not one.has(change.view):
+    if not interval.has(change.view):
         return None
-    spans = spans_of(one, change.view, hourly=hourly)
-    relation, columns = one.sums.relation(change.view, folded=False)
+    spans = spans_of(interval, change.view, hourly=hourly)
+    relation, columns = interval.sums.relation(change.view, folded=False)
     known = {column.name for column in columns}
     time = next((pair for pair in change.times if pair[0] in known), None)
     if not relation or time is None or not spans:
         return None
-    source = _table(change, one, relation, time, spans, nested="toplevel" in known)
-    key = next(column.type for column in columns if column.name == KEYS[one.before.engine])
-    rows = one.connection.execute(
+    source = _table(change, interval, relation, time, spans, nested="toplevel" in known)
+    key = next(column.type for column in columns if column.name == KEYS[interval.before.engine])
+    rows = interval.connection.execute(
         f"select key::varchar, sum(calls), sum(ms), sum(work), count(*) from {source} where ms is not null group by 1"
     ).fetchall()
     totals = {name: StatementTotal(calls, ms, work, slots) for name, calls, ms, work, slots in rows}
-    return StatementCosts(totals, sum(s for span in spans for _, s in span), len(spans), one, source, key)
+    return StatementCosts(totals, sum(s for span in spans for _, s in span), len(spans), interval, source, key)
 
 
 def _table(
-    change: Change, one: Interval, relation: str, time: tuple[str, float], spans: Sequence[Span], *, nested: bool
+    change: Change, interval: Interval, relation: str, time: tuple[str, float], spans: Sequence[Span], *, nested: bool
 ) -> str:
     """Create a table of calls and milliseconds by statement and sub-interval, and return its name."""
-    source, key, calls = quoted("statement_costs"), quoted(KEYS[one.before.engine]), quoted(change.calls)
+    source, key, calls = quoted("statement_costs"), quoted(KEYS[interval.before.engine]), quoted(change.calls)
     parts = [(number, at) for at, span in enumerate(spans) for number, _ in span]
     # Where each statement has one row in a slot, there is nothing to add up.
-    single = len(parts) == len(spans) and _has_single_rows(change, one, key)
+    single = len(parts) == len(spans) and _has_single_rows(change, interval, key)
     added, grouped = ("", "") if single else ("sum", " group by all")
-    one.connection.execute(
+    interval.connection.execute(
         f"""create or replace temp table {source} as
         select {key} as key, slot, {added}({calls})::double as calls,
           {added}({quoted(time[0])})::double * {time[1]} as ms, coalesce({added}({change.work_sql})::double, 0) as work
@@ -111,7 +111,7 @@ def _table(
     return source
 
 
-def _has_single_rows(change: Change, one: Interval, key: str) -> bool:
+def _has_single_rows(change: Change, interval: Interval, key: str) -> bool:
     """Return True if no two rows of the view of statements have the same identifier at any time of the interval."""
-    found = one.query(f"select count({key}) = count(distinct {key}) as single from {change.view}", change.view)
+    found = interval.query(f"select count({key}) = count(distinct {key}) as single from {change.view}", change.view)
     return bool(found[0]["single"])

@@ -165,14 +165,14 @@ class Alerts:
         self._thread = threading.Thread(target=self._work, name="alerts", daemon=True)
         self._thread.start()
 
-    def evaluate(self, store: Store, target: str, made: Snapshot | Error) -> list[Alert]:
+    def evaluate(self, store: Store, target: str, result: Snapshot | Error) -> list[Alert]:
         """Return the alerts caused by a snapshot or by its failure, and queue them to be sent."""
-        failures = 0 if isinstance(made, Snapshot) else self._failures.get(target, 0) + 1
+        failures = 0 if isinstance(result, Snapshot) else self._failures.get(target, 0) + 1
         self._failures[target] = failures
         values: dict[str, float | None] = {FAILED: float(failures)}
-        if isinstance(made, Snapshot):
-            values |= last_metrics(store, made)
-        at = made.at_utc.isoformat() if isinstance(made, Snapshot) else ""
+        if isinstance(result, Snapshot):
+            values |= last_metrics(store, result)
+        at = result.at_utc.isoformat() if isinstance(result, Snapshot) else ""
         found = []
         for rule in self._rules:
             value = values.get(rule.metric)
@@ -220,16 +220,16 @@ class Alerts:
             )
 
 
-def last_metrics(store: Store, made: Snapshot) -> dict[str, float | None]:
+def last_metrics(store: Store, snapshot: Snapshot) -> dict[str, float | None]:
     """Return the metrics between a snapshot and the one before it; empty if they cannot be subtracted.
 
     The first snapshot has none.
     """
-    chain = list(islice(store.backwards(made.target), 2))
-    if len(chain) < 2 or chain[0].number != made.number:
+    chain = list(islice(store.backwards(snapshot.target), 2))
+    if len(chain) < 2 or chain[0].number != snapshot.number:
         return {}
     try:
-        with Interval(store, chain[1], made, [chain[1], made]) as interval:
+        with Interval(store, chain[1], snapshot, [chain[1], snapshot]) as interval:
             return {metric.name: value for metric, value in interval.engine.metrics(interval)}
     except Error:
         return {}

@@ -69,10 +69,10 @@ def samples(folder: Path, *, tables: bool = False) -> list[Sample]:
     ]
 
 
-def prometheus(found: Iterable[Sample]) -> str:
+def prometheus(samples: Iterable[Sample]) -> str:
     """Return samples in Prometheus' text format 0.0.4, with samples of one name next to each other."""
     by_name: dict[str, list[Sample]] = {}
-    for one in found:
+    for one in samples:
         by_name.setdefault(one.name, []).append(one)
     lines = []
     for name, group in by_name.items():
@@ -83,10 +83,10 @@ def prometheus(found: Iterable[Sample]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def otlp(found: Iterable[Sample]) -> bytes:
+def otlp(samples: Iterable[Sample]) -> bytes:
     """Return samples as OTLP/HTTP JSON with one resource per target, to be POSTed to /v1/metrics."""
     targets: dict[str, dict[str, list[Sample]]] = {}
-    for one in found:
+    for one in samples:
         targets.setdefault(dict(one.labels)["target"], {}).setdefault(one.name, []).append(one)
     resources = [
         {
@@ -125,45 +125,45 @@ def _latest(store: Store) -> list[Snapshot]:
     return list(found.values())
 
 
-def _snapshot_samples(store: Store, one: Snapshot) -> Iterator[Sample]:
+def _snapshot_samples(store: Store, snapshot: Snapshot) -> Iterator[Sample]:
     """Yield the samples of the snapshot itself, and the metrics of the sub-interval that ends with it."""
-    labels = (("target", one.target), ("engine", one.engine))
-    yield Sample("dbdyno_snapshot_number", labels, float(one.number), True, one.at_ns)
-    yield Sample("dbdyno_snapshot_time_seconds", labels, one.at_ns / 1e9, False, one.at_ns)
-    unread = sum(1 for record in one.views.values() if record.get("problem"))
-    yield Sample("dbdyno_snapshot_unread_views", labels, float(unread), False, one.at_ns)
-    for name, value in last_metrics(store, one).items():
+    labels = (("target", snapshot.target), ("engine", snapshot.engine))
+    yield Sample("dbdyno_snapshot_number", labels, float(snapshot.number), True, snapshot.at_ns)
+    yield Sample("dbdyno_snapshot_time_seconds", labels, snapshot.at_ns / 1e9, False, snapshot.at_ns)
+    unread = sum(1 for record in snapshot.views.values() if record.get("problem"))
+    yield Sample("dbdyno_snapshot_unread_views", labels, float(unread), False, snapshot.at_ns)
+    for name, value in last_metrics(store, snapshot).items():
         if value is not None:
-            yield Sample(f"dbdyno_{_PLAIN.sub('_', name)}", labels, value, False, one.at_ns)
+            yield Sample(f"dbdyno_{_PLAIN.sub('_', name)}", labels, value, False, snapshot.at_ns)
 
 
-def _raw(one: Snapshot, tables: bool) -> Iterator[Sample]:
+def _raw(snapshot: Snapshot, tables: bool) -> Iterator[Sample]:
     asked = {**POSTGRES, **(TABLES if tables else {})}
     for view, wanted in asked.items():
-        columns = {c.name: c for c in one.columns(view)}
+        columns = {c.name: c for c in snapshot.columns(view)}
         labels = [name for name in wanted if name in columns]
         counters = [name for name, c in columns.items() if c.kind in ("counter", "sum")]
         total = "_total" if view in TOTAL_VIEWS else ""
-        for row in _rows(one, view, [*labels, *counters]):
-            words = (("target", one.target), *((n, str(row[n] if row[n] is not None else "")) for n in labels))
+        for row in _rows(snapshot, view, [*labels, *counters]):
+            words = (("target", snapshot.target), *((n, str(row[n] if row[n] is not None else "")) for n in labels))
             for name in counters:
                 if row[name] is not None:
-                    yield Sample(f"{view}_{name}{total}", words, float(row[name]), True, one.at_ns)
+                    yield Sample(f"{view}_{name}{total}", words, float(row[name]), True, snapshot.at_ns)
     for view, is_counter in (("global_status", True), ("global_status_now", False)):
-        for row in _rows(one, view, ["name", "value"]):
+        for row in _rows(snapshot, view, ["name", "value"]):
             name = f"mysql_global_status_{_PLAIN.sub('_', str(row['name']).lower())}"
             if isinstance(row["value"], int | float):
-                yield Sample(name, (("target", one.target),), float(row["value"]), is_counter, one.at_ns)
+                yield Sample(name, (("target", snapshot.target),), float(row["value"]), is_counter, snapshot.at_ns)
 
 
-def _rows(one: Snapshot, view: str, names: list[str]) -> list[TableRow]:
+def _rows(snapshot: Snapshot, view: str, names: list[str]) -> list[TableRow]:
     """Return rows of a view; empty if it was not read or lacks one of these columns."""
-    here = {c.name for c in one.columns(view)}
-    if not names or not set(names) <= here or one.problem(view) is not None:
+    here = {c.name for c in snapshot.columns(view)}
+    if not names or not set(names) <= here or snapshot.problem(view) is not None:
         return []
     from dbdyno.evidence.duck import duckdb
 
-    relation = one.relation(view)
+    relation = snapshot.relation(view)
     quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
     try:
         with file_connection() as connection:

@@ -58,8 +58,8 @@ def transaction_rows(interval: SampledTime, source: str, least_us: int, kept: st
           and application is distinct from 'dbdyno snap'{kept}"""
 
 
-def longest_transactions(interval: SampledTime, source: str, least_us: int, most: int, kept: str = "") -> str:
+def longest_transactions(interval: SampledTime, source: str, least_us: int, limit: int, kept: str = "") -> str:
     """Return the query of the longest transactions: session, begin, and the duration seen."""
     return f"""select session, begun, max(transaction_us) as longest
         from ({transaction_rows(interval, source, least_us, kept)}) group by session, begun
-        order by longest desc, session, begun limit {int(most)}"""
+        order by longest desc, session, begun limit {int(limit)}"""

@@ -96,7 +96,7 @@ class SummedSamples:
         seen = sum(int(row["n"]) for row in self._interval.query(" union all ".join(found)))
         return seen + sum(int((day.model or {})["idle"]) for day in self.days)
 
-    def create_longest_transactions(self, least_us: int, most: int, kept: str) -> str:
+    def create_longest_transactions(self, least_us: int, limit: int, kept: str) -> str:
         """Create the table `longest_transactions`, and return an SQL relation with samples that may belong to them.
 
         `kept` are SQL conditions that select the rows; if there are any, samples are read instead of sums.
@@ -104,13 +104,13 @@ class SummedSamples:
         interval = self._interval
         summed = self.is_by_minute and not kept
         source = self._samples(self._rest if summed else None)
-        sql = longest_transactions(interval, source, least_us, most, kept)
+        sql = longest_transactions(interval, source, least_us, limit, kept)
         if summed:
             sums = [self._of_days(TRANSACTIONS)] if self.days else []
             sums += [self._of_hours(look_sums.LONGEST)] if self.hours else []
             rows = " union all by name ".join(f"from {one} where longest >= {int(least_us)}" for one in sums)
             sql = f"""select session, begun, max(longest) as longest from (from ({sql}) union all by name {rows})
-                group by all order by longest desc, session, begun limit {int(most)}"""
+                group by all order by longest desc, session, begun limit {int(limit)}"""
         interval.connection.execute(f"create or replace temp table longest_transactions as {sql}")
         return self._samples(self._hours_of_longest()) if summed else source
 

@@ -98,19 +98,19 @@ def repair(store: Store, faults: list[Fault]) -> list[Fault]:
     return stay
 
 
-def _merged_twice(store: Store, whole: list[Snapshot]) -> Iterator[Fault]:
+def _merged_twice(store: Store, snapshots: list[Snapshot]) -> Iterator[Fault]:
     """Yield snapshots left by a killed pruning whose samples were already merged into the next one."""
-    here = {one.number for one in whole}
-    for one in whole:
+    here = {one.number for one in snapshots}
+    for one in snapshots:
         for number in here & set(one.manifest.get("merged", ())):
             path = manifest.path_of(store.folder, number)
             yield Fault(_place(store, str(path)) or "", f"its samples are in {one.number} as well", (number,), "delete")
 
 
-def _files(store: Store, whole: list[Snapshot]) -> Iterator[Fault]:
+def _files(store: Store, snapshots: list[Snapshot]) -> Iterator[Fault]:
     """Yield files that snapshots name and that are missing, damaged or changed."""
     named: dict[str, list[tuple[Snapshot, ViewRecord]]] = {}
-    for one in whole:
+    for one in snapshots:
         for record in one.views.values():
             if record.get("file"):
                 named.setdefault(record["file"], []).append((one, record))
@@ -136,9 +136,9 @@ def _wrong(store: Store, file: str, record: ViewRecord) -> str | None:
     return None
 
 
-def _left_over(store: Store, whole: list[Snapshot], damaged: set[int]) -> Iterator[Fault]:
+def _left_over(store: Store, snapshots: list[Snapshot], damaged: set[int]) -> Iterator[Fault]:
     """Yield what killed processes left: numbers without a manifest, and files that no snapshot names."""
-    used = {record.get("file") for one in whole for record in one.views.values()}
+    used = {record.get("file") for one in snapshots for record in one.views.values()}
     folders = [store.folder / f"{number:06d}" for number in store.numbers() if number not in damaged]
     folders += sorted((store.folder / PACKS).glob("*-*-*"))
     for folder in folders:

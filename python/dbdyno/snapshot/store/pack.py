@@ -149,22 +149,22 @@ def _alike(view: str, group: Sequence[Snapshot]) -> list[list[Snapshot]]:
     return list(found.values())
 
 
-def _sources(one: Snapshot, view: str, dropped: Sequence[Snapshot]) -> tuple[list[str], int]:
+def _sources(snapshot: Snapshot, view: str, dropped: Sequence[Snapshot]) -> tuple[list[str], int]:
     """Return the SQL relations with a view's rows, and the number of the snapshot that first wrote these rows.
 
     Snapshots with unchanged rows share the number, so the pack stores such rows once.
     """
-    record = one.views[view]
+    record = snapshot.views[view]
     if is_sampled(view, record):
-        chain = [each for each in [*dropped, one] if each.file(view) and each.problem(view) is None]
-        return [relation for each in chain if (relation := each.relation(view))], one.number
-    relation = one.relation(view)
+        chain = [each for each in [*dropped, snapshot] if each.file(view) and each.problem(view) is None]
+        return [relation for each in chain if (relation := each.relation(view))], snapshot.number
+    relation = snapshot.relation(view)
     number = record["in"] if "in" in record else int(record["file"].partition("/")[0])
     return ([relation] if relation else []), number
 
 
-def _keys(one: Snapshot, view: str) -> list[str]:
-    return [quoted(column.name) for column in one.columns(view) if column.kind == "key"]
+def _keys(snapshot: Snapshot, view: str) -> list[str]:
+    return [quoted(column.name) for column in snapshot.columns(view) if column.kind == "key"]
 
 
 def _copy(connection: Any, parts: Mapping[int, list[str]], keys: list[str], path: Path) -> None:
@@ -184,19 +184,19 @@ def _copy(connection: Any, parts: Mapping[int, list[str]], keys: list[str], path
 
 
 def _point(
-    store: Store, one: Snapshot, places: Mapping[tuple[int, str], Place], dropped: Sequence[Snapshot], name: str
+    store: Store, snapshot: Snapshot, places: Mapping[tuple[int, str], Place], dropped: Sequence[Snapshot], name: str
 ) -> None:
     """Rewrite a snapshot's manifest: name the pack, and add the collection cost of the dropped snapshots."""
     views: dict[str, ViewRecord] = {}
-    for view, record in one.views.items():
+    for view, record in snapshot.views.items():
         views[view] = record
-        if place := places.get((one.number, view)):
+        if place := places.get((snapshot.number, view)):
             views[view] = {**record, "file": place[0], "in": place[1]}
             views[view].pop("file_sum", None)
             views[view].pop("digest", None)
-    cost = merged_cost(one.manifest["cost"], [each.manifest["cost"] for each in dropped])
-    pruned = int(one.manifest.get("pruned", 0)) + sum(1 + int(each.manifest.get("pruned", 0)) for each in dropped)
-    made: SnapshotManifest = {**one.manifest, "views": views, "cost": cost, "pack": name}
+    cost = merged_cost(snapshot.manifest["cost"], [each.manifest["cost"] for each in dropped])
+    pruned = int(snapshot.manifest.get("pruned", 0)) + sum(1 + int(each.manifest.get("pruned", 0)) for each in dropped)
+    made: SnapshotManifest = {**snapshot.manifest, "views": views, "cost": cost, "pack": name}
     if pruned:
         made["pruned"], made["merged"] = pruned, [each.number for each in dropped]
     manifest.write(store.folder, made)

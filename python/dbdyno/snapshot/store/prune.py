@@ -84,7 +84,7 @@ def plan_pruning(
     )
 
 
-def execute_plan(store: Store, asked: PrunePlan, tell: Callable[[str], None] = lambda _: None) -> int:
+def execute_plan(store: Store, plan: PrunePlan, tell: Callable[[str], None] = lambda _: None) -> int:
     """Carry out a plan, and return the number of deleted snapshots.
 
     The remaining snapshots are packed, together with the samples of the deleted ones; files that they refer to stay. If
@@ -94,9 +94,9 @@ def execute_plan(store: Store, asked: PrunePlan, tell: Callable[[str], None] = l
     Raises:
         SnapshotError: A pack cannot be written, or another process holds the lock.
     """
-    go = set(asked.go)
+    go = set(plan.go)
     with locks.maintenance_lock(store.folder):
-        chain = list(snapshots_in_range(store, asked.target, 0, 1 << 62))
+        chain = list(snapshots_in_range(store, plan.target, 0, 1 << 62))
         before: dict[int, list[int]] = {}
         packed: set[int] = set()
         waiting: list[int] = []
@@ -126,7 +126,7 @@ def execute_plan(store: Store, asked: PrunePlan, tell: Callable[[str], None] = l
                     _drop(store, one)
             folders = [store.folder / f"{one.number:06d}" for one in chain]
             delete_unused(store, [*folders, *sorted((store.folder / PACKS).glob("*-*-*"))])
-            delete_logs(asked.plans)
+            delete_logs(plan.plans)
     return len(go)
 
 
@@ -162,8 +162,8 @@ def _groups(stays: Sequence[int], before: dict[int, list[int]], packed: Abstract
     return [group for group in groups if any(before[number] or number not in packed for number in group)]
 
 
-def _drop(store: Store, one: Snapshot) -> None:
-    path = manifest.path_of(store.folder, one.number)
+def _drop(store: Store, snapshot: Snapshot) -> None:
+    path = manifest.path_of(store.folder, snapshot.number)
     path.unlink(missing_ok=True)
     if not any(path.parent.glob("*.parquet")):
         shutil.rmtree(path.parent, ignore_errors=True)

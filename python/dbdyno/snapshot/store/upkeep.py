@@ -18,22 +18,22 @@ HOURS_MOST = 3
 """Largest number of missing hourly sums computed at once, so that taking snapshots soon continues."""
 
 
-def tidy_when_due(store: Store, made: Snapshot) -> None:
+def tidy_when_due(store: Store, snapshot: Snapshot) -> None:
     """Pack once per `GROUP` numbers, and cache the sums of an hour or a day when the next one has begun.
 
     Raises:
         SnapshotError: A pack cannot be made; the snapshot itself is safe.
     """
-    before = next((one for one in store.backwards(made.target) if one.number < made.number), None)
+    before = next((one for one in store.backwards(snapshot.target) if one.number < snapshot.number), None)
     if before is None:
         return
-    if before.number // GROUP != made.number // GROUP:  # another target may have the exact number
-        pack_full(store, made.target, group=GROUP)
-    if before.at_ns // HOUR_NS != made.at_ns // HOUR_NS:
+    if before.number // GROUP != snapshot.number // GROUP:  # another target may have the exact number
+        pack_full(store, snapshot.target, group=GROUP)
+    if before.at_ns // HOUR_NS != snapshot.at_ns // HOUR_NS:
         with contextlib.suppress(Error, OSError):  # the first report computes what is missing
-            cache_sums(store, made)
-            if before.at_ns // DAY_NS != made.at_ns // DAY_NS:
-                cache_day(store, before, made)
+            cache_sums(store, snapshot)
+            if before.at_ns // DAY_NS != snapshot.at_ns // DAY_NS:
+                cache_day(store, before, snapshot)
 
 
 def cache_sums(store: Store, last: Snapshot) -> int:

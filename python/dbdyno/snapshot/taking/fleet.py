@@ -240,15 +240,15 @@ class Fleet:
             said = (str(error).strip().splitlines() or [type(error).__name__])[0]
             yield SnapshotError(f"{type(error).__name__}: {said}", where=without_secrets(target.dsn))
 
-    def _note(self, target: Target, store: Store, made: Snapshot | Error) -> None:
+    def _note(self, target: Target, store: Store, result: Snapshot | Error) -> None:
         status = self.status[target.name]
         status.since = time.monotonic()
-        if isinstance(made, Snapshot):
-            status.taken, status.number, status.problem = status.taken + 1, made.number, None
+        if isinstance(result, Snapshot):
+            status.taken, status.number, status.problem = status.taken + 1, result.number, None
         else:
-            status.problem = f"{made.where}: {made.message}" if made.where else made.message
+            status.problem = f"{result.where}: {result.message}" if result.where else result.message
         with self._lock:
-            self._tell(target, store, made)
+            self._tell(target, store, result)
 
 
 def environment() -> Mapping[str, str]:

@@ -112,23 +112,23 @@ def _arm(name: str, base: str | None, rows: list[RunRow], level: float, warnings
     return row
 
 
-def _change(one: found.Change, places: list[int]) -> Change:
+def _change(change: found.Change, places: list[int]) -> Change:
     return {
-        "run": places[one.at],
-        "first": places[one.first],
-        "last": places[one.last],
-        "ratio": one.ratio,
-        "low": one.low,
-        "high": one.high,
-        "p": one.p,
+        "run": places[change.at],
+        "first": places[change.first],
+        "last": places[change.last],
+        "ratio": change.ratio,
+        "low": change.low,
+        "high": change.high,
+        "p": change.p,
     }
 
 
-def _drift(one: found.Drift | None, places: list[int]) -> Drift | None:
-    if one is None:
+def _drift(drift: found.Drift | None, places: list[int]) -> Drift | None:
+    if drift is None:
         return None
-    step = None if one.step is None else _change(one.step, places)
-    return {"ratio": one.ratio, "low": one.low, "high": one.high, "p": one.p, "step": step}
+    step = None if drift.step is None else _change(drift.step, places)
+    return {"ratio": drift.ratio, "low": drift.low, "high": drift.high, "p": drift.p, "step": step}
 
 
 def _base_moves(bases: list[str], rows: list[RunRow], level: float, higher: bool) -> list[Caution]:

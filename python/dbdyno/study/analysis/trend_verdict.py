@@ -82,17 +82,17 @@ def day(row: RunRow) -> str:
     return row["started_at"][:16].replace("T", " ")
 
 
-def _of_change(arm: ArmRow, one: Change, rows: list[RunRow], about: Metric, level: float) -> list[str]:
-    by = change_of(one["ratio"], one["low"], one["high"], higher_is_better=about.higher_is_better)
+def _of_change(arm: ArmRow, change: Change, rows: list[RunRow], about: Metric, level: float) -> list[str]:
+    by = change_of(change["ratio"], change["low"], change["high"], higher_is_better=about.higher_is_better)
     return [
-        f"{arm['name']} is {by} in {about.label}{_base_text(arm)} since {day(rows[one['run']])} "
-        f"({rows[one['run']]['run']}).",
-        f"It began with {_first_runs(one, rows)} ({100 * level:g} %).",
+        f"{arm['name']} is {by} in {about.label}{_base_text(arm)} since {day(rows[change['run']])} "
+        f"({rows[change['run']]['run']}).",
+        f"It began with {_first_runs(change, rows)} ({100 * level:g} %).",
     ]
 
 
-def _of_drift(arm: ArmRow, one: Drift, rows: list[RunRow], about: Metric, level: float) -> list[str]:
-    step = one["step"]
+def _of_drift(arm: ArmRow, drift: Drift, rows: list[RunRow], about: Metric, level: float) -> list[str]:
+    step = drift["step"]
     if step is not None:
         by = change_of(step["ratio"], step["low"], step["high"], higher_is_better=about.higher_is_better)
         return [
@@ -100,7 +100,7 @@ def _of_drift(arm: ArmRow, one: Drift, rows: list[RunRow], about: Metric, level:
             "cannot tell which.",
             f"If at once, it began with {_first_runs(step, rows)} ({100 * level:g} %).",
         ]
-    by = change_of(one["ratio"], one["low"], one["high"], higher_is_better=about.higher_is_better)
+    by = change_of(drift["ratio"], drift["low"], drift["high"], higher_is_better=about.higher_is_better)
     told = [f"{arm['name']} drifts: {by} in {about.label}{_base_text(arm)} from the first run to the last."]
     told.append("It changed at no single run: a steady drift fits better than any step.")
     if arm["base"] is None:

@@ -145,15 +145,15 @@ def concurrency(factor: str, text: str) -> list[Level]:
     return curve_levels(factor, [Level(str(n), sessions=n) for n in numbers(text, factor)])
 
 
-def doubling_numbers(most: int) -> str:
-    """Return 1, 2, 4 and so on up to `most`, as `--set` writes it.
+def doubling_numbers(limit: int) -> str:
+    """Return 1, 2, 4 and so on up to `limit`, as `--set` writes it.
 
     >>> doubling_numbers(6)
     '1,2,4,6'
     """
     levels = [1]
-    while levels[-1] < most:
-        levels.append(min(2 * levels[-1], most))
+    while levels[-1] < limit:
+        levels.append(min(2 * levels[-1], limit))
     return ",".join(map(str, levels))
 
 

@@ -35,9 +35,9 @@ def is_same_plan(plan: Plan, manifest: Manifest) -> bool:
     return any(_essence(own.to_dict()) == ran for own in _in_all_words(plan))
 
 
-def are_runs_alike(one: Run, other: Run) -> bool:
+def are_runs_alike(first: Run, second: Run) -> bool:
     """Return True if two runs had the arms, workload, load and verdict of one plan, whatever the server."""
-    mine, yours = one.manifest, other.manifest
+    mine, yours = first.manifest, second.manifest
     if all(own.has("plan") and own.plan.get("of_builds") for own in (mine, yours)):
         same_arms = [arm["name"] for arm in mine.arms] == [arm["name"] for arm in yours.arms]
         return bool(mine.plan["toml"] == yours.plan["toml"]) and same_arms

@@ -123,18 +123,18 @@ def timing(schedule: Schedule, switch: str) -> Timing:
     return Timing(switch, min(schedule.slice_ns, turn), turn, None, settle)
 
 
-def grow_timing(how: Timing, needed_ns: float) -> Timing:
+def grow_timing(timing: Timing, needed_ns: float) -> Timing:
     """Return the timing with slices (or turns) of at least `needed_ns`, up to the limit of automatic growth.
 
     A turn whose length is a number of transactions is unchanged.
     """
     wanted = min(math.ceil(needed_ns / MS) * MS, GROWN_MOST_NS)
-    if how.turn_ns is None:
-        return how
-    if not how.in_slices:
-        return replace(how, turn_ns=max(how.turn_ns, wanted))
-    length = max(how.slice_ns, wanted)
-    return replace(how, slice_ns=length, turn_ns=max(how.turn_ns, 2 * length))
+    if timing.turn_ns is None:
+        return timing
+    if not timing.in_slices:
+        return replace(timing, turn_ns=max(timing.turn_ns, wanted))
+    length = max(timing.slice_ns, wanted)
+    return replace(timing, slice_ns=length, turn_ns=max(timing.turn_ns, 2 * length))
 
 
 def turns_duration_s(turns: list[Turn], operation_ns: list[float], sessions: list[int]) -> float:
@@ -153,7 +153,7 @@ def turns_duration_s(turns: list[Turn], operation_ns: list[float], sessions: lis
     return whole / 1e9
 
 
-def blocks(plan: Plan, how: Timing, seed: int) -> list[PlannedBlock]:
+def blocks(plan: Plan, timing: Timing, seed: int) -> list[PlannedBlock]:
     """Return all blocks of a run in order: warm-up, cost of observation, then those that count.
 
     The same plan, timing and seed give the same order.
@@ -165,33 +165,33 @@ def blocks(plan: Plan, how: Timing, seed: int) -> list[PlannedBlock]:
         "measure": plan.schedule.blocks,
     }
     places = [(kind, number) for kind, count in kinds.items() for number in range(count)]
-    return [PlannedBlock(at, kind, number, len(plan.arms), how, seed) for at, (kind, number) in enumerate(places)]
+    return [PlannedBlock(at, kind, number, len(plan.arms), timing, seed) for at, (kind, number) in enumerate(places)]
 
 
-def _slice_turns(arms: list[int], how: Timing, dice: random.Random) -> list[Turn]:
-    quads = max(1, round((how.turn_ns or SECOND) / (2 * how.slice_ns)))
+def _slice_turns(arms: list[int], timing: Timing, dice: random.Random) -> list[Turn]:
+    quads = max(1, round((timing.turn_ns or SECOND) / (2 * timing.slice_ns)))
     order: list[int] = []
     for _ in range(quads):
         half = dice.sample(arms, len(arms))
         order += half + half[::-1]
-    return [Turn(arm, at, how.slice_ns, None) for at, arm in enumerate(order)]
+    return [Turn(arm, at, timing.slice_ns, None) for at, arm in enumerate(order)]
 
 
-def _turns(order: list[int], how: Timing) -> list[Turn]:
+def _turns(order: list[int], timing: Timing) -> list[Turn]:
     turns: list[Turn] = []
     for arm in order:
-        if how.settle_ns:
-            turns.append(Turn(arm, len(turns), how.settle_ns, None, counts=False))
-        turns.append(Turn(arm, len(turns), how.turn_ns, how.turn_transactions))
+        if timing.settle_ns:
+            turns.append(Turn(arm, len(turns), timing.settle_ns, None, counts=False))
+        turns.append(Turn(arm, len(turns), timing.turn_ns, timing.turn_transactions))
     return turns
 
 
-def _observation_turns(how: Timing, dice: random.Random) -> list[Turn]:
+def _observation_turns(timing: Timing, dice: random.Random) -> list[Turn]:
     """Return turns of the base arm with and without observation, in ABBA quads.
 
     There are four quads of quarter-second slices, or fewer quads of longer slices.
     """
-    length = max(SECOND // 4, how.slice_ns if how.in_slices else 0)
+    length = max(SECOND // 4, timing.slice_ns if timing.in_slices else 0)
     order: list[bool] = []
     for _ in range(max(1, SECOND // length)):
         half = dice.sample([True, False], 2)

@@ -39,12 +39,12 @@ def plan_schema() -> JsonObject:
     return {"$schema": DRAFT, "title": "dbdyno plan", **top}
 
 
-def _object(own: tuple[Key, ...], meaning: str = "") -> JsonObject:
+def _object(keys: tuple[Key, ...], meaning: str = "") -> JsonObject:
     made: JsonObject = {"type": "object", "additionalProperties": False}
     if meaning:
         made["description"] = meaning
-    made["properties"] = {key.name: _key(key) for key in own}
-    if required := [key.name for key in own if key.required]:
+    made["properties"] = {key.name: _key(key) for key in keys}
+    if required := [key.name for key in keys if key.required]:
         made["required"] = required
     return made
 

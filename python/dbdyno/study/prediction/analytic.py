@@ -123,17 +123,17 @@ def time_of_own_flush(demands: Demands, rate: float) -> float:
     return demands.flush * (1 + busy * (1 + demands.spread) / (2 * (1 - busy)))
 
 
-def demands_of(given: CalibratedMachine, one: SimulationResult) -> Demands:
-    """Return the demands of a machine's own script; `one` is the result of a single session."""
-    values = {row["path"].removeprefix("postgres."): row["value"] for row in given.machine.parameters}
+def demands_of(machine: CalibratedMachine, simulation_result: SimulationResult) -> Demands:
+    """Return the demands of a machine's own script; `simulation_result` is the result of a single session."""
+    values = {row["path"].removeprefix("postgres."): row["value"] for row in machine.machine.parameters}
     steps = [step for script in values.get("scripts") or [] for step in script["steps"]]
-    cpu = (one.server_cpu_ns + one.client_cpu_ns) / 1e3
-    cycle = 1e6 / one.throughput_per_s
+    cpu = (simulation_result.server_cpu_ns + simulation_result.client_cpu_ns) / 1e3
+    cycle = 1e6 / simulation_result.throughput_per_s
     flush = 0.0
-    if one.commits_per_flush:
+    if simulation_result.commits_per_flush:
         page_kb = float(values.get("page_bytes") or 0.0) / 1024.0
         own = float(values.get("flush_us") or 0.0) + page_kb * float(values.get("flush_us_per_kb") or 0.0)
-        flush = one.device_ns / 1e3 + own
+        flush = simulation_result.device_ns / 1e3 + own
         cpu -= own
     return Demands(
         cpu=cpu,
@@ -153,20 +153,20 @@ def _round_trips(scripts: Sequence[JsonObject]) -> float:
     return sum(script["weight"] * len(script["steps"]) for script in scripts) / weights if weights else 0.0
 
 
-def analyse(given: CalibratedMachine, levels: Sequence[int]) -> JsonObject:
+def analyse(machine: CalibratedMachine, levels: Sequence[int]) -> JsonObject:
     """Return the page about analytic answers beside the simulation, for each number of sessions."""
-    one = simulate(given.machine.toml, sessions=1)
-    demands = demands_of(given, one)
+    one = simulate(machine.machine.toml, sessions=1)
+    demands = demands_of(machine, one)
     rows, laws = [], []
     for sessions in levels:
-        outcome = one if sessions == 1 else simulate(given.machine.toml, sessions=sessions)
+        outcome = one if sessions == 1 else simulate(machine.machine.toml, sessions=sessions)
         rows.append(_row(demands, sessions, outcome))
         laws += _laws(demands, sessions, outcome)
     return {
         "schema": SCHEMA,
         "kind": "model",
         "page": "analysis",
-        "title": f"Queueing theory beside the simulation: {given.machine.title}",
+        "title": f"Queueing theory beside the simulation: {machine.machine.title}",
         "rows": rows,
         "laws": laws,
         "sentences": _sentences(demands, rows),

@@ -124,7 +124,7 @@ class CalibratedMachine:
 def predict(
     run: Run,
     measures: Measures,
-    given: CalibratedMachine,
+    machine: CalibratedMachine,
     *,
     only: Sequence[str] = (),
     on_progress: Callable[[str], None] = lambda words: None,
@@ -136,8 +136,8 @@ def predict(
     """
     from dbdyno.study.plan.plan import plan_from_dict
 
-    if engine_of(run) != given.engine:
-        name = NAMES[given.engine]
+    if engine_of(run) != machine.engine:
+        name = NAMES[machine.engine]
         raise ModelError(
             f"is not a run on {name}, which is the engine that the machine models",
             where=run.id,
@@ -146,7 +146,7 @@ def predict(
     plan = plan_from_dict(run.manifest.plan)
     arms: list[PredictedArm] = []
     waits = _live_waits(run)
-    places = _places(run, given)
+    places = _places(run, machine)
     for number, arm in enumerate(plan.arms):
         if only and arm.name not in only:
             continue
@@ -159,36 +159,36 @@ def predict(
         on_progress(f"arm {arm.name}")
         about = run.manifest.arms[number]
         steps = steps_of(plan, arm)
-        scripts, notes = scripts_for(given, steps)
+        scripts, notes = scripts_for(machine, steps)
         changes = {name: str(value) for name, value in about["changes"].items() if places.get(name) != value}
-        synced, lacks = method_settings(given.machine, method) if (method := changes.pop(SETTING, "")) else ({}, [])
-        memory, unknown = memory_settings(given.machine, changes) if given.engine == POSTGRES else ({}, [])
+        synced, lacks = method_settings(machine.machine, method) if (method := changes.pop(SETTING, "")) else ({}, [])
+        memory, unknown = memory_settings(machine.machine, changes) if machine.engine == POSTGRES else ({}, [])
         changes = {name: value for name, value in changes.items() if name not in (BUFFERS, WORK_MEM)}
-        settings, left = parameters_of(given.engine, changes)
+        settings, left = parameters_of(machine.engine, changes)
         outcome = simulate(
-            given.machine.toml,
+            machine.machine.toml,
             sessions=measures.arms[number].sessions,
             scripts=scripts,
             settings={**as_settings({**_threads(measures), **settings}), **synced, **memory},
         )
         said = [*steps.notes, *notes, *left, *lacks, *unknown]
         arms.append(_row(measures.arms[number], outcome, waits.get(arm.name, {}), about, said))
-        arms[-1]["calibrated"] = f"calibrated from {arm.name} of {run.id}" == given.machine.title
+        arms[-1]["calibrated"] = f"calibrated from {arm.name} of {run.id}" == machine.machine.title
     return {
         "schema": SCHEMA,
         "kind": "model",
         "page": "prediction",
         "title": f"{run.manifest.title}: model beside live",
-        "machine": f"{given.machine.name}: {given.machine.title}",
+        "machine": f"{machine.machine.name}: {machine.machine.title}",
         "run": run.id,
         "arms": arms,
-        "sentences": sentences(arms, given),
+        "sentences": sentences(arms, machine),
     }
 
 
-def _places(run: Run, given: CalibratedMachine) -> dict[str, Any]:
+def _places(run: Run, machine: CalibratedMachine) -> dict[str, Any]:
     """Return server and device of the calibrated arm if it is in this run: for arms with the same, nothing changes."""
-    own = (arm for arm in run.manifest.arms if given.machine.title == f"calibrated from {arm['name']} of {run.id}")
+    own = (arm for arm in run.manifest.arms if machine.machine.title == f"calibrated from {arm['name']} of {run.id}")
     return {name: value for arm in own for name, value in arm["changes"].items() if name in ("server", "device")}
 
 
@@ -203,18 +203,18 @@ def as_settings(parameters: Mapping[str, bool | int | float]) -> dict[str, str]:
     return {f"postgres.{name}": str(value).lower() for name, value in parameters.items()}
 
 
-def scripts_for(given: CalibratedMachine, steps: Steps) -> tuple[list[PostgresScript], list[str]]:
+def scripts_for(machine: CalibratedMachine, steps: Steps) -> tuple[list[PostgresScript], list[str]]:
     """Return an arm's scripts with the machine's statement numbers, and a sentence for each statement without costs."""
     numbers, notes = [], []
     for text, kind, changes in zip(steps.statements, steps.kinds, steps.changes, strict=True):
-        if text in given.statements:
-            numbers.append(given.statements.index(text))
+        if text in machine.statements:
+            numbers.append(machine.statements.index(text))
             continue
-        at = _like(given, kind, changes)
+        at = _like(machine, kind, changes)
         numbers.append(at)
         if kind not in ("begin", "commit"):
             notes.append(
-                f"{_short(text)} has no costs in the machine: those of {_short(given.statements[at])} are used."
+                f"{_short(text)} has no costs in the machine: those of {_short(machine.statements[at])} are used."
             )
     scripts: list[PostgresScript] = []
     for script in steps.scripts:
@@ -223,11 +223,11 @@ def scripts_for(given: CalibratedMachine, steps: Steps) -> tuple[list[PostgresSc
     return scripts, notes
 
 
-def _like(given: CalibratedMachine, kind: str, changes: bool) -> int:
+def _like(machine: CalibratedMachine, kind: str, changes: bool) -> int:
     """Return the number of the known statement most similar to one without costs."""
     ends = {"commit": ("commit", "end"), "begin": ("begin", "start")}.get(kind, ())
-    for at, text in enumerate(given.statements):
-        if text.lower().startswith(ends) if ends else given.changes[at] == changes and not _is_frame(text):
+    for at, text in enumerate(machine.statements):
+        if text.lower().startswith(ends) if ends else machine.changes[at] == changes and not _is_frame(text):
             return at
     return 0
 
@@ -341,7 +341,7 @@ def _live_waits(run: Run) -> dict[str, dict[str, float]]:
     return found
 
 
-def sentences(arms: Sequence[PredictedArm], given: CalibratedMachine) -> list[str]:
+def sentences(arms: Sequence[PredictedArm], machine: CalibratedMachine) -> list[str]:
     """Return the comparison in sentences: number of good predictions, the worst one, and how far it extrapolates."""
     others = [arm for arm in arms if not arm["calibrated"]]
     said = []
@@ -356,11 +356,11 @@ def sentences(arms: Sequence[PredictedArm], given: CalibratedMachine) -> list[st
                 f" the worst is {worst}, {known[worst]:+.1%}."
             )
     most = max((arm["sessions"] for arm in others), default=0)
-    if not given.sessions:
+    if not machine.sessions:
         said.append(host_assumptions())
-    if given.sessions and most > given.sessions:
+    if machine.sessions and most > machine.sessions:
         said.append(
-            f"Calibrated at {given.sessions} session(s): {most} are {most / given.sessions:.3g} times that,"
+            f"Calibrated at {machine.sessions} session(s): {most} are {most / machine.sessions:.3g} times that,"
             " and what only many sessions meet (caches, latches) was not there to be measured."
         )
     return said

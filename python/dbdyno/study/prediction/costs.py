@@ -78,40 +78,47 @@ class Costs:
     memory: float
 
 
-def costs_of(seen: Observation) -> Costs:
+def costs_of(observation: Observation) -> Costs:
     """Return the costs of an arm's statements."""
-    flush, write = _flush(seen), _write_per_kb(seen)
+    flush, write = _flush(observation), _write_per_kb(observation)
     whole_us = flush.value
-    flush = _reduce(flush, write.value * mean_kb(seen))
+    flush = _reduce(flush, write.value * mean_kb(observation))
     server = measured_parameter(
-        "server_us", _outside_us(seen), "CPU of the server's processes outside of waits, blocks", "us"
+        "server_us", _outside_us(observation), "CPU of the server's processes outside of waits, blocks", "us"
     )
     client = measured_parameter(
-        "client_us", [ns / 1e3 for ns in seen.client_ns], "CPU of the load's threads for a round trip, all arms", "us"
+        "client_us",
+        [ns / 1e3 for ns in observation.client_ns],
+        "CPU of the load's threads for a round trip, all arms",
+        "us",
     )
-    insert, sizes_kb, sized_us = _per_kb(seen)
-    modes = statement_modes(seen, sized_us)
-    if seen.engine == MARIADB and mariadb.waits_for_syncs(seen):
-        wake = _wake(seen)
-        trips = sum(seen.steps.per_transaction) * (two_core_share(modes, seen.steps.per_transaction) if modes else 1.0)
-        cpu = mariadb.cpu_us(seen, client.value, one_core_us(modes) if modes else None)
-        flush = mariadb.flush_cpu_us(seen, math.fsum(_per_transaction(seen, cpu)) + wake.value * trips)
+    insert, sizes_kb, sized_us = _per_kb(observation)
+    modes = statement_modes(observation, sized_us)
+    if observation.engine == MARIADB and mariadb.waits_for_syncs(observation):
+        wake = _wake(observation)
+        trips = sum(observation.steps.per_transaction) * (
+            two_core_share(modes, observation.steps.per_transaction) if modes else 1.0
+        )
+        cpu = mariadb.cpu_us(observation, client.value, one_core_us(modes) if modes else None)
+        flush = mariadb.flush_cpu_us(observation, math.fsum(_per_transaction(observation, cpu)) + wake.value * trips)
         whole_us = flush.value
         cold = Parameter("cold_us", COLD_US, DEFAULT, COLD_FROM, unit="us")
     elif modes is None:
-        wake = _wake(seen)
-        wakes_us = wake.value * sum(seen.steps.per_transaction)
-        cpu = _shared_out(seen, max(server.value - insert.value * sizes_kb - wakes_us, 0.0), whole_us)
+        wake = _wake(observation)
+        wakes_us = wake.value * sum(observation.steps.per_transaction)
+        cpu = _shared_out(observation, max(server.value - insert.value * sizes_kb - wakes_us, 0.0), whole_us)
         cold = replace(wake, key="cold_us", source=DEFAULT, how=AS_MUCH)
     else:
         cpu = [max(us - client.value, LEAST_US) for us in one_core_us(modes)]
         cold = Parameter("cold_us", COLD_US, DEFAULT, COLD_FROM, unit="us")
-        wake = _wake_beyond(seen, modes, server, math.fsum(_per_transaction(seen, cpu)) + insert.value * sizes_kb)
-    delays = _delays(seen, cpu, client.value, modes)
+        wake = _wake_beyond(
+            observation, modes, server, math.fsum(_per_transaction(observation, cpu)) + insert.value * sizes_kb
+        )
+    delays = _delays(observation, cpu, client.value, modes)
     return Costs(
         cpu,
-        _system(seen),
-        _wal(seen),
+        _system(observation),
+        _wal(observation),
         insert,
         flush,
         write,
@@ -125,69 +132,69 @@ def costs_of(seen: Observation) -> Costs:
     )
 
 
-def _per_transaction(seen: Observation, cpu_us: list[float]) -> list[float]:
+def _per_transaction(observation: Observation, cpu_us: list[float]) -> list[float]:
     """Return the CPU time of each statement in a transaction [us]."""
-    return [us * each for us, each in zip(cpu_us, seen.steps.per_transaction, strict=True)]
+    return [us * each for us, each in zip(cpu_us, observation.steps.per_transaction, strict=True)]
 
 
-def _wake_beyond(seen: Observation, modes: list[Modes | None], server: Parameter, cpu_us: float) -> Parameter:
+def _wake_beyond(observation: Observation, modes: list[Modes | None], server: Parameter, cpu_us: float) -> Parameter:
     """Return the CPU time that a round trip over two cores takes beyond the `cpu_us` of a transaction on one core."""
-    trips = sum(seen.steps.per_transaction) * two_core_share(modes, seen.steps.per_transaction)
+    trips = sum(observation.steps.per_transaction) * two_core_share(modes, observation.steps.per_transaction)
     value, low, high = (max(us - cpu_us, 0.0) / trips for us in (server.value, server.low, server.high))
     how = "CPU of the server's processes beyond that of round trips on one core, for each of those over two"
     return Parameter("wake_us", value, MEASURED, how, low, high, "us")
 
 
-def _values_per_transaction(seen: Observation, name: str) -> list[float]:
+def _values_per_transaction(observation: Observation, name: str) -> list[float]:
     """Return a value of the load's reports per transaction, by block."""
-    return [report[name] / report["transactions"] for report in seen.reports if report["transactions"]]
+    return [report[name] / report["transactions"] for report in observation.reports if report["transactions"]]
 
 
-def _outside_us(seen: Observation) -> list[float]:
+def _outside_us(observation: Observation) -> list[float]:
     """Return a transaction's CPU time outside of waits, by block [us]."""
     found = []
-    for block, report in zip(seen.measures.blocks, seen.reports, strict=True):
+    for block, report in zip(observation.measures.blocks, observation.reports, strict=True):
         if report["transactions"]:
-            inside = seen.cpu_in_waits_ns.get(block.index, 0.0)
+            inside = observation.cpu_in_waits_ns.get(block.index, 0.0)
             found.append((report["on_cpu_ns"] - inside) / report["transactions"] / 1e3)
     return found
 
 
-def _system(seen: Observation) -> float:
+def _system(observation: Observation) -> float:
     """Return the share of the server's CPU time in the kernel."""
-    user, system = (sum(report[name] for report in seen.reports) for name in ("user_ns", "system_ns"))
+    user, system = (sum(report[name] for report in observation.reports) for name in ("user_ns", "system_ns"))
     return system / (user + system) if user + system else 0.5
 
 
-def _flush(seen: Observation) -> Parameter:
+def _flush(observation: Observation) -> Parameter:
     """Return the CPU time of a flush, which is spent inside the waits for write and sync."""
-    if seen.engine == MARIADB:
+    if observation.engine == MARIADB:
         return Parameter("flush_us", mariadb.FLUSH_US, DEFAULT, mariadb.FLUSH_FROM, unit="us")
-    syncs = len(seen.waits_for(SYNC)["elapsed_ns"])
-    writes = seen.waits_for(WRITE)["elapsed_ns"]
+    syncs = len(observation.waits_for(SYNC)["elapsed_ns"])
+    writes = observation.waits_for(WRITE)["elapsed_ns"]
     write_us = float(writes.sum()) / 1e3 / max(syncs, 1)
     if not syncs:
         return Parameter("flush_us", 15.0, "default", "this arm flushed nothing", unit="us")
-    if not seen.cpu_in_waits_ns:
+    if not observation.cpu_in_waits_ns:
         how = "the write of the log; CPU inside the sync is not seen by looks, and is counted as the device's"
         return Parameter("flush_us", write_us, MEASURED, how, unit="us")
-    by_block = seen.waits_for(SYNC)["block"]
-    spent = _flush_cpu_ns(seen)
+    by_block = observation.waits_for(SYNC)["block"]
+    spent = _flush_cpu_ns(observation)
     values = [ns / 1e3 / max(int((by_block == block).sum()), 1) for block, ns in spent.items()]
     return measured_parameter("flush_us", values, "CPU inside the waits of a flush, blocks", "us")
 
 
-def _flush_cpu_ns(seen: Observation) -> Mapping[int, float]:
+def _flush_cpu_ns(observation: Observation) -> Mapping[int, float]:
     """Return the CPU time inside waits for flushes, by block; inside all waits if there are no waits for data files."""
-    if not len(seen.io.call) or not seen.cpu_in_wait_ns:
-        return seen.cpu_in_waits_ns
-    events = [seen.cpu_in_wait_ns.get(event, {}) for event in (SYNC, WRITE)]
-    return {block: sum(own.get(block, 0.0) for own in events) for block in seen.cpu_in_waits_ns}
+    if not len(observation.io.call) or not observation.cpu_in_wait_ns:
+        return observation.cpu_in_waits_ns
+    events = [observation.cpu_in_wait_ns.get(event, {}) for event in (SYNC, WRITE)]
+    return {block: sum(own.get(block, 0.0) for own in events) for block in observation.cpu_in_waits_ns}
 
 
-def _write_per_kb(seen: Observation) -> Parameter:
+def _write_per_kb(observation: Observation) -> Parameter:
     """Return the CPU time of a flush per KB of log: writes go to the page cache, so their time is CPU time."""
-    found = per_kb(seen, WRITE)
+    found = per_kb(observation, WRITE)
     if found is None:
         return Parameter("flush_us_per_kb", 0.0, DEFAULT, "sizes do not differ in this arm: it is in flush_us")
     how = "slope of the write over the log of its commit"
@@ -202,16 +209,16 @@ def _reduce(flush: Parameter, us: float) -> Parameter:
     return replace(flush, value=value, low=low, high=high)
 
 
-def _wake(seen: Observation) -> Parameter:
+def _wake(observation: Observation) -> Parameter:
     """Return the CPU time to wake an idle core, as measured before the run's blocks."""
-    found = [b.canaries["wake_ns"] / 1e3 for b in seen.measures.blocks if "wake_ns" in b.canaries]
+    found = [b.canaries["wake_ns"] / 1e3 for b in observation.measures.blocks if "wake_ns" in b.canaries]
     if not found:
         how = "the run did not measure it: it is in the costs of statements"
         return Parameter("wake_us", 0.0, DEFAULT, how, unit="us")
     return measured_parameter("wake_us", found, "CPU time to start an idle core, before blocks", "us")
 
 
-def _per_kb(seen: Observation) -> tuple[Parameter, float, dict[int, Floats]]:
+def _per_kb(observation: Observation) -> tuple[Parameter, float, dict[int, Floats]]:
     """Return the CPU time per KB of log, the mean log of a transaction [KB], and a statement's times without its log's.
 
     The CPU time per KB is the slope of a statement's time over the log that it writes, which is known if the script
@@ -223,11 +230,11 @@ def _per_kb(seen: Observation) -> tuple[Parameter, float, dict[int, Floats]]:
     from dbdyno.study.prediction.slopes import slope
 
     none = Parameter("insert_us_per_kb", 0.0, "default", "sizes do not differ; it is in the costs of statements")
-    sized = [step for script in seen.steps.scripts for step in script["steps"] if "wal_bytes" in step]
+    sized = [step for script in observation.steps.scripts for step in script["steps"] if "wal_bytes" in step]
     if not sized:
         return none, 0.0, {}
-    calls = seen.calls
-    name = seen.steps.statements[sized[0]["statement"]]
+    calls = observation.calls
+    name = observation.steps.statements[sized[0]["statement"]]
     own = np.flatnonzero((calls["kind"] == "exec") & (calls["statement"] == name))
     commits = np.flatnonzero((calls["kind"] == "commit") & (calls["redo_bytes"] > 0))
     after = commits[np.minimum(np.searchsorted(commits, own), len(commits) - 1)] if len(commits) else own[:0]
@@ -245,18 +252,18 @@ def _per_kb(seen: Observation) -> tuple[Parameter, float, dict[int, Floats]]:
     return parameter, float(kb.mean()), {sized[0]["statement"]: times_us - per_kb * kb}
 
 
-def _shared_out(seen: Observation, server_us: float, flush_us: float) -> list[float]:
+def _shared_out(observation: Observation, server_us: float, flush_us: float) -> list[float]:
     """Return the CPU time of each statement: a transaction's CPU time divided in proportion to its fast executions."""
     import numpy as np
 
-    steps = seen.steps
+    steps = observation.steps
     weights = []
     for statement, kind in zip(steps.statements, steps.kinds, strict=True):
-        times = seen.elapsed_us(statement, kind)
+        times = observation.elapsed_us(statement, kind)
         weights.append(float(np.quantile(times, UNHURRIED)) if len(times) else math.nan)
     plain = [weight for weight, kind in zip(weights, steps.kinds, strict=True) if kind != "commit" and weight > 0]
     least = min(plain, default=1.0)
-    syncs = seen.waits_for(SYNC)["elapsed_ns"]
+    syncs = observation.waits_for(SYNC)["elapsed_ns"]
     sync_us = float(np.quantile(syncs, UNHURRIED)) / 1e3 + flush_us if len(syncs) else 0.0
     for at, kind in enumerate(steps.kinds):
         if kind == "commit":
@@ -268,30 +275,32 @@ def _shared_out(seen: Observation, server_us: float, flush_us: float) -> list[fl
     return [server_us * weight / total for weight in weights]
 
 
-def _wal(seen: Observation) -> list[float]:
+def _wal(observation: Observation) -> list[float]:
     """Return the log of each statement: a transaction's log divided equally among the writing statements."""
-    if seen.engine == MARIADB:
-        return mariadb.log_bytes(seen, WRITES_DEFAULT)
-    steps = seen.steps
+    if observation.engine == MARIADB:
+        return mariadb.log_bytes(observation, WRITES_DEFAULT)
+    steps = observation.steps
     writes = sum(each for each, changes in zip(steps.per_transaction, steps.changes, strict=True) if changes)
-    each = seen.wal_bytes / writes if writes and math.isfinite(seen.wal_bytes) else WRITES_DEFAULT
+    each = observation.wal_bytes / writes if writes and math.isfinite(observation.wal_bytes) else WRITES_DEFAULT
     return [each if changes else 0.0 for changes in steps.changes]
 
 
-def _delays(seen: Observation, cpu_us: list[float], client_us: float, modes: list[Modes | None] | None) -> Floats:
+def _delays(
+    observation: Observation, cpu_us: list[float], client_us: float, modes: list[Modes | None] | None
+) -> Floats:
     """Return the delays of round trips without lock wait or flush, in order within each session.
 
     If the modes are known, only round trips over two cores have a delay.
     """
     import numpy as np
 
-    steps = seen.steps
+    steps = observation.steps
     locked = {step["statement"] for script in steps.scripts for step in script["steps"] if "lock" in step}
-    calls = seen.calls
+    calls = observation.calls
     spent = np.full(len(calls["elapsed_ns"]), np.nan)
     for at, (statement, kind) in enumerate(zip(steps.statements, steps.kinds, strict=True)):
-        waits = (at in locked and seen.sessions > 1) or (kind == "transaction" and steps.writes)
-        if kind == "commit" or waits or (steps.changes[at] and kind == "exec" and _has_wal_bytes(seen, at)):
+        waits = (at in locked and observation.sessions > 1) or (kind == "transaction" and steps.writes)
+        if kind == "commit" or waits or (steps.changes[at] and kind == "exec" and _has_wal_bytes(observation, at)):
             continue
         own = calls["kind"] == kind
         if kind != "transaction":
@@ -306,8 +315,8 @@ def _delays(seen: Observation, cpu_us: list[float], client_us: float, modes: lis
     return found
 
 
-def _has_wal_bytes(seen: Observation, statement: int) -> bool:
-    steps = (step for script in seen.steps.scripts for step in script["steps"])
+def _has_wal_bytes(observation: Observation, statement: int) -> bool:
+    steps = (step for script in observation.steps.scripts for step in script["steps"])
     return any("wal_bytes" in step and step["statement"] == statement for step in steps)
 
 

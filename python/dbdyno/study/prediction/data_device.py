@@ -46,9 +46,9 @@ class DataDevice:
     notes: list[str] = field(default_factory=list)
 
 
-def mounted_device(seen: Observation) -> DataDevice | None:
+def mounted_device(observation: Observation) -> DataDevice | None:
     """Return the device that the run had mounted below data files and temporary files; None if it is not known."""
-    volume = seen.data_volume
+    volume = observation.data_volume
     if volume is None:
         return None
     try:
@@ -102,13 +102,13 @@ data = "{name}"
 
 
 def measured_device(
-    name: str, seen: Observation, reads_us: Floats, writes_us: Floats, starts_ns: Ints | None = None
+    name: str, observation: Observation, reads_us: Floats, writes_us: Floats, starts_ns: Ints | None = None
 ) -> DataDevice | None:
     """Return a device with measured times; None if there are none.
 
     Args:
         name: Its name.
-        seen: The arm.
+        observation: The arm.
         reads_us: Times of reads without their CPU [us].
         writes_us: Times of writes.
         starts_ns: When the reads began, to find lasting slow states.
@@ -118,14 +118,14 @@ def measured_device(
     read, write = (
         quantile_table(own if len(own) else other) for own, other in ((reads_us, writes_us), (writes_us, reads_us))
     )
-    how = f"{len(reads_us)} reads and {len(writes_us)} writes of blocks, {seen.fidelity}, without their CPU"
+    how = f"{len(reads_us)} reads and {len(writes_us)} writes of blocks, {observation.fidelity}, without their CPU"
     regimes = f"regimes = [{{ read = {toml_value(read)}, write = {toml_value(write)} }}]\n"
     rows = [
         row
         for what, times in (("read", reads_us), ("write", writes_us))
         if len(times)
         for row in _quantiles(
-            f"devices.{name} {what}", times, f"{len(times)} waits, {seen.fidelity}, without their CPU"
+            f"devices.{name} {what}", times, f"{len(times)} waits, {observation.fidelity}, without their CPU"
         )
     ]
     if starts_ns is not None and len(reads_us) >= LEAST:
@@ -138,7 +138,7 @@ def measured_device(
             )
             for own in report["quantiles"]
         ]
-    return DataDevice(name, section(name, regimes, how, SERVERS), rows, True, [_queue(name, seen)])
+    return DataDevice(name, section(name, regimes, how, SERVERS), rows, True, [_queue(name, observation)])
 
 
 def _quantiles(key: str, times_us: Floats, how: str) -> list[Parameter]:
@@ -149,9 +149,10 @@ def _quantiles(key: str, times_us: Floats, how: str) -> list[Parameter]:
     ]
 
 
-def _queue(name: str, seen: Observation) -> str:
+def _queue(name: str, observation: Observation) -> str:
     what = "Data device" if name == NAME else "Temporary files"
     return (
-        f"{what}: requests are taken not to wait for each other, as with the {seen.sessions} session(s) of this arm."
-        " How many the device serves at once was not measured; --set data_device=NAME has the queue of a modelled one."
+        f"{what}: requests are taken not to wait for each other, as with the {observation.sessions} session(s) of this"
+        " arm. How many the device serves at once was not measured;"
+        " --set data_device=NAME has the queue of a modelled one."
     )

@@ -46,22 +46,22 @@ class LogDevice:
     sync_us: float = 0.0
 
 
-def device_of(seen: Observation, flush_us: float) -> LogDevice:
+def device_of(observation: Observation, flush_us: float) -> LogDevice:
     """Return the log device fitted to the arm's waits; without waits, to the syncs measured before blocks."""
     import numpy as np
 
-    waits = seen.waits_for(SYNC)
+    waits = observation.waits_for(SYNC)
     if len(waits["elapsed_ns"]) < LEAST:
-        return device_of_canaries(seen)
-    write_us = float(seen.waits_for(WRITE)["elapsed_ns"].sum()) / 1e3 / len(waits["elapsed_ns"])
+        return device_of_canaries(observation)
+    write_us = float(observation.waits_for(WRITE)["elapsed_ns"].sum()) / 1e3 / len(waits["elapsed_ns"])
     inside_us = max(flush_us - write_us, 0.0)
     times = waits["elapsed_ns"] / 1e3 - inside_us
-    added = _per_kb(seen)
+    added = _per_kb(observation)
     if added.value:
-        times = times - added.value * mean_kb(seen)
-    how = f"{len(times)} waits for {SYNC.partition(':')[2]}, {seen.fidelity}, by their starts"
+        times = times - added.value * mean_kb(observation)
+    how = f"{len(times)} waits for {SYNC.partition(':')[2]}, {observation.fidelity}, by their starts"
     found = fit_device(np.maximum(times, 1.0), waits["started_ns"], added, how)
-    return replace(found, notes=_notes(seen, found.report), inside_us=inside_us)
+    return replace(found, notes=_notes(observation, found.report), inside_us=inside_us)
 
 
 def fit_device(
@@ -88,11 +88,11 @@ def fit_device(
     return LogDevice(section(NAME, regimes, how, servers), [*rows, added], report, list(sentences(report)))
 
 
-def _notes(seen: Observation, report: JsonObject) -> list[str]:
+def _notes(observation: Observation, report: JsonObject) -> list[str]:
     from dbdyno.model.calibrate import sentences
 
     notes = [f"Device: {text}" for text in sentences(report)]
-    if seen.fidelity == "read":
+    if observation.fidelity == "read":
         notes.append(
             "Device: its waits were read by looks, and short ones are seen less often than long ones; exact waits would"
             " give its distribution."
@@ -105,11 +105,11 @@ def section(name: str, regimes: str, how: str, servers: int = 1) -> str:
     return f'# {how}\n[devices.{name}]\nkind = "empirical"\ncapacity_gb = 100.0\nservers = {servers}\n{regimes}'
 
 
-def device_of_canaries(seen: Observation) -> LogDevice:
+def device_of_canaries(observation: Observation) -> LogDevice:
     """Return a device with a constant time: the median sync measured beside the load."""
     import statistics
 
-    found = [b.canaries["fsync_ns"] / 1e3 for b in seen.measures.blocks if "fsync_ns" in b.canaries]
+    found = [b.canaries["fsync_ns"] / 1e3 for b in observation.measures.blocks if "fsync_ns" in b.canaries]
     us = statistics.median(found) if found else 500.0
     how = (
         f"median of {len(found)} syncs of a file measured before blocks: this arm waited for none"
@@ -123,10 +123,10 @@ def device_of_canaries(seen: Observation) -> LogDevice:
     return LogDevice(section(NAME, regimes, how), [row], {}, [note])
 
 
-def _per_kb(seen: Observation) -> Parameter:
+def _per_kb(observation: Observation) -> Parameter:
     """Return the additional sync time per KB."""
     key = f"devices.{NAME} write_us_per_kb"
-    found = per_kb(seen, SYNC)
+    found = per_kb(observation, SYNC)
     if found is None:
         return Parameter(key, 0.0, DEFAULT, "sizes do not differ in this arm, or several sessions share a flush")
     return Parameter(

@@ -64,11 +64,11 @@ class Effects:
     """Effects of changes to one state, which is simulated only once."""
 
     def __init__(
-        self, given: CalibratedMachine, state: State, scripts: Sequence[PostgresScript] = (), *, seed: int = 1
+        self, machine: CalibratedMachine, state: State, scripts: Sequence[PostgresScript] = (), *, seed: int = 1
     ) -> None:
         self.state = state
         self._scripts = scripts
-        self._draws = self._draw_parameters(given, seed)
+        self._draws = self._draw_parameters(machine, seed)
         self._before = [self._run(state, draw) for draw in self._draws]
 
     @property
@@ -98,9 +98,9 @@ class Effects:
         )
 
     @staticmethod
-    def _draw_parameters(given: CalibratedMachine, seed: int) -> list[dict[str, str]]:
+    def _draw_parameters(machine: CalibratedMachine, seed: int) -> list[dict[str, str]]:
         """Return the changed parameters of each machine: none for the calibrated one, then those of the drawn ones."""
-        varied, dice = intervals(given), random.Random(seed)
+        varied, dice = intervals(machine), random.Random(seed)
         return [{}, *(drawn_settings(varied, {}, dice) for _ in range(DRAWS if varied else 0))]
 
 

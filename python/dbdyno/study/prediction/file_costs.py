@@ -76,21 +76,23 @@ class FileCosts:
         return f'data = "{data}"\n' + (f'temp = "{self.temp.name}"\n' if self.temp else "")
 
 
-def file_costs(seen: Observation) -> FileCosts:
+def file_costs(observation: Observation) -> FileCosts:
     """Return the costs of an arm's files; nothing for an arm that waits for none."""
-    if not len(seen.io.call):
-        return FileCosts([{} for _ in seen.steps.statements])
-    statements = [_counts(seen, *one) for one in zip(seen.steps.statements, seen.steps.kinds, strict=True)]
-    inside = {key: _cpu(seen, key, events) for key, events in CPU.items() if _number(seen, events)}
-    times = {event: _times_us(seen, event, inside) for event in EVENTS.values()}
-    mounted = mounted_device(seen)
+    if not len(observation.io.call):
+        return FileCosts([{} for _ in observation.steps.statements])
+    statements = [
+        _counts(observation, *one) for one in zip(observation.steps.statements, observation.steps.kinds, strict=True)
+    ]
+    inside = {key: _cpu(observation, key, events) for key, events in CPU.items() if _number(observation, events)}
+    times = {event: _times_us(observation, event, inside) for event in EVENTS.values()}
+    mounted = mounted_device(observation)
     ratios = [] if mounted else [_cached(times, key, events) for key, events in CACHED.items()]
     slept = times if mounted else {event: own[own >= CACHED_US] for event, own in times.items()}
     if len(slept[DATA_WRITE]) < len(times[DATA_WRITE]) / 2:
         # They end in the kernel's cache, and their CPU time is small beside what they follow.
         statements = [{key: value for key, value in own.items() if key != "writes"} for own in statements]
-    where = keyed_relations(seen)
-    cached, notes, undetermined = _buffers(seen, statements, where)
+    where = keyed_relations(observation)
+    cached, notes, undetermined = _buffers(observation, statements, where)
     if any(parameter.key == "relations" for parameter in cached):
         statements = [
             {**own, "touches": touches} if touches else own
@@ -98,11 +100,13 @@ def file_costs(seen: Observation) -> FileCosts:
         ]
     reads = slept[DATA_READ]
     measured = [
-        measured_device(NAME, seen, reads, slept[DATA_WRITE], _starts(seen, times[DATA_READ], len(reads))),
-        measured_device("temp", seen, slept[TEMP_READ], slept[TEMP_WRITE]),
+        measured_device(
+            NAME, observation, reads, slept[DATA_WRITE], _starts(observation, times[DATA_READ], len(reads))
+        ),
+        measured_device("temp", observation, slept[TEMP_READ], slept[TEMP_WRITE]),
     ]
     data, temp = (mounted, None) if mounted else measured
-    size = _data_mb(seen, where)
+    size = _data_mb(observation, where)
     waited = reads if len(reads) else times[TEMP_READ]
     late = lateness(mounted, waited, size[0].value if size else 1_000.0) if mounted else None
     return FileCosts(
@@ -112,14 +116,14 @@ def file_costs(seen: Observation) -> FileCosts:
         temp,
         [row for device in measured if device for row in device.parameters],
         float(reads.mean()) if (late or measured[0]) and len(reads) >= LEAST else 0.0,
-        [*_per_transaction(seen), *notes, *(note for device in (data, temp) if device for note in device.notes)],
+        [*_per_transaction(observation), *notes, *(note for device in (data, temp) if device for note in device.notes)],
         [*undetermined, *(["data device"] if not len(reads) else [])],
     )
 
 
-def _starts(seen: Observation, times_us: Floats, slept: int) -> Ints:
+def _starts(observation: Observation, times_us: Floats, slept: int) -> Ints:
     """Return when the reads began for which a process slept."""
-    starts: Ints = seen.waits_for(DATA_READ)["started_ns"]
+    starts: Ints = observation.waits_for(DATA_READ)["started_ns"]
     return starts if slept == len(starts) else starts[times_us >= CACHED_US]
 
 
@@ -132,32 +136,32 @@ def _cached(times: Mapping[str, Floats], key: str, events: Sequence[str]) -> Par
     return Parameter(key, float((own < CACHED_US).mean()) if len(own) else 0.0, MEASURED, how)
 
 
-def _counts(seen: Observation, statement: str, kind: str) -> JsonObject:
-    rows = rows_of(seen.calls, statement, kind)
-    found = {key: seen.io.counts(event, rows) for key, event in EVENTS.items()}
+def _counts(observation: Observation, statement: str, kind: str) -> JsonObject:
+    rows = rows_of(observation.calls, statement, kind)
+    found = {key: observation.io.counts(event, rows) for key, event in EVENTS.items()}
     return {key: counts for key, counts in found.items() if counts is not None}
 
 
-def _number(seen: Observation, events: Sequence[str]) -> int:
-    return sum(len(seen.waits_for(event)["elapsed_ns"]) for event in events)
+def _number(observation: Observation, events: Sequence[str]) -> int:
+    return sum(len(observation.waits_for(event)["elapsed_ns"]) for event in events)
 
 
-def _cpu(seen: Observation, key: str, events: Sequence[str]) -> Parameter:
+def _cpu(observation: Observation, key: str, events: Sequence[str]) -> Parameter:
     """Return the CPU time inside a wait for one of several events."""
     what = " and ".join(event.partition(":")[2] for event in events)
-    blocks = [seen.waits_for(event)["block"] for event in events]
+    blocks = [observation.waits_for(event)["block"] for event in events]
 
     def number(block: int) -> int:
         return sum(int((own == block).sum()) for own in blocks)
 
     spent: dict[int, float] = {}
     for event in events:
-        for block, ns in seen.cpu_in_wait_ns.get(event, {}).items():
+        for block, ns in observation.cpu_in_wait_ns.get(event, {}).items():
             spent[block] = spent.get(block, 0.0) + ns
-    if not spent and seen.cpu_in_waits_ns and not _number(seen, [SYNC]):
+    if not spent and observation.cpu_in_waits_ns and not _number(observation, [SYNC]):
         # An older run, whose CPU time is known of all waits together: these are the only ones.
         others = [event for event in EVENTS.values() if event not in events]
-        spent = {} if _number(seen, others) else dict(seen.cpu_in_waits_ns)
+        spent = {} if _number(observation, others) else dict(observation.cpu_in_waits_ns)
     values = [ns / 1e3 / number(block) for block, ns in spent.items() if number(block)]
     if not values:
         how = f"the run does not say what CPU is inside the waits for {what}"
@@ -165,31 +169,33 @@ def _cpu(seen: Observation, key: str, events: Sequence[str]) -> Parameter:
     return measured_parameter(key, values, f"CPU inside the waits for {what}, blocks", "us")
 
 
-def _times_us(seen: Observation, event: str, inside: Mapping[str, Parameter]) -> Floats:
+def _times_us(observation: Observation, event: str, inside: Mapping[str, Parameter]) -> Floats:
     """Return the times of an event at the device, in order of their starts [us]."""
     import numpy as np
 
     cpu_us = next((inside[key].value for key, events in CPU.items() if event in events and key in inside), 0.0)
-    found: Floats = np.maximum(seen.waits_for(event)["elapsed_ns"] / 1e3 - cpu_us, 1.0)
+    found: Floats = np.maximum(observation.waits_for(event)["elapsed_ns"] / 1e3 - cpu_us, 1.0)
     return found
 
 
-def _per_transaction(seen: Observation) -> list[str]:
+def _per_transaction(observation: Observation) -> list[str]:
     """Return a sentence about how many blocks a transaction reads and writes."""
-    done = max(int((seen.calls["kind"] == "transaction").sum()), 1)
+    done = max(int((observation.calls["kind"] == "transaction").sum()), 1)
     said = [
         f"{len(own.call) / done:.4g} {WORDS[event]}"
         for event in EVENTS.values()
-        if len((own := seen.io.waits_for(event)).call)
+        if len((own := observation.io.waits_for(event)).call)
     ]
     return [f"Files: a transaction waits for {', '.join(said)} on average, counted by execution."]
 
 
 def _buffers(
-    seen: Observation, statements: Sequence[JsonObject], where: KeyedRelations
+    observation: Observation, statements: Sequence[JsonObject], relations: KeyedRelations
 ) -> tuple[list[Parameter], list[str], list[str]]:
     """Return the parameters of the buffer cache, sentences about it, and what is not determined."""
-    known = {name: megabytes(seen.settings[name]) for name in (BUFFERS, WORK_MEM) if name in seen.settings}
+    known = {
+        name: megabytes(observation.settings[name]) for name in (BUFFERS, WORK_MEM) if name in observation.settings
+    }
     size = known.get(BUFFERS, 0.0)
     found = (
         [Parameter("work_mem_mb", known[WORK_MEM], MEASURED, "the server's setting", unit="MB")]
@@ -203,33 +209,35 @@ def _buffers(
     notes = [note] if note else []
     if not any("reads" in own for own in statements):
         return found, notes, []
-    if not size or not where.relations:
+    if not size or not relations.relations:
         why = "shared_buffers" if not size else "the size of the tables that are read by a key"
         notes.append(f"Buffer cache: the run does not say {why}, so reads are held constant with other shared_buffers.")
         return found, notes, [BUFFERS]
     how = "the server's setting"
-    drawn = f"{len(where.relations)} relations with {where.pages} pages, keys drawn by the script"
+    drawn = f"{len(relations.relations)} relations with {relations.pages} pages, keys drawn by the script"
     found += [
         Parameter("shared_buffers_mb", size, MEASURED, how, unit="MB"),
         Parameter("calibrated_buffers_mb", size, MEASURED, how, unit="MB"),
-        Parameter("relations", where.relations, MEASURED, drawn),
+        Parameter("relations", relations.relations, MEASURED, drawn),
     ]
-    return found, [*notes, *_expected(seen, statements, where, size)], []
+    return found, [*notes, *_expected(observation, statements, relations, size)], []
 
 
-def _expected(seen: Observation, statements: Sequence[JsonObject], where: KeyedRelations, size_mb: float) -> list[str]:
+def _expected(
+    observation: Observation, statements: Sequence[JsonObject], relations: KeyedRelations, size_mb: float
+) -> list[str]:
     """Return sentences that compare the counted misses with those of the approximation."""
     from dbdyno import _core
 
-    each = seen.steps.per_transaction
-    rates = [0.0] * len(where.relations)
-    for touches, times in zip(where.touches, each, strict=True):
+    each = observation.steps.per_transaction
+    rates = [0.0] * len(relations.relations)
+    for touches, times in zip(relations.touches, each, strict=True):
         for relation in touches:
             rates[relation] += times
-    expected = _core.model_misses(where.relations, rates, size_mb)
+    expected = _core.model_misses(relations.relations, rates, size_mb)
     counted = math.fsum(
         times * math.fsum(n * share for n, share in zip(own["reads"]["count"], own["reads"]["share"], strict=True))
-        for own, times, touches in zip(statements, each, where.touches, strict=True)
+        for own, times, touches in zip(statements, each, relations.touches, strict=True)
         if "reads" in own and touches
     )
     total = math.fsum(miss * rate for miss, rate in zip(expected, rates, strict=True))
@@ -237,7 +245,7 @@ def _expected(seen: Observation, statements: Sequence[JsonObject], where: KeyedR
         f"Buffer cache: {counted:.4g} reads of a transaction were counted where independent references expect"
         f" {total:.4g} misses; at other shared_buffers the expected misses are scaled by that."
     ]
-    if seen.data_volume is None:
+    if observation.data_volume is None:
         said.append(
             "Buffer cache: reads that the kernel's cache answers are among those counted, and take CPU time alone. With"
             " other shared_buffers their share changes in a way that is not known."
@@ -245,10 +253,10 @@ def _expected(seen: Observation, statements: Sequence[JsonObject], where: KeyedR
     return said
 
 
-def _data_mb(seen: Observation, where: KeyedRelations) -> list[Parameter]:
+def _data_mb(observation: Observation, relations: KeyedRelations) -> list[Parameter]:
     """Return the size of the data files."""
-    sizes = [*seen.tables.values(), *seen.indexes.values()]
-    total = max(math.fsum(own.size_bytes for own in sizes), where.pages * PAGE_BYTES)
+    sizes = [*observation.tables.values(), *observation.indexes.values()]
+    total = max(math.fsum(own.size_bytes for own in sizes), relations.pages * PAGE_BYTES)
     if not total:
         return []
     return [Parameter("data_mb", total / 2**20, MEASURED, "tables and indexes that are read", unit="MB")]

@@ -62,16 +62,16 @@ class Machine:
         return "\n".join(lines) + f'\n{devices}\n[storage]\nredo = "log"\n{self.files.storage}'
 
 
-def calibrate(seen: Observation, on_progress: Callable[[str], None] = lambda words: None) -> Machine:
+def calibrate(observation: Observation, on_progress: Callable[[str], None] = lambda words: None) -> Machine:
     """Return the machine calibrated from an arm.
 
     Raises:
         ModelError: The model cannot run what was measured.
     """
-    costs = costs_of(seen)
-    device = _device(seen, costs)
-    files = file_costs(seen)
-    settings, scheduler, notes = server_settings(seen)
+    costs = costs_of(observation)
+    device = _device(observation, costs)
+    files = file_costs(observation)
+    settings, scheduler, notes = server_settings(observation)
     statements = [
         {
             "text": text,
@@ -81,7 +81,7 @@ def calibrate(seen: Observation, on_progress: Callable[[str], None] = lambda wor
             **own,
         }
         for text, cpu, wal, own in zip(
-            seen.steps.statements, costs.cpu_us, costs.wal_bytes, files.statements, strict=True
+            observation.steps.statements, costs.cpu_us, costs.wal_bytes, files.statements, strict=True
         )
     ]
     how = f"CPU of a transaction ({costs.server.value:.4g} us) by unhurried times; log of a transaction by writers"
@@ -93,27 +93,27 @@ def calibrate(seen: Observation, on_progress: Callable[[str], None] = lambda wor
         costs.flush_us,
         costs.write,
         costs.insert,
-        _think(seen, costs.client.value),
-        *_others(seen),
+        _think(observation, costs.client.value),
+        *_others(observation),
         *_delay(costs),
         *_cpu_factor(costs),
         *files.parameters,
         Parameter("cpu_sigma", 0.0, MEASURED, "the spread of statements is in their delays"),
         Parameter("statements", statements, MEASURED, how),
-        Parameter("scripts", list(seen.steps.scripts), MEASURED, "the script, drawn"),
-        Parameter("calibrated_sessions", seen.sessions, MEASURED, "sessions of the arm"),
+        Parameter("scripts", list(observation.steps.scripts), MEASURED, "the script, drawn"),
+        Parameter("calibrated_sessions", observation.sessions, MEASURED, "sessions of the arm"),
     ]
-    title = f"calibrated from {seen.arm.name} of {seen.run.id}"
-    said = [*seen.steps.notes, *notes, *device.notes, *files.notes]
+    title = f"calibrated from {observation.arm.name} of {observation.run.id}"
+    said = [*observation.steps.notes, *notes, *device.notes, *files.notes]
     machine = Machine(title, parameters, scheduler, device, statements, said, [], files)
-    return _fit(machine, seen, costs, on_progress)
+    return _fit(machine, observation, costs, on_progress)
 
 
-def _device(seen: Observation, costs: Costs) -> LogDevice:
+def _device(observation: Observation, costs: Costs) -> LogDevice:
     """Return the log device: by waits, or on MariaDB, which times none, by commits."""
-    if seen.engine != MARIADB:
-        return device_of(seen, costs.whole_flush_us)
-    return device_of_commits(seen, costs.whole_flush_us, WRITES_DEFAULT) or device_of_canaries(seen)
+    if observation.engine != MARIADB:
+        return device_of(observation, costs.whole_flush_us)
+    return device_of_commits(observation, costs.whole_flush_us, WRITES_DEFAULT) or device_of_canaries(observation)
 
 
 def _cpu_factor(costs: Costs) -> list[Parameter]:
@@ -126,21 +126,21 @@ def _cpu_factor(costs: Costs) -> list[Parameter]:
     return found
 
 
-def _others(seen: Observation) -> list[Parameter]:
+def _others(observation: Observation) -> list[Parameter]:
     """Return the other programs beside the load: as many as the cores that they used, averaged over all arms."""
-    if not seen.others:
+    if not observation.others:
         return []
     how = "the host's busy time without the load and the sessions' server processes, blocks"
-    return [measured_parameter("others", seen.others, how)]
+    return [measured_parameter("others", observation.others, how)]
 
 
-def _think(seen: Observation, client_us: float) -> Parameter:
+def _think(observation: Observation, client_us: float) -> Parameter:
     """Return the pause of a session between transactions, computed from throughput and latency.
 
     A pause shorter than two round trips is the client's own work, which its CPU time includes.
     """
-    values = seen.measures.values
-    pauses = seen.sessions * 1e9 / values["throughput"] - values["mean"]
+    values = observation.measures.values
+    pauses = observation.sessions * 1e9 / values["throughput"] - values["mean"]
     found = measured_parameter(
         "think", [float(ns) / 1e3 for ns in pauses], "sessions / throughput - mean latency, blocks", "us"
     )
@@ -162,23 +162,23 @@ def _delay(costs: Costs) -> list[Parameter]:
     ]
 
 
-def _fit(machine: Machine, seen: Observation, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
+def _fit(machine: Machine, observation: Observation, costs: Costs, on_progress: Callable[[str], None]) -> Machine:
     """Return the machine with the numbers for which it reproduces the arm."""
     devices = Devices(machine.device.inside_us, machine.device.sync_us, machine.files.read_us)
-    found = match(machine.toml(), seen, devices, on_progress=on_progress)
+    found = match(machine.toml(), observation, devices, on_progress=on_progress)
     undetermined, notes = list(machine.files.undetermined), list(machine.notes)
     if abs(found.off) > FIT_ERROR_MOST:
         notes.append(f"No factor of the delays gives the arm's median: the nearest is {found.off:+.1%} off.")
     if found.share < INSENSITIVE or not len(costs.delays_us):
         undetermined.append("delay")
         notes.append("The delays of round trips hardly matter in this arm, so it does not determine them.")
-    if costs.insert.source == DEFAULT and any(seen.steps.changes):
+    if costs.insert.source == DEFAULT and any(observation.steps.changes):
         undetermined.append("insert_us_per_kb")
     if not machine.device.report:
         undetermined.append("device")
     elif machine.device.parameters[-1].source == DEFAULT:
         undetermined.append("device write_us_per_kb")
-    name = seen.arm.name
+    name = observation.arm.name
     own = [
         Parameter("delay_factor", found.delay, FITTED, f"the median latency is that of {name}"),
         *_device_factor(machine, found.device, name),

@@ -40,18 +40,18 @@ def host_device(speed: HostSpeed) -> LogDevice:
     return LogDevice("\n".join(texts), rows, report, [*_sentences(report), *notes])
 
 
-def _device(method: str, own: Syncs) -> tuple[str, list[Parameter], JsonObject]:
+def _device(method: str, syncs: Syncs) -> tuple[str, list[Parameter], JsonObject]:
     """Return the section of a method's device, its parameters, and the fit of its times."""
     import numpy as np
 
     from dbdyno import _core
 
     name = device_name(method)
-    kb, times = np.asarray(own.kb), np.asarray(own.device_us())
+    kb, times = np.asarray(syncs.kb), np.asarray(syncs.device_us())
     per_kb = _per_kb(name, slope(kb, times))
     times = np.maximum(times - per_kb.value * kb, 1.0)
     report = _core.model_calibrate(
-        np.ascontiguousarray(times, dtype="<f8").tobytes(), np.asarray(own.started_ns, dtype="<i8").tobytes()
+        np.ascontiguousarray(times, dtype="<f8").tobytes(), np.asarray(syncs.started_ns, dtype="<i8").tobytes()
     )
     regimes = report["toml"].replace("{ stay_ms", f"{{ write_us_per_kb = {toml_value(per_kb.value)}, stay_ms")
     how = f"{len(times)} writes with {method}, without their CPU"

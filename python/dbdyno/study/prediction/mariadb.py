@@ -90,12 +90,16 @@ def syncs_at_commit(settings: Mapping[str, str]) -> bool:
     return settings.get("innodb_flush_log_at_trx_commit", "1").strip() in ("1", "3")
 
 
-def waits_for_syncs(seen: Observation) -> bool:
+def waits_for_syncs(observation: Observation) -> bool:
     """Return True if the commits of an arm wait for syncs of the log."""
-    return syncs_at_commit(seen.settings) and any(seen.steps.changes) and any(seen.calls["kind"] == "commit")
+    return (
+        syncs_at_commit(observation.settings)
+        and any(observation.steps.changes)
+        and any(observation.calls["kind"] == "commit")
+    )
 
 
-def cpu_us(seen: Observation, client_us: float, one_core_us: list[float] | None) -> list[float]:
+def cpu_us(observation: Observation, client_us: float, one_core_us: list[float] | None) -> list[float]:
     """Return the CPU time of each statement at the server [us].
 
     A round trip on one core consists of the CPU time of both sides. If such round trips are not known, the fastest ones
@@ -103,10 +107,10 @@ def cpu_us(seen: Observation, client_us: float, one_core_us: list[float] | None)
     """
     import numpy as np
 
-    steps = seen.steps
+    steps = observation.steps
     times = []
     for at, (statement, kind) in enumerate(zip(steps.statements, steps.kinds, strict=True)):
-        own = seen.elapsed_us(statement, kind)
+        own = observation.elapsed_us(statement, kind)
         if kind == "commit" or not len(own):
             times.append(math.nan)
         else:
@@ -115,9 +119,11 @@ def cpu_us(seen: Observation, client_us: float, one_core_us: list[float] | None)
     return [max((us if math.isfinite(us) else least) - client_us, LEAST_US) for us in times]
 
 
-def flush_cpu_us(seen: Observation, known_us: float) -> Parameter:
+def flush_cpu_us(observation: Observation, known_us: float) -> Parameter:
     """Return the CPU time of a flush: that of a transaction less the `known_us` of its statements and wake-ups."""
-    values = [max(r["on_cpu_ns"] / r["transactions"] / 1e3 - known_us, 0.0) for r in seen.reports if r["transactions"]]
+    values = [
+        max(r["on_cpu_ns"] / r["transactions"] / 1e3 - known_us, 0.0) for r in observation.reports if r["transactions"]
+    ]
     return measured_parameter(
         "flush_us", values, "CPU of a transaction beyond that of its statements and wake-ups", "us"
     )
@@ -128,22 +134,22 @@ def payload_bytes(statement: str) -> int:
     return sum(int(size) for size in _PAYLOAD.findall(statement))
 
 
-def log_bytes(seen: Observation, default: float) -> list[float]:
+def log_bytes(observation: Observation, default: float) -> list[float]:
     """Return the log of each statement: its own text, and an equal part of what else a transaction writes."""
-    steps = seen.steps
+    steps = observation.steps
     writes = sum(each for each, changes in zip(steps.per_transaction, steps.changes, strict=True) if changes)
-    own = [float(payload_bytes(text)) if changes else 0.0 for text, changes in _changing(seen)]
+    own = [float(payload_bytes(text)) if changes else 0.0 for text, changes in _changing(observation)]
     texts = sum(size * each for size, each in zip(own, steps.per_transaction, strict=True))
-    known = writes and math.isfinite(seen.wal_bytes)
-    rest = max(seen.wal_bytes - texts, 0.0) / writes if known else default
+    known = writes and math.isfinite(observation.wal_bytes)
+    rest = max(observation.wal_bytes - texts, 0.0) / writes if known else default
     return [size + rest if changes else 0.0 for size, changes in zip(own, steps.changes, strict=True)]
 
 
-def _changing(seen: Observation) -> list[tuple[str, bool]]:
-    return list(zip(seen.steps.statements, seen.steps.changes, strict=True))
+def _changing(observation: Observation) -> list[tuple[str, bool]]:
+    return list(zip(observation.steps.statements, observation.steps.changes, strict=True))
 
 
-def device_of_commits(seen: Observation, flush_us: float, default_bytes: float) -> LogDevice | None:
+def device_of_commits(observation: Observation, flush_us: float, default_bytes: float) -> LogDevice | None:
     """Return the log device, from the time of commits beyond a round trip; None if commits do not wait for a sync.
 
     Raises:
@@ -151,47 +157,47 @@ def device_of_commits(seen: Observation, flush_us: float, default_bytes: float) 
     """
     import numpy as np
 
-    settings = seen.settings
-    commits = np.flatnonzero(seen.calls["kind"] == "commit")
-    if not waits_for_syncs(seen) or len(commits) < LEAST:
+    settings = observation.settings
+    commits = np.flatnonzero(observation.calls["kind"] == "commit")
+    if not waits_for_syncs(observation) or len(commits) < LEAST:
         return None
-    if seen.sessions != 1:
+    if observation.sessions != 1:
         raise ModelError(
             "a MariaDB machine is calibrated on one session: with several, commits wait for the flushes of others",
-            where=seen.arm.name,
+            where=observation.arm.name,
             next_step="choose an arm with sessions = 1",
         )
     if settings.get("log_bin", "").strip().lower() not in _OFF:
         raise ModelError(
             "a MariaDB machine is calibrated without a binary log: with it a commit has two syncs",
-            where=seen.arm.name,
+            where=observation.arm.name,
             next_step="choose an arm without log_bin",
         )
-    begins = np.flatnonzero(seen.calls["kind"] == "begin")
+    begins = np.flatnonzero(observation.calls["kind"] == "begin")
     if not len(begins):
         raise ModelError(
             "the script has no statement that only makes a round trip",
-            where=seen.arm.name,
+            where=observation.arm.name,
             next_step="put the statements between begin and commit",
         )
-    round_trip_us = float(np.median(seen.calls["elapsed_ns"][begins])) / 1e3
-    times_us = seen.calls["elapsed_ns"][commits] / 1e3 - round_trip_us - flush_us
-    beyond_ns = seen.calls["elapsed_ns"][commits].mean() - seen.calls["elapsed_ns"][begins].mean()
+    round_trip_us = float(np.median(observation.calls["elapsed_ns"][begins])) / 1e3
+    times_us = observation.calls["elapsed_ns"][commits] / 1e3 - round_trip_us - flush_us
+    beyond_ns = observation.calls["elapsed_ns"][commits].mean() - observation.calls["elapsed_ns"][begins].mean()
     sync_us = max(float(beyond_ns) / 1e3 - flush_us, 0.0)
-    kb = _log_kb(seen, commits, log_bytes(seen, default_bytes))
+    kb = _log_kb(observation, commits, log_bytes(observation, default_bytes))
     added = _per_kb(kb, times_us)
     times_us = np.maximum(times_us - added.value * kb, 1.0)
     how = f"{len(commits)} commits beyond the round trip of begin ({round_trip_us:.3g} us) and the CPU of a flush"
-    found = fit_device(times_us, seen.calls["started_ns"][commits], added, how, LOGS)
+    found = fit_device(times_us, observation.calls["started_ns"][commits], added, how, LOGS)
     return replace(found, sync_us=sync_us, notes=[f"Device: {text}" for text in found.notes])
 
 
-def _log_kb(seen: Observation, commits: NDArray[np.int64], by_statement: list[float]) -> Floats:
+def _log_kb(observation: Observation, commits: NDArray[np.int64], by_statement: list[float]) -> Floats:
     """Return the log that each commit flushes [KB]: that of the statements of its transaction, and half a block."""
     import numpy as np
 
-    sizes = dict(zip(seen.steps.statements, by_statement, strict=True))
-    calls = seen.calls
+    sizes = dict(zip(observation.steps.statements, by_statement, strict=True))
+    calls = observation.calls
     own = np.array([sizes.get(str(text), 0.0) for text in calls["statement"]]) * (calls["kind"] == "exec")
     sums = np.concatenate([[0.0], np.cumsum(own)])
     # Between a commit and the one before it in the order of the rows, which is by session and time.

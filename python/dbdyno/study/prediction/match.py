@@ -56,12 +56,12 @@ class Devices:
     read_us: float = 0.0
 
 
-def match(machine: str, seen: Observation, devices: Devices, *, on_progress: Callable[[str], None]) -> Match:
+def match(machine: str, observation: Observation, devices: Devices, *, on_progress: Callable[[str], None]) -> Match:
     """Return the numbers for which a machine (TOML) with factors of 1 reproduces its arm.
 
     Args:
         machine: The machine.
-        seen: The arm.
+        observation: The arm.
         devices: What was measured of its devices.
         on_progress: Called with what is being done.
 
@@ -70,8 +70,8 @@ def match(machine: str, seen: Observation, devices: Devices, *, on_progress: Cal
     """
     import numpy as np
 
-    median_ns = float(np.median(seen.measures.pooled_latencies()))
-    syncs = seen.waits_for(SYNC)["elapsed_ns"]
+    median_ns = float(np.median(observation.measures.pooled_latencies()))
+    syncs = observation.waits_for(SYNC)["elapsed_ns"]
     sync_ns = max(float(syncs.mean()) - devices.inside_us * 1e3, 0.0) if len(syncs) else devices.sync_us * 1e3
 
     def run(delay: float, factors: Factors) -> SimulationResult:
@@ -82,7 +82,7 @@ def match(machine: str, seen: Observation, devices: Devices, *, on_progress: Cal
         settings = {"postgres.delay_factor": repr(delay), "postgres.device_factor": repr(device)}
         if devices.read_us:
             settings["postgres.data_factor"] = repr(data)
-        return simulate(machine, sessions=seen.sessions, settings=settings, replications=1)
+        return simulate(machine, sessions=observation.sessions, settings=settings, replications=1)
 
     factors = (1.0, 1.0)
     for _ in range(TURNS):

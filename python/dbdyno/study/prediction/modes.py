@@ -69,22 +69,22 @@ def modes_of(times_us: Floats) -> Modes | None:
     return Modes(float(np.median(near)), limit, 1.0 - len(near) / len(times_us))
 
 
-def statement_modes(seen: Observation, sized_us: dict[int, Floats]) -> list[Modes | None] | None:
+def statement_modes(observation: Observation, sized_us: dict[int, Floats]) -> list[Modes | None] | None:
     """Return the modes of each statement, None for a commit or an untimed one.
 
     Args:
-        seen: The arm.
+        observation: The arm.
         sized_us: By number of a statement whose log has different sizes, its times without the log's.
 
     Returns:
         None if the arm has several sessions, or does not show the modes of all other statements.
     """
-    steps = seen.steps
-    if seen.sessions != 1:
+    steps = observation.steps
+    if observation.sessions != 1:
         return None
     found: list[Modes | None] = []
     for at, (statement, kind) in enumerate(zip(steps.statements, steps.kinds, strict=True)):
-        times_us = sized_us.get(at, seen.elapsed_us(statement, kind))
+        times_us = sized_us.get(at, observation.elapsed_us(statement, kind))
         if kind == "commit" or (kind == "transaction" and steps.writes) or not len(times_us):
             found.append(None)
             continue

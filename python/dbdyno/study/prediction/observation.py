@@ -240,22 +240,26 @@ def observe(run: Run, measures: Measures, name: str) -> Observation:
     )
 
 
-def timed_waits(seen: Observation) -> Observation:
+def timed_waits(observation: Observation) -> Observation:
     """Return the measurements if they may be used for a fit; MariaDB's waits are never timed, and not used.
 
     Raises:
         ModelError: The waits were sampled, there are none, or the CPU of the server's processes is unknown.
     """
-    if seen.engine != MARIADB and seen.fidelity not in ("exact", "read"):
-        sampled = "were sampled: each is as long as the time between two samples" if seen.fidelity else "are missing"
-        raise ModelError(f"the waits of {seen.arm.name} {sampled}", where=seen.run.id, next_step=HOW_TO_TIME)
-    if not seen.reports or not all("on_cpu_ns" in report for report in seen.reports):
+    if observation.engine != MARIADB and observation.fidelity not in ("exact", "read"):
+        sampled = (
+            "were sampled: each is as long as the time between two samples" if observation.fidelity else "are missing"
+        )
+        raise ModelError(
+            f"the waits of {observation.arm.name} {sampled}", where=observation.run.id, next_step=HOW_TO_TIME
+        )
+    if not observation.reports or not all("on_cpu_ns" in report for report in observation.reports):
         raise ModelError(
             "the CPU time of the server's processes is unknown",
-            where=seen.run.id,
+            where=observation.run.id,
             next_step="run dbdyno on the server's host, without a pooler, and leave `counters` of [watch] on",
         )
-    return seen
+    return observation
 
 
 def _no_waits() -> JsonObject:

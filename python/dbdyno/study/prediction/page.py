@@ -17,9 +17,9 @@ _OTHERS = 0.1
 _STRUCTURES = ("statements", "scripts", "relations")
 
 
-def page_of(machine: Machine, seen: Observation) -> dict[str, object]:
+def page_of(machine: Machine, observation: Observation) -> dict[str, object]:
     """Return the page about a machine that was calibrated from an arm."""
-    return {**_page(machine, _sentences(machine, seen)), "run": seen.run.id, "arm": seen.arm.name}
+    return {**_page(machine, _sentences(machine, observation)), "run": observation.run.id, "arm": observation.arm.name}
 
 
 def host_page_of(machine: Machine, speed: HostSpeed) -> dict[str, object]:
@@ -42,11 +42,12 @@ def _page(machine: Machine, sentences: list[str]) -> dict[str, object]:
     }
 
 
-def _sentences(machine: Machine, seen: Observation) -> list[str]:
-    blocks, waits = len(seen.measures.blocks), len(seen.waits["elapsed_ns"])
+def _sentences(machine: Machine, observation: Observation) -> list[str]:
+    blocks, waits = len(observation.measures.blocks), len(observation.waits["elapsed_ns"])
     said = [
-        f"From {blocks} blocks of arm {seen.arm.name} ({seen.sessions} sessions, {seen.measures.total('transactions')}"
-        f" transactions, {waits} waits, {seen.fidelity}); warm-up and other arms are not in it."
+        f"From {blocks} blocks of arm {observation.arm.name} ({observation.sessions} sessions,"
+        f" {observation.measures.total('transactions')} transactions, {waits} waits, {observation.fidelity});"
+        " warm-up and other arms are not in it."
     ]
     others = next((own for own in machine.parameters if own.key == "others"), None)
     cores = next(own.value for own in machine.parameters if own.key == "cores")

@@ -53,31 +53,31 @@ class KeyedRelations:
         return sum(sum(own["pages"]) for own in self.relations)
 
 
-def keyed_relations(seen: Observation) -> KeyedRelations:
+def keyed_relations(observation: Observation) -> KeyedRelations:
     """Return the relations whose pages an arm's statements reference by a key."""
     relations: list[JsonObject] = []
     places: dict[str, list[int]] = {}
-    touches: list[list[int]] = [[] for _ in seen.steps.statements]
-    for name, table, keys in _keys(seen):
-        sizes = _sizes(seen, table)
-        if name not in seen.steps.statements or not sizes:
+    touches: list[list[int]] = [[] for _ in observation.steps.statements]
+    for name, table, keys in _keys(observation):
+        sizes = _sizes(observation, table)
+        if name not in observation.steps.statements or not sizes:
             continue
         if table not in places:
             places[table] = list(range(len(relations), len(relations) + len(sizes)))
             relations += [_relation(of, size, sizes[0][1].rows, keys) for of, size in sizes]
-        touches[seen.steps.statements.index(name)] = places[table]
+        touches[observation.steps.statements.index(name)] = places[table]
     return KeyedRelations(relations, touches)
 
 
-def _keys(seen: Observation) -> Iterator[tuple[str, str, Ints]]:
+def _keys(observation: Observation) -> Iterator[tuple[str, str, Ints]]:
     """Yield each statement that names one row: its name, its table, and the keys that were drawn.
 
     A row that an earlier statement of the transaction named is still in the buffers, and is left out.
     """
     import numpy as np
 
-    for script in seen.plan.scripts_of(seen.arm):
-        drawer = drawer_of(script, seen.plan, seen.arm)
+    for script in observation.plan.scripts_of(observation.arm):
+        drawer = drawer_of(script, observation.plan, observation.arm)
         drawn, sent = drawer.draw(0, DRAWS), drawer.statements()
         named: set[tuple[str, bytes]] = set()
         for place, (number, _) in enumerate(drawn[0]["steps"]):
@@ -102,14 +102,14 @@ def _is_key(before: str, after: str) -> bool:
     return bool(ROW.search(before)) and bool(_ENDS.match(after))
 
 
-def _sizes(seen: Observation, table: str) -> list[tuple[str, Size]]:
+def _sizes(observation: Observation, table: str) -> list[tuple[str, Size]]:
     """Return a table and the index of it that is scanned most, with their sizes; nothing if they are not known."""
-    own = [name for name in seen.tables if name == table.replace(".", "/") or name.endswith(f"/{table}")]
+    own = [name for name in observation.tables if name == table.replace(".", "/") or name.endswith(f"/{table}")]
     if not own:
         return []
     name = own[0]
-    indexes = [index for index in seen.indexes if index.startswith(f"{name}/")]
-    return [(name, seen.tables[name]), *((index, seen.indexes[index]) for index in indexes[:1])]
+    indexes = [index for index in observation.indexes if index.startswith(f"{name}/")]
+    return [(name, observation.tables[name]), *((index, observation.indexes[index]) for index in indexes[:1])]
 
 
 def _relation(name: str, size: Size, rows: float, keys: Ints) -> JsonObject:

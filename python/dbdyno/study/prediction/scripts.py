@@ -140,27 +140,27 @@ def _variables(plan: Plan, arm: Arm) -> dict[str, str]:
     return {**scale, **plan.workload.variables, **arm.variables}
 
 
-def _index(found: Steps, statement: DrawnStatement, single: bool) -> int:
+def _index(steps: Steps, statement: DrawnStatement, single: bool) -> int:
     """Return the index of a new or known statement; a script's only statement is timed as a transaction."""
     name, kind = statement["name"], "transaction" if single else statement["kind"]
     if name == _MARK.rstrip(";"):
         kind = REDO_POSITION
-    if name not in found.statements:
-        found.statements.append(name)
-        found.kinds.append(kind)
-        found.changes.append(bool(_CHANGES.search(name)))
-        found.per_transaction.append(0.0)
-    return found.statements.index(name)
+    if name not in steps.statements:
+        steps.statements.append(name)
+        steps.kinds.append(kind)
+        steps.changes.append(bool(_CHANGES.search(name)))
+        steps.per_transaction.append(0.0)
+    return steps.statements.index(name)
 
 
-def _with_row(step: PostgresStep, statement: DrawnStatement, values: Sequence[list[Any]], found: Steps) -> None:
+def _with_row(step: PostgresStep, statement: DrawnStatement, values: Sequence[list[Any]], steps: Steps) -> None:
     """Add the row that a statement locks, if the statement names one."""
     match = _LOCKS.match(statement["name"].lower())
     if match is None:
         return
     place = next((at for at, piece in enumerate(statement["pieces"][:-1]) if ROW.search(piece)), None)
     if place is None:
-        found.notes.append(f"rows that are locked by more than one key are not: {statement['name']}")
+        steps.notes.append(f"rows that are locked by more than one key are not: {statement['name']}")
         return
     rows = [own[place] for own in values if isinstance(own[place], int) and own[place] >= 0]
     if not rows or len(set(rows)) / len(rows) > _MET:

@@ -46,10 +46,10 @@ class Range:
     assumed: bool
 
 
-def ranges(given: CalibratedMachine) -> list[Range]:
+def ranges(machine: CalibratedMachine) -> list[Range]:
     """Return the ranges of the machine's nonzero numbers."""
     found = []
-    for row in given.machine.parameters:
+    for row in machine.machine.parameters:
         path, value = row["path"], row["value"]
         key = path.removeprefix("postgres.")
         if key == path or key in _LEFT_OUT or isinstance(value, bool) or not isinstance(value, int | float):
@@ -128,7 +128,7 @@ def answers_of(
 
 
 def sensitivity(
-    given: CalibratedMachine,
+    machine: CalibratedMachine,
     *,
     sessions: int,
     trajectories: int,
@@ -140,7 +140,7 @@ def sensitivity(
     """Return the page about the parameters that move throughput and p99 most.
 
     Args:
-        given: The calibrated machine.
+        machine: The calibrated machine.
         sessions: Number of sessions.
         trajectories: Number of paths through the parameters.
         seed: Seed of the paths and samples.
@@ -148,9 +148,9 @@ def sensitivity(
         on_progress: Called with the progress as text.
         workers: Workers that take a path each; None for this machine.
     """
-    varied = ranges(given)
+    varied = ranges(machine)
     walked = walks(len(varied), trajectories, seed)
-    done, toml = 0, given.machine.toml
+    done, toml = 0, machine.machine.toml
     sampled = design(len(varied), samples, seed).places if samples else []
     # A task of a worker has as many places as a path.
     of = [walk.places for walk in walked] + _parts(sampled, len(varied) + 1)
@@ -190,7 +190,7 @@ def sensitivity(
         "schema": SCHEMA,
         "kind": "model",
         "page": "sensitivity",
-        "title": f"What moves the answer: {given.machine.title}",
+        "title": f"What moves the answer: {machine.machine.title}",
         "sessions": sessions,
         "samples": samples,
         "rows": rows[:SHOWN],

@@ -21,18 +21,18 @@ _MS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "": 1.0}
 _MICROSECONDS = {"us": 1.0, "ms": 1_000.0, "s": 1e6, "": 1.0}
 
 
-def server_settings(seen: Observation) -> tuple[list[Parameter], list[Parameter], list[str]]:
+def server_settings(observation: Observation) -> tuple[list[Parameter], list[Parameter], list[str]]:
     """Return the parameters of a server with their scheduler, and sentences on those left at their default."""
-    about = seen.run.manifest.arms[seen.number]
-    target: JsonObject = seen.run.manifest.targets.get(str(about["target"])) or {}
+    about = observation.run.manifest.arms[observation.number]
+    target: JsonObject = observation.run.manifest.targets.get(str(about["target"])) or {}
     cores = int(target.get("host_cpus") or 0)
     found = [
         Parameter("cores", cores, MEASURED, "processors that the host reports")
         if cores
         else Parameter("cores", 2, DEFAULT, "the run does not say how many the host has")
     ]
-    own, notes = parameters_of(seen.engine, seen.settings)
-    found += mariadb.fixed_parameters() if seen.engine == MARIADB else []
+    own, notes = parameters_of(observation.engine, observation.settings)
+    found += mariadb.fixed_parameters() if observation.engine == MARIADB else []
     found += [Parameter(key, value, MEASURED, "the server's setting") for key, value in own.items()]
     return (
         found,

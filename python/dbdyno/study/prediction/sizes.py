@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 PAGE_BYTES = 8192
 
 
-def mean_kb(seen: Observation) -> float:
+def mean_kb(observation: Observation) -> float:
     """Return the mean size of a single session's flush [KB]: its log, plus half a page on either side."""
-    redo = seen.calls["redo_bytes"]
+    redo = observation.calls["redo_bytes"]
     own = redo[redo > 0]
     return (float(own.mean()) + PAGE_BYTES) / 1024.0 if len(own) else 0.0
 
 
-def per_kb(seen: Observation, event: str) -> tuple[float, float, float] | None:
+def per_kb(observation: Observation, event: str) -> tuple[float, float, float] | None:
     """Return the time that a KB of log adds to a wait of a commit [us], with its interval.
 
     Returns:
@@ -30,15 +30,15 @@ def per_kb(seen: Observation, event: str) -> tuple[float, float, float] | None:
     """
     import numpy as np
 
-    waits = seen.waits_for(event)
-    commits = np.flatnonzero((seen.calls["kind"] == "commit") & (seen.calls["redo_bytes"] > 0))
-    if seen.sessions > 1 or not len(commits):
+    waits = observation.waits_for(event)
+    commits = np.flatnonzero((observation.calls["kind"] == "commit") & (observation.calls["redo_bytes"] > 0))
+    if observation.sessions > 1 or not len(commits):
         return None
-    starts: NDArray[np.int64] = seen.calls["started_ns"][commits]
+    starts: NDArray[np.int64] = observation.calls["started_ns"][commits]
     order = np.argsort(starts)
     commits, starts = commits[order], starts[order]
     begun: NDArray[np.int64] = waits["started_ns"]
     at = np.searchsorted(starts, begun, side="right") - 1
-    inside = (at >= 0) & (begun <= (starts + seen.calls["elapsed_ns"][commits])[at])
-    kb = seen.calls["redo_bytes"][commits][at[inside]] / 1024.0
+    inside = (at >= 0) & (begun <= (starts + observation.calls["elapsed_ns"][commits])[at])
+    kb = observation.calls["redo_bytes"][commits][at[inside]] / 1024.0
     return slope(kb, waits["elapsed_ns"][inside] / 1e3)

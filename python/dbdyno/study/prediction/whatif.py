@@ -61,7 +61,7 @@ class PointResult:
 
 
 def whatif(
-    given: CalibratedMachine,
+    machine: CalibratedMachine,
     axes: Sequence[Axis],
     *,
     prices: Mapping[str, Any] | None = None,
@@ -73,8 +73,8 @@ def whatif(
     Raises:
         ModelError: A level is not valid for its axis, or the machine cannot run it.
     """
-    points = points_of(given.machine, axes, given.sessions or 1)
-    varied = intervals(given)
+    points = points_of(machine.machine, axes, machine.sessions or 1)
+    varied = intervals(machine)
     found = []
     for number, point in enumerate(points):
         on_progress(f"{number + 1} of {len(points)}")
@@ -86,12 +86,12 @@ def whatif(
         "schema": SCHEMA,
         "kind": "model",
         "page": "whatif",
-        "title": f"What if: {given.machine.title}",
+        "title": f"What if: {machine.machine.title}",
         "axes": [axis.name for axis in axes],
         "points": [one.row(prices or {}) for one in found],
         "priced": bool(prices),
         "figures": {"sweep": figure_curves(found, axes)},
-        "sentences": [*curves(found, axes), *extrapolation(given, axes)],
+        "sentences": [*curves(found, axes), *extrapolation(machine, axes)],
     }
 
 
@@ -102,10 +102,10 @@ def _run(point: Point, more: Mapping[str, str]) -> SimulationResult:
     )
 
 
-def intervals(given: CalibratedMachine) -> dict[str, tuple[float, float, float]]:
+def intervals(machine: CalibratedMachine) -> dict[str, tuple[float, float, float]]:
     """Return the PostgreSQL parameters that have an interval: value, low and high end."""
     found = {}
-    for row in given.machine.parameters:
+    for row in machine.machine.parameters:
         value, ends = row["value"], row.get("interval")
         if row["path"].startswith("postgres.") and isinstance(value, int | float) and ends:
             found[row["path"]] = (float(value), float(ends[0]), float(ends[1]))
@@ -148,25 +148,25 @@ def _per_money(point: Point, outcome: SimulationResult, prices: Mapping[str, Any
     return outcome.throughput_per_s * 3_600 / hour if hour > 0 else None
 
 
-def curves(found: Sequence[PointResult], axes: Sequence[Axis]) -> list[str]:
+def curves(point_results: Sequence[PointResult], axes: Sequence[Axis]) -> list[str]:
     """Return a sentence for each curve over sessions: its knee, and the bottleneck beyond it."""
     if SESSIONS not in [axis.name for axis in axes]:
         return []
     groups: dict[tuple[tuple[str, str], ...], list[PointResult]] = {}
-    for one in found:
+    for one in point_results:
         key = tuple((name, level) for name, level in one.point.levels.items() if name != SESSIONS)
         groups.setdefault(key, []).append(one)
     return [_curve(key, sorted(own, key=lambda one: one.point.sessions)) for key, own in groups.items()]
 
 
-def figure_curves(found: Sequence[PointResult], axes: Sequence[Axis]) -> JsonObject | None:
+def figure_curves(point_results: Sequence[PointResult], axes: Sequence[Axis]) -> JsonObject | None:
     """Return the curves of the figure, over sessions or else over the first numeric axis; None without one."""
     names = [axis.name for axis in axes if len(axis.levels) > 1 and all(_is_number(level) for level in axis.levels)]
     over = SESSIONS if SESSIONS in names else next(iter(names), None)
     if over is None:
         return None
     curves: dict[str, list[dict[str, float]]] = {}
-    for one in found:
+    for one in point_results:
         rest = ", ".join(f"{name} {level}" for name, level in one.point.levels.items() if name != over)
         all_drawn = [one.outcome, *one.drawn]
         rates, means = [own.throughput_per_s for own in all_drawn], [own.mean_ns for own in all_drawn]
@@ -189,40 +189,40 @@ def _is_number(level: str) -> bool:
     return level.replace(".", "", 1).isdigit() and float(level) > 0
 
 
-def _curve(key: Sequence[tuple[str, str]], own: Sequence[PointResult]) -> str:
-    most = max(one.outcome.throughput_per_s for one in own)
-    knee = next(one for one in own if one.outcome.throughput_per_s >= KNEE_SHARE * most)
+def _curve(key: Sequence[tuple[str, str]], point_results: Sequence[PointResult]) -> str:
+    most = max(one.outcome.throughput_per_s for one in point_results)
+    knee = next(one for one in point_results if one.outcome.throughput_per_s >= KNEE_SHARE * most)
     name = ", ".join(f"{axis} {level}" for axis, level in key) or "this machine"
-    last = own[-1]
-    if knee is last and len(own) > 1:
+    last = point_results[-1]
+    if knee is last and len(point_results) > 1:
         return f"{name}: throughput still rises at {last.point.sessions} sessions ({most:,.0f}/s); {_binds(last)}."
     return f"{name}: the knee is at {knee.point.sessions} sessions, {most:,.0f}/s at most; {_binds(knee)}."
 
 
-def _binds(one: PointResult) -> str:
-    what = bottleneck(one.outcome)
+def _binds(point_result: PointResult) -> str:
+    what = bottleneck(point_result.outcome)
     if what == "cores":
-        return f"the cores bind there ({one.outcome.cores:.0%} busy)"
+        return f"the cores bind there ({point_result.outcome.cores:.0%} busy)"
     if what == "log device":
-        shared = f"{one.outcome.commits_per_flush:.3g} commits share a flush"
-        return f"the log's device binds there ({one.outcome.device:.0%} busy, {shared})"
+        shared = f"{point_result.outcome.commits_per_flush:.3g} commits share a flush"
+        return f"the log's device binds there ({point_result.outcome.device:.0%} busy, {shared})"
     if what == "data device":
-        return f"the data files' device binds there ({one.outcome.data:.0%} busy)"
+        return f"the data files' device binds there ({point_result.outcome.data:.0%} busy)"
     if what == "row locks":
         return "the locks of rows bind there"
-    return f"no resource is full (cores {one.outcome.cores:.0%} busy): the time of round trips binds"
+    return f"no resource is full (cores {point_result.outcome.cores:.0%} busy): the time of round trips binds"
 
 
-def extrapolation(given: CalibratedMachine, axes: Sequence[Axis]) -> list[str]:
+def extrapolation(machine: CalibratedMachine, axes: Sequence[Axis]) -> list[str]:
     """Return how far each axis extends beyond the calibrated range."""
-    said = [] if given.sessions else [f"{host_assumptions()} The band has that in it."]
-    cores = given.machine.number("postgres.cores")
+    said = [] if machine.sessions else [f"{host_assumptions()} The band has that in it."]
+    cores = machine.machine.number("postgres.cores")
     for axis in axes:
         numbers = [float(level) for level in axis.levels if _is_number(level)]
-        if axis.name == SESSIONS and given.sessions and numbers and max(numbers) > given.sessions:
+        if axis.name == SESSIONS and machine.sessions and numbers and max(numbers) > machine.sessions:
             said.append(
-                f"Calibrated at {given.sessions} session(s): {max(numbers):g} are an extrapolation of"
-                f" {max(numbers) / given.sessions:.3g} times."
+                f"Calibrated at {machine.sessions} session(s): {max(numbers):g} are an extrapolation of"
+                f" {max(numbers) / machine.sessions:.3g} times."
             )
         if axis.name == CORES and numbers and math.isfinite(cores) and max(numbers) > cores:
             said.append(

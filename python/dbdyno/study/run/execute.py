@@ -108,16 +108,16 @@ def _start(
     return run
 
 
-def without_client(plan: Plan, lost: ClientLostError) -> Plan | None:
+def without_client(plan: Plan, error: ClientLostError) -> Plan | None:
     """Return a sweep without the arms of the lost client; None if nothing is left to compare."""
-    if plan.kind != "sweep" or lost.arm is None:
+    if plan.kind != "sweep" or error.arm is None:
         return None
-    client = plan.arms[lost.arm].client
+    client = plan.arms[error.arm].client
     left = [arm for arm in plan.arms if arm.client != client]
     gone = {arm.name for arm in plan.arms if arm.client == client}
     if len(left) < 2 or plan.arms[0].name in gone or any(arm.against in gone for arm in left):
         return None
-    told = f" Left out, since it was lost in {BLOCK_TRIES} tries: {escaping.escape_line(lost.message, 200)}."
+    told = f" Left out, since it was lost in {BLOCK_TRIES} tries: {escaping.escape_line(error.message, 200)}."
     return replace(plan, arms=left, question=plan.question + told)
 
 

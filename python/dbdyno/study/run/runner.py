@@ -198,5 +198,5 @@ class Runner:
         self._keep(recorder, recorder.planned.turns, {**join_reports(recorder.reports), **recorder.own})
 
 
-def _take_blocks(waiting: Iterator[PlannedBlock], most: int) -> list[PlannedBlock]:
-    return [planned for _, planned in zip(range(most), waiting, strict=False)]
+def _take_blocks(waiting: Iterator[PlannedBlock], limit: int) -> list[PlannedBlock]:
+    return [planned for _, planned in zip(range(limit), waiting, strict=False)]

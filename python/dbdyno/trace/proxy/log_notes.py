@@ -12,10 +12,10 @@ _ENOUGH = 20
 """Number of executions from which the shortest duration shows what is not logged."""
 
 
-def describe_reason(one: Reason) -> str:
+def describe_reason(reason: Reason) -> str:
     """Return a reason with the number of entries and the places of the first ones."""
-    places = ", ".join(one["places"]) + (", …" if one["count"] > len(one["places"]) else "")
-    return f"{one['count']:,} x {one['reason']} ({places})"
+    places = ", ".join(reason["places"]) + (", …" if reason["count"] > len(reason["places"]) else "")
+    return f"{reason['count']:,} x {reason['reason']} ({places})"
 
 
 def import_notes(report: Report, sources: LogSources, database: str | None) -> Iterator[str]:

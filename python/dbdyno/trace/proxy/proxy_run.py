@@ -110,23 +110,23 @@ def spin_ns(text: str) -> int | None:
 
 
 @contextlib.contextmanager
-def run_proxy(wanted: ProxyOptions, out: Path) -> Iterator[RunningProxy]:
+def run_proxy(options: ProxyOptions, out: Path) -> Iterator[RunningProxy]:
     """Forward clients until the block ends; then the run is in `out`.
 
     Raises:
         TraceError: the proxy cannot run, or no client connected.
     """
-    if wanted.server_tls.startswith("verify") and wanted.server_ca is None:
+    if options.server_tls.startswith("verify") and options.server_ca is None:
         raise TraceError(
-            f"{wanted.server_tls} verifies the server's certificate against root certificates, but none are given",
+            f"{options.server_tls} verifies the server's certificate against root certificates, but none are given",
             next_step="give the file of root certificates with --server-ca FILE",
         )
-    key = read_key(wanted.key_file) if wanted.key_file is not None else None
+    key = read_key(options.key_file) if options.key_file is not None else None
     with unwind_on_signals(), staged_folder(out) as aside:
         started = datetime.now(UTC).isoformat()
-        asked = {name: str(one) if isinstance(one, Path) else one for name, one in asdict(wanted).items()}
+        asked = {name: str(one) if isinstance(one, Path) else one for name, one in asdict(options).items()}
         del asked["server"], asked["key_file"]
-        asked["host"], asked["port"] = wanted.server
+        asked["host"], asked["port"] = options.server
         with encrypt_parts(aside, key):
             made = RunningProxy(_core.Proxy(json.dumps(asked | {"out": str(aside)})))
             try:
@@ -139,10 +139,10 @@ def run_proxy(wanted: ProxyOptions, out: Path) -> Iterator[RunningProxy]:
                 + (f" ({made.report['last']})" if made.report.get("last") else ""),
                 next_step="connect the clients to the address given by --listen",
             )
-        Run(aside, manifest_of(made.report, wanted, started)).save(status="complete")
+        Run(aside, manifest_of(made.report, options, started)).save(status="complete")
 
 
-def manifest_of(report: JsonObject, wanted: ProxyOptions, started: str) -> JsonObject:
+def manifest_of(report: JsonObject, options: ProxyOptions, started: str) -> JsonObject:
     """Return the manifest of the proxy's evidence for the core's report."""
     version = str(report.get("version", "")).partition(" ")[0]
     return {
@@ -164,13 +164,13 @@ def manifest_of(report: JsonObject, wanted: ProxyOptions, started: str) -> JsonO
         ],
         "totals": {"account": {"calls": report.get("calls"), "waits": report.get("waits")}, "proxy": report},
         "unread": {"not the protocol": report["lost_track"]} if report.get("lost_track") else {},
-        "warnings": warnings_of(report, wanted),
+        "warnings": warnings_of(report, options),
         "refused": [],
-        "options": {"for_ns": wanted.for_ns, "binds": wanted.binds, "server_tls": wanted.server_tls},
+        "options": {"for_ns": options.for_ns, "binds": options.binds, "server_tls": options.server_tls},
     }
 
 
-def warnings_of(report: JsonObject, wanted: ProxyOptions) -> list[str]:
+def warnings_of(report: JsonObject, options: ProxyOptions) -> list[str]:
     """Return the warnings about the evidence, as sentences."""
     found = [
         "Times are the clients' side, seen on the wire: a call lasts from its message to the end of its answer, network"
@@ -179,9 +179,9 @@ def warnings_of(report: JsonObject, wanted: ProxyOptions) -> list[str]:
     for key, words in _TROUBLES.items():
         if report.get(key):
             found.append(f"{words.format(report[key])} The last: {report['last']}.")
-    if wanted.key_file is not None:
+    if options.key_file is not None:
         found.append("Messages are kept encrypted: trace replay and rehearse need the key (--key-file).")
-    elif wanted.binds:
+    elif options.binds:
         found.append("Messages are kept with their values (--binds): the run holds what clients sent.")
     return found
 

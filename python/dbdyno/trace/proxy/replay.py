@@ -90,7 +90,7 @@ def speed_of(text: str) -> float:
 def run_replay(
     folder: Path,
     connection: Mapping[str, Any],
-    wanted: ReplayOptions,
+    options: ReplayOptions,
     keys: KeyPlan,
     messages: Path | None = None,
 ) -> Iterator[RunningReplay]:
@@ -106,13 +106,13 @@ def run_replay(
     request = {
         "run": str(messages or run.path),
         "connection": {**connection, "options": limits},
-        "speed": wanted.speed,
-        "order": wanted.order,
-        "writes": wanted.writes,
-        "from_ns": wanted.from_ns,
-        "to_ns": wanted.to_ns,
-        "session_sql": list(wanted.session_sql),
-        "timed": wanted.timed,
+        "speed": options.speed,
+        "order": options.order,
+        "writes": options.writes,
+        "from_ns": options.from_ns,
+        "to_ns": options.to_ns,
+        "session_sql": list(options.session_sql),
+        "timed": options.timed,
         "keys": keys.request(),
     }
     made = RunningReplay(_core.Replay(json.dumps(request)))
@@ -122,7 +122,7 @@ def run_replay(
         if not made.is_over():
             made.stop()
         made.report = keys.result(json.loads(made.player.finish()))
-        if wanted.timed:
+        if options.timed:
             made.elapsed_ns = json.loads(made.player.timed())["elapsed_ns"]
 
 
@@ -140,11 +140,11 @@ _DIFFERING = {
 }
 
 
-def sentences(report: Mapping[str, Any], wanted: ReplayOptions) -> list[str]:
+def sentences(report: Mapping[str, Any], options: ReplayOptions) -> list[str]:
     """Return sentences about the result, the answer first."""
     then_s, now_s = report["then_ns"] / 1e9, report["elapsed_ns"] / 1e9
     found = [_headline(report)]
-    pace = "without think time" if wanted.speed == FASTEST else f"at {wanted.speed:g} times its speed"
+    pace = "without think time" if options.speed == FASTEST else f"at {options.speed:g} times its speed"
     found.append(
         f"{report['turns']:,} of {report['turns_all']:,} round trips of {report['sessions']:,} sessions {pace}:"
         f" {now_s:.2f} s, {then_s:.2f} s then."
@@ -155,15 +155,15 @@ def sentences(report: Mapping[str, Any], wanted: ReplayOptions) -> list[str]:
             f"{report['outside']:,} round trips of transactions that did not begin in this part were left out{first}."
         )
     if report["stopped"]:
-        found.append(_cut(report, wanted))
-    if report["fails_now"] and not wanted.writes:
+        found.append(_cut(report, options))
+    if report["fails_now"] and not options.writes:
         found.append("Sessions were read-only, so whatever writes failed: --writes lets them write to a copy.")
     found.extend(key_sentences(report))
-    if wanted.order:
+    if options.order:
         late = report["out_of_order"]
         but = f", but {late:,} waits were given up: the server did not answer what was to come first" if late else ""
         found.append(f"{report['commits']:,} commits kept their order{but}.")
-    if wanted.speed != FASTEST and report["late_ns"] > 100_000_000:
+    if options.speed != FASTEST and report["late_ns"] > 100_000_000:
         found.append(
             f"The replay fell up to {report['late_ns'] / 1e9:.2f} s behind the capture's clock: the server answered"
             " more slowly than then."
@@ -171,9 +171,9 @@ def sentences(report: Mapping[str, Any], wanted: ReplayOptions) -> list[str]:
     return found
 
 
-def _cut(report: Mapping[str, Any], wanted: ReplayOptions) -> str:
+def _cut(report: Mapping[str, Any], options: ReplayOptions) -> str:
     """Return a sentence about the state that an incomplete replay leaves, and the next step."""
-    if not wanted.writes:
+    if not options.writes:
         return "Sessions were read-only: the database is as it was, and the replay can begin again."
     return (
         f"The database has what the {report['turns']:,} round trips wrote; transactions that were open are rolled back."

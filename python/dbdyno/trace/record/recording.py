@@ -94,7 +94,7 @@ Texts = Callable[[Sequence[str]], Mapping[str, str]]
 
 @contextlib.contextmanager
 def recording(
-    place: ServerProcess, out: Path, wanted: RecordingOptions | None = None, texts: Texts | None = None
+    place: ServerProcess, out: Path, options: RecordingOptions | None = None, texts: Texts | None = None
 ) -> Iterator[Recording]:
     """Record until the block ends; then the run is in `out`.
 
@@ -103,20 +103,20 @@ def recording(
     Raises:
         TraceError: the recording cannot be made, or there was no session to record.
     """
-    wanted = wanted or RecordingOptions()
+    options = options or RecordingOptions()
     with unwind_on_signals(), staged_folder(out) as aside:
         started = datetime.now(UTC).isoformat()
         request = {
             "pid": place.pid,
-            "mode": wanted.mode or "auto",
+            "mode": options.mode or "auto",
             "only": place.only,
             "out": str(aside),
-            "database": wanted.database,
-            "user": wanted.user,
-            "for_ns": wanted.for_ns,
-            "cost_limit": wanted.cost_limit,
-            "details": wanted.details,
-            "copies": wanted.copies,
+            "database": options.database,
+            "user": options.user,
+            "for_ns": options.for_ns,
+            "cost_limit": options.cost_limit,
+            "details": options.details,
+            "copies": options.copies,
         }
         made = Recording(_core.Recorder(json.dumps(request)))
         try:
@@ -129,7 +129,7 @@ def recording(
                 next_step="check --database and --user, or record while sessions are connected",
             )
         _complete_texts(aside, made.report, texts)
-        whole = Run(aside, manifest_of(made.report, wanted, started))
+        whole = Run(aside, manifest_of(made.report, options, started))
         whole.save(status="complete")
 
 
@@ -150,7 +150,7 @@ def _complete_texts(folder: Path, report: JsonObject, texts: Texts | None) -> No
     }
 
 
-def manifest_of(report: JsonObject, wanted: RecordingOptions, started: str) -> JsonObject:
+def manifest_of(report: JsonObject, options: RecordingOptions, started: str) -> JsonObject:
     """Return the manifest of a recording for the core's report."""
     version = str(report.get("version", ""))
     title = f"PostgreSQL {version.partition(' ')[0]}, {report['elapsed_ns'] / 1e9:.0f} s"
@@ -176,11 +176,11 @@ def manifest_of(report: JsonObject, wanted: RecordingOptions, started: str) -> J
         "warnings": warnings_of(report),
         "refused": [],
         "options": {
-            "database": wanted.database,
-            "user": wanted.user,
-            "for_ns": wanted.for_ns,
-            "cost_limit": wanted.cost_limit,
-            "details": wanted.details,
+            "database": options.database,
+            "user": options.user,
+            "for_ns": options.for_ns,
+            "cost_limit": options.cost_limit,
+            "details": options.details,
             "mode": report.get("mode"),
         },
     }

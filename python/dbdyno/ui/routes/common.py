@@ -23,11 +23,11 @@ HOME = ("Home", "/")
 NO_RUN = "There are no runs here. Make one with `dbdyno run redo-size`."
 
 
-def list_section(name: str, title: str, given: Table, nothing: str = "") -> Section:
+def list_section(name: str, title: str, table: Table, nothing: str = "") -> Section:
     """Return a section with a table; without rows, return one that says `nothing`, or None if that is empty."""
     return (
-        Section(name, title, tables=(given,))
-        if given.rows
+        Section(name, title, tables=(table,))
+        if table.rows
         else Section(name, title, notes=(nothing,) if nothing else ())
     )
 

@@ -61,10 +61,10 @@ def view(request: Request) -> View:
 
 
 def _list_section(
-    name: str, title: str, shown: Sequence[Column], rows: list[tuple[int, Row]], notes: list[str]
+    name: str, title: str, columns: Sequence[Column], rows: list[tuple[int, Row]], notes: list[str]
 ) -> Section:
     left = max(len(rows) - SHOWN, 0)
-    made = table("", shown, [row for _, row in rows[:SHOWN]], look="loose", left_out=left)
+    made = table("", columns, [row for _, row in rows[:SHOWN]], look="loose", left_out=left)
     said = notes if rows or notes else ["Nothing."]
     return Section(name, title, tables=(made,) if rows else (), notes=tuple(said))
 
@@ -80,12 +80,12 @@ def _events(server: Server, stretch: Stretch) -> list[Event]:
     return _KNOWN.get(f"{server.store.folder} {server.target} {stretch.numbers}", len(stretch.chain), make)
 
 
-def _event(server: Server, one: Event) -> Row:
-    at_us = one["at_us"]
+def _event(server: Server, event: Event) -> Row:
+    at_us = event["at_us"]
     around = f"{iso(at_us - AROUND_US)}..{iso(at_us + AROUND_US)}"
     place = server_address("/server", server, window="1d", stretch=around)
-    what = Cell(fmt.line(one["what"], 160), href=place)
-    return Row({"at": at_us, "kind": one["kind"], "what": what, "server": server_name(server)})
+    what = Cell(fmt.line(event["what"], 160), href=place)
+    return Row({"at": at_us, "kind": event["kind"], "what": what, "server": server_name(server)})
 
 
 def _findings(server: Server, stretch: Stretch) -> Iterator[tuple[int, Row]]:

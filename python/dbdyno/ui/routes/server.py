@@ -85,13 +85,13 @@ class Place:
     """The selection in a server page's address, and addresses that differ from it in one parameter."""
 
     def __init__(
-        self, server: Server, window: Stretch, stretch: Stretch | None, by: str, where: Filters, named: str
+        self, server: Server, window: Stretch, stretch: Stretch | None, by: str, filters: Filters, named: str
     ) -> None:
         self.server = server
         self.window = window
         self.stretch = stretch
         self.by = by
-        self.where = where
+        self.where = filters
         self.named = named
 
     def address(self, *, by: str = "", more: tuple[str, str] | None = None, without: str = "") -> str:
@@ -109,16 +109,16 @@ def filters_of(request: Request) -> Filters:
     return tuple({name: value for name, _, value in pairs if name in (*DIMENSIONS, TABLE)}.items())
 
 
-def sessions_of(server: Server, stretch: Stretch, by: str, where: Filters) -> JsonObject:
+def sessions_of(server: Server, stretch: Stretch, by: str, filters: Filters) -> JsonObject:
     """Return the model of `snap sessions` for an interval."""
     first, last = stretch.ends
     server.prepare(stretch.chain)
 
     def make() -> JsonObject:
         with Interval(server.store, first, last) as interval:
-            return sessions(interval, by, dict(where), TOP)
+            return sessions(interval, by, dict(filters), TOP)
 
-    name = f"{server.store.folder} {server.target} {stretch.numbers} {by} {where}"
+    name = f"{server.store.folder} {server.target} {stretch.numbers} {by} {filters}"
     return _MODELS.get(name, len(stretch.chain), make)
 
 

@@ -291,20 +291,26 @@ def _estimates(interval: Interval) -> list[Estimate] | MissingEvidence:
     return [_estimate(one, place) for one, place in found]
 
 
-def _estimate(one: PlanEstimates, place: str) -> Estimate:
-    known = Estimate(one.statement, one.text, one.plan, one.measured, one.spent_us / 1000)
-    if one.node is None:
+def _estimate(plan_estimates: PlanEstimates, place: str) -> Estimate:
+    known = Estimate(
+        plan_estimates.statement,
+        plan_estimates.text,
+        plan_estimates.plan,
+        plan_estimates.measured,
+        plan_estimates.spent_us / 1000,
+    )
+    if plan_estimates.node is None:
         return known
     return replace(
         known,
-        executions=one.executions,
-        node=one.node.title,
-        kind=one.node.kind,
-        table=one.node.relation_name,
-        conditions=tuple(words for _, words in one.node.conditions),
-        planned=one.planned,
-        found=one.found,
-        loops=one.loops,
+        executions=plan_estimates.executions,
+        node=plan_estimates.node.title,
+        kind=plan_estimates.node.kind,
+        table=plan_estimates.node.relation_name,
+        conditions=tuple(words for _, words in plan_estimates.node.conditions),
+        planned=plan_estimates.planned,
+        found=plan_estimates.found,
+        loops=plan_estimates.loops,
         place=place,
     )
 

@@ -151,10 +151,10 @@ def key_spaces(
     """Return the key space of each column that is a key or refers to one, and the first key of each space."""
     over: dict[ColumnKey, ColumnKey] = {}
 
-    def top(one: ColumnKey) -> ColumnKey:
-        while (above := over.get(one, one)) != one:
-            one = above
-        return one
+    def top(column_key: ColumnKey) -> ColumnKey:
+        while (above := over.get(column_key, column_key)) != column_key:
+            column_key = above
+        return column_key
 
     for one, other in same:
         if (low := top(one)) != (high := top(other)):

@@ -56,10 +56,10 @@ class ExpressionReader(ABC):
             space = spaces[0] if len(spaces) == 1 else None
             self.uses[slot._replace(is_array=False)].add(None if space is None else (space, slot.is_array))
 
-    def relate(self, one: Origin, other: Origin) -> None:
+    def relate(self, first: Origin, second: Origin) -> None:
         """Record that two values are compared, or that one is written to the column of the other."""
-        self.record_use(one.slots, *other.spaces)
-        self.record_use(other.slots, *one.spaces)
+        self.record_use(first.slots, *second.spaces)
+        self.record_use(second.slots, *first.spaces)
 
     def visit(self, node: Any, scope: Scope) -> None:
         """Read an expression whose value is not a key."""

@@ -19,18 +19,18 @@ where table_schema = %s and table_name = %s and non_unique = 0 order by index_na
 
 
 def refuse_differing_rows(
-    conn: Any, goal: TargetTable, stages: Sequence[str], into: LoadRequest, *, of_new: int, adds: bool
+    conn: Any, goal: TargetTable, stages: Sequence[str], load_request: LoadRequest, *, of_new: int, adds: bool
 ) -> None:
     """Refuse the load if a staged row is not in the target table with exactly the same values.
 
-    Rows are matched by the key of `into`, else by a unique key of the table; without one, both sides are compared as
-    multisets, which needs mode `replace`. In mode `replace` the table may hold no other rows.
+    Rows are matched by the key of `load_request`, else by a unique key of the table; without one, both sides are
+    compared as multisets, which needs mode `replace`. In mode `replace` the table may hold no other rows.
 
     Args:
         conn: The session whose transaction wrote the rows; it has not committed yet.
         goal: The target table and its columns.
         stages: Quoted names of the staging tables.
-        into: The mode and the key of the load.
+        load_request: The mode and the key of the load.
         of_new: Number of rows that were added; in mode `replace` the row count the table must have.
         adds: True if rows with new keys were added, so that a key missing in the table is an error.
 
@@ -38,9 +38,9 @@ def refuse_differing_rows(
         MoveError: A row differs or is missing, the table has extra rows, or there is no unique key to match by.
     """
     given = goal.written_fields()
-    keys = into.key or _unique(conn, goal, given)
+    keys = load_request.key or _unique(conn, goal, given)
     if not keys:
-        if into.mode != "replace":
+        if load_request.mode != "replace":
             raise MoveError(
                 "the table has no unique key by which rows can be found",
                 where="--verify target",
@@ -52,22 +52,22 @@ def refuse_differing_rows(
     named = " and ".join(f"s.{quote_name(name)} is not null" for name in keys)
     same = " and ".join(f"{one.bytewise(f't.{quote_name(one.name)}')} <=> {one.bytewise(one.value())}" for one in given)
     first = quote_name(keys[0])
-    joins = "left join" if adds or not into.key else "join"
+    joins = "left join" if adds or not load_request.key else "join"
     other = 0
     for stage in stages:
         text = f"select count(*) from {stage} s {joins} {goal.table} t on {on} where {named}"
         other += int(rows(conn, f"{text} and (t.{first} is null or not ({same}))")[0][0])
     if other:
         _refuse(other)
-    if into.mode == "replace":
+    if load_request.mode == "replace":
         there = int(rows(conn, f"select count(*) from {goal.table}")[0][0])
         if there != of_new:
             _refuse(abs(there - of_new))
 
 
-def _unique(conn: Any, goal: TargetTable, given: Sequence[Field]) -> Sequence[str]:
+def _unique(conn: Any, goal: TargetTable, fields: Sequence[Field]) -> Sequence[str]:
     """Return the columns of a unique key that has no nullable column and is fully loaded; empty if there is none."""
-    names = {one.name for one in given}
+    names = {one.name for one in fields}
     found: dict[str, list[tuple[str, str]]] = {}
     for index, column, nullable in rows(conn, KEYS_SQL, [goal.schema, goal.name]):
         found.setdefault(index, []).append((column, nullable))
@@ -77,10 +77,10 @@ def _unique(conn: Any, goal: TargetTable, given: Sequence[Field]) -> Sequence[st
     return ()
 
 
-def _as_sets(conn: Any, goal: TargetTable, stages: Sequence[str], given: Sequence[Field]) -> None:
+def _as_sets(conn: Any, goal: TargetTable, stages: Sequence[str], fields: Sequence[Field]) -> None:
     """Compare staged rows with the table's rows as multisets (a row may occur more than once)."""
-    came = ", ".join(one.bytewise(one.value()) for one in given)
-    stands = ", ".join(one.bytewise(f"t.{quote_name(one.name)}") for one in given)
+    came = ", ".join(one.bytewise(one.value()) for one in fields)
+    stands = ", ".join(one.bytewise(f"t.{quote_name(one.name)}") for one in fields)
     staged = " union all ".join(f"select {came} from {stage} s" for stage in stages)
     there = f"select {stands} from {goal.table} t"
     for one, other in ((f"({staged})", f"({there})"), (f"({there})", f"({staged})")):

@@ -13,7 +13,7 @@ from dbdyno.base.core_types import MoveFinishedChunk
 from dbdyno.move.proof.cost import Row, session_costs
 
 
-def sessions_of(done: Iterable[MoveFinishedChunk]) -> list[Row]:
+def sessions_of(chunks: Iterable[MoveFinishedChunk]) -> list[Row]:
     """Return one row per session with the counters of its finished chunks; waits are not sampled on MariaDB."""
-    found = session_costs(done)
+    found = session_costs(chunks)
     return [{"looks": 0, "waits": {}, **found[process]} for process in sorted(found)]

@@ -62,7 +62,7 @@ class WorkerSessions:
     at: str
 
 
-def plan_of(target: MariaDB, conn: Any, request: Request, job: str, how: JobOptions) -> Plan:
+def plan_of(target: MariaDB, conn: Any, request: Request, job: str, options: JobOptions) -> Plan:
     """Return a plan with the current tables, cut into key ranges.
 
     Raises:
@@ -72,7 +72,7 @@ def plan_of(target: MariaDB, conn: Any, request: Request, job: str, how: JobOpti
     several = len(tables) > 1
     prefixes = [f"{quote(f'{one.schema}.{one.name}', safe=' ')}/" if several else "" for one in tables]
     try:
-        chunks = chunks_of(conn, tables, prefixes, how.workers, how.piece_bytes)
+        chunks = chunks_of(conn, tables, prefixes, options.workers, options.piece_bytes)
         server = target.identity(conn)
     except driver().Error as error:
         raise failure(error, target.safe_dsn) from None
@@ -80,7 +80,12 @@ def plan_of(target: MariaDB, conn: Any, request: Request, job: str, how: JobOpti
 
 
 def begin(
-    target: MariaDB, request: Request, folder: Path, how: JobOptions, say: Say, into: Mapping[str, Any] | None = None
+    target: MariaDB,
+    request: Request,
+    folder: Path,
+    options: JobOptions,
+    say: Say,
+    into: Mapping[str, Any] | None = None,
 ) -> Ledger:
     """Create a new job's ledger and write its plan to disk; nothing is read yet.
 
@@ -88,7 +93,7 @@ def begin(
         target: The MariaDB to read.
         request: The tables or the query to read.
         folder: The job's folder.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         into: The target that the rows go to, or None if they go into files.
 
@@ -97,10 +102,10 @@ def begin(
     """
     job = new_id()
     with contextlib.closing(connect(target, job)) as conn:
-        plan = plan_of(target, conn, request, job, how)
+        plan = plan_of(target, conn, request, job, options)
     plan = plan if into is None else plan_for_transfer(plan, into)
     ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [NO_SNAPSHOT]})
-    ledger.begin_attempt("begun", how.workers, how.memory_bytes)
+    ledger.begin_attempt("begun", options.workers, options.memory_bytes)
     ledger.save()
     for line in notes_before(plan):
         say(line)
@@ -123,7 +128,7 @@ def notes_before(plan: Plan) -> list[str]:
 
 @contextlib.contextmanager
 def start_workers(
-    target: MariaDB, plan: Plan, given: Mapping[str, Any], how: JobOptions, say: Say
+    target: MariaDB, plan: Plan, given: Mapping[str, Any], options: JobOptions, say: Say
 ) -> Iterator[WorkerSessions]:
     """Start workers whose snapshots all show the same instant, and stop them on exit.
 
@@ -131,13 +136,13 @@ def start_workers(
         target: The MariaDB to read.
         plan: The job's plan.
         given: The specification's chunks and their destination.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
 
     Raises:
         MoveError: The server reports an error, the workers do not begin in time, or a table was altered meanwhile.
     """
-    workers = max(min(how.workers, len(given["chunks"])), 1)
+    workers = max(min(options.workers, len(given["chunks"])), 1)
     with contextlib.closing(connect(target, plan.id)) as conn:
         try:
             if workers > 1 and not _lock_tables(conn, target, say):
@@ -148,9 +153,9 @@ def start_workers(
                     "connection": target.load_connection(application_name(plan.id)),
                     "session_sql": session_sql(plan.tables),
                     "workers": workers,
-                    "memory_bytes": how.memory_bytes,
-                    "rate_bytes_per_s": how.rate_bytes_per_s,
-                    "zstd_level": how.zstd_level,
+                    "memory_bytes": options.memory_bytes,
+                    "rate_bytes_per_s": options.rate_bytes_per_s,
+                    "zstd_level": options.zstd_level,
                     "cost_sql": COST_SQL.strip(),
                     **given,  # type: ignore[typeddict-item]
                 }
@@ -239,14 +244,14 @@ def table_specs(plan: Plan) -> list[JsonObject]:
 
 
 def run_job(
-    target: MariaDB, ledger: Ledger, how: JobOptions, say: Say, pieces: ChunkSpecBuilder, *, completes: bool = True
+    target: MariaDB, ledger: Ledger, options: JobOptions, say: Say, pieces: ChunkSpecBuilder, *, completes: bool = True
 ) -> dict[int, MoveFinishedChunk]:
     """Read all unfinished chunks; a job that fails can be resumed.
 
     Args:
         target: The MariaDB to read.
         ledger: The job's ledger.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         pieces: Builds the chunks and their destination.
         completes: Mark the job complete in the manifest when all chunks are read.
@@ -265,7 +270,7 @@ def run_job(
             plan = Plan.from_json(ledger.plan)
             done = ledger.records()
             left = [chunk for chunk in plan.chunks if chunk.number not in done]
-            failed, second = (None, {}) if not left else _run(target, ledger, plan, left, how, say, pieces)
+            failed, second = (None, {}) if not left else _run(target, ledger, plan, left, options, say, pieces)
             if failed is None:
                 break
             if failed["kind"] != "unrepresentable" or plan.into is not None or not _widen(ledger, plan, failed, say):
@@ -279,18 +284,18 @@ def _run(
     target: MariaDB,
     ledger: Ledger,
     plan: Plan,
-    left: Sequence[Chunk],
-    how: JobOptions,
+    chunks: Sequence[Chunk],
+    options: JobOptions,
     say: Say,
     pieces: ChunkSpecBuilder,
 ) -> tuple[MoveFailure | None, dict[int, MoveFinishedChunk]]:
-    files = {chunk.number: chunk.file for chunk in left}
+    files = {chunk.number: chunk.file for chunk in chunks}
     size = {chunk.number: chunk.bytes for chunk in plan.chunks}
-    progress = ChunkProgress(how.progress, size, size.keys() - {chunk.number for chunk in left})
+    progress = ChunkProgress(options.progress, size, size.keys() - {chunk.number for chunk in chunks})
     failed: MoveFailure | None = None
     done: list[MoveFinishedChunk] = []
     second: dict[int, MoveFinishedChunk] = {}
-    with start_workers(target, plan, pieces(plan, left), how, say) as running:
+    with start_workers(target, plan, pieces(plan, chunks), options, say) as running:
         ledger.manifest["snapshots"][-1] = {"id": running.id, "at": running.at}
         ledger.save()
         try:
@@ -344,7 +349,7 @@ def job_error(failed: MoveFailure) -> MoveError:
 def resume(
     target: MariaDB,
     ledger: Ledger,
-    how: JobOptions,
+    options: JobOptions,
     say: Say,
     pieces: ChunkSpecBuilder,
     *,
@@ -358,7 +363,7 @@ def resume(
     Args:
         target: The MariaDB to read.
         ledger: The job's ledger.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         pieces: Builds the chunks and their destination.
         restart: Read all chunks again from a new snapshot.
@@ -390,7 +395,7 @@ def resume(
                 next_step=f"use the job's own server: {plan.source}",
             )
         if restart or not done:
-            fresh = plan_of(target, conn, _original_request(plan), plan.id, how)
+            fresh = plan_of(target, conn, _original_request(plan), plan.id, options)
             fresh = fresh if plan.into is None else plan_for_transfer(fresh, plan.into)
             with ledger.locked():
                 ledger.sweep()
@@ -398,14 +403,14 @@ def resume(
                 if restarted is not None:
                     restarted(fresh)
                 ledger.manifest.update(plan=fresh.to_json(), snapshots=[NO_SNAPSHOT])
-                ledger.begin_attempt("restarted", how.workers, how.memory_bytes)
+                ledger.begin_attempt("restarted", options.workers, options.memory_bytes)
                 ledger.save()
         else:
             _refuse_altered(conn, plan)
             ledger.manifest["snapshots"].append(NO_SNAPSHOT)
-            ledger.begin_attempt("resumed as of now", how.workers, how.memory_bytes)
+            ledger.begin_attempt("resumed as of now", options.workers, options.memory_bytes)
             ledger.save()
-    return run_job(target, ledger, how, say, pieces, completes=completes)
+    return run_job(target, ledger, options, say, pieces, completes=completes)
 
 
 def _original_request(plan: Plan) -> Request:

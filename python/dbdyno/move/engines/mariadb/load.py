@@ -66,8 +66,8 @@ KINDS = {
 def load_files(
     target: MariaDB,
     folder: Path,
-    into: LoadRequest,
-    how: JobOptions,
+    load_request: LoadRequest,
+    options: JobOptions,
     say: Say,
     *,
     read_again: bool = False,
@@ -78,8 +78,8 @@ def load_files(
     Args:
         target: The MariaDB to load into.
         folder: A file, or a folder of files.
-        into: The target table, the mode and the key.
-        how: Number of workers, memory and other limits.
+        load_request: The target table, the mode and the key.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         read_again: Read the staged rows again and compare their hash with that of the files.
         compare: Compare the table with the staged rows before the commit.
@@ -90,15 +90,17 @@ def load_files(
     files, records = files_of(folder)
     refuse_csv(files)
     heads = describe_files(files)[0][0]
-    rejects = rejects_of(into, files)
+    rejects = rejects_of(load_request, files)
     job = new_id()
-    with open_session(target, job) as conn, make_target(conn, target, into, heads) as goal:
+    with open_session(target, job) as conn, make_target(conn, target, load_request, heads) as goal:
         say(f"job {job}: staging into {goal.stage_name(job, 0)}")
         placed = rejects is not None
         with make_staging(conn, goal, job, [0], placed=placed):
             done: list[MoveFinishedChunk] = []
             stages = dict.fromkeys(range(len(files)), 0)
-            load_pieces(target, goal, dict(enumerate(whole_files(files))), stages, how, job, done.append, placed=placed)
+            load_pieces(
+                target, goal, dict(enumerate(whole_files(files))), stages, options, job, done.append, placed=placed
+            )
             done.sort(key=lambda one: int(one["number"]))
             check_against_records(files, done, records)
             if rejects is not None:
@@ -107,19 +109,21 @@ def load_files(
             if read_again:
                 refuse_unstaged(done)
                 total = sum(int(one["hash"], 16) for one in done) % MODULUS
-                read_staged(target, goal, job, [0], how, total)
+                read_staged(target, goal, job, [0], options, total)
             count = sum(one["rows"] for one in done)
             here = count - sum(len(one["refused"]) for one in done)
-            (published,) = publish(conn, job, [StagedTable(goal, [0], into, here)], rejects=rejects, compare=compare)
+            (published,) = publish(
+                conn, job, [StagedTable(goal, [0], load_request, here)], rejects=rejects, compare=compare
+            )
     return LoadResult(
         len(files),
         count,
-        into.mode,
+        load_request.mode,
         published.merged,
         rejected=0 if rejects is None else len(rejects.rows),
         rejects=None if rejects is None else rejects.path,
         rounded=tuple(published.differs),
-        created=into.create,
+        created=load_request.create,
         records=records is not None,
         read_again=read_again,
         stands=compare,
@@ -161,13 +165,13 @@ def open_session(target: MariaDB, job: str) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def make_target(conn: Any, target: MariaDB, into: LoadRequest, heads: Heads) -> Iterator[TargetTable]:
+def make_target(conn: Any, target: MariaDB, load_request: LoadRequest, heads: Heads) -> Iterator[TargetTable]:
     """Find or create the target table, and drop it again if it was created here and the load fails."""
-    goal = match_target(conn, database_of(target), into, heads)
+    goal = match_target(conn, database_of(target), load_request, heads)
     try:
         yield goal
     except BaseException:
-        if into.create:
+        if load_request.create:
             with contextlib.suppress(Exception):
                 drop(conn, goal)
         raise
@@ -189,7 +193,7 @@ def load_pieces(
     goal: TargetTable,
     pieces: Mapping[int, Piece],
     stages: Mapping[int, int],
-    how: JobOptions,
+    options: JobOptions,
     job: str,
     record: Callable[[MoveFinishedChunk], None],
     *,
@@ -202,7 +206,7 @@ def load_pieces(
         goal: The target table and its columns.
         pieces: The pieces of files, by number.
         stages: The number of the staging table for each piece.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         job: The job's id.
         record: Called with the record of each piece once it is staged.
         placed: Also stage each row's file number and row number, so that rejected rows can be named.
@@ -210,7 +214,7 @@ def load_pieces(
     Raises:
         MoveError: A piece could not be loaded.
     """
-    shown = FileProgress(how.progress, list(pieces.values()))
+    shown = FileProgress(options.progress, list(pieces.values()))
     mover = _core.MoveJob(
         {
             "connection": target.load_connection(application_name(job)),
@@ -229,9 +233,9 @@ def load_pieces(
                 }
                 for number, one in pieces.items()
             ],
-            "workers": how.workers,
-            "memory_bytes": how.memory_bytes,
-            "rate_bytes_per_s": how.rate_bytes_per_s,
+            "workers": options.workers,
+            "memory_bytes": options.memory_bytes,
+            "rate_bytes_per_s": options.rate_bytes_per_s,
             "rejects": placed,
         }
     )
@@ -283,7 +287,7 @@ def wait_for_chunks(
 
 
 def read_staged(
-    target: MariaDB, goal: TargetTable, job: str, numbers: Sequence[int], how: JobOptions, total: int
+    target: MariaDB, goal: TargetTable, job: str, numbers: Sequence[int], options: JobOptions, total: int
 ) -> None:
     """Read the staged rows again through this project's reader and compare their hash with `total`.
 
@@ -305,8 +309,8 @@ def read_staged(
                 }
                 for number in numbers
             ],
-            "workers": how.workers,
-            "memory_bytes": how.memory_bytes,
+            "workers": options.workers,
+            "memory_bytes": options.memory_bytes,
         }
     )
     done = wait_for_chunks(mover, {number: f"staging table {number}" for number in numbers})

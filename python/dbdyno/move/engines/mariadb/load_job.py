@@ -33,30 +33,30 @@ START_MESSAGE = "job {}: staging {}, each in a table beside the target; KILL of 
 
 
 def load(
-    target: MariaDB, source: Path, into: LoadRequest, folder: Path, how: JobOptions, say: Say, level: str
+    target: MariaDB, source: Path, load_request: LoadRequest, folder: Path, options: JobOptions, say: Say, level: str
 ) -> LoadResult:
     """Start a new job and run it from the files to the commit; if it fails, the target table is unchanged.
 
     Raises:
         MoveError: The load was refused or failed.
     """
-    plan = plan_of(source, into, target.safe_dsn, new_id(), how.workers)
-    rejects_of(into, [])
+    plan = plan_of(source, load_request, target.safe_dsn, new_id(), options.workers)
+    rejects_of(load_request, [])
     with contextlib.ExitStack() as stack:
         conn = stack.enter_context(open_session(target, plan.id))
         plan = replace(plan, into={**(plan.into or {}), "server": target.identity(conn)})
-        ledger = new_ledger(plan, folder, how)
+        ledger = new_ledger(plan, folder, options)
         try:
-            goal = stack.enter_context(make_target(conn, target, into, heads_of(plan, 0)))
+            goal = stack.enter_context(make_target(conn, target, load_request, heads_of(plan, 0)))
         except BaseException:
             ledger.discard()
             raise
         say(START_MESSAGE.format(plan.id, with_noun(len(plan.chunks), "piece")))
-        return _work(target, conn, ledger, plan, [goal], how, level, say)
+        return _work(target, conn, ledger, plan, [goal], options, level, say)
 
 
 def resume_load(
-    target: MariaDB, ledger: Ledger, how: JobOptions, say: Say, level: str, *, restart: bool
+    target: MariaDB, ledger: Ledger, options: JobOptions, say: Say, level: str, *, restart: bool
 ) -> LoadResult | None:
     """Resume a job; return None if it turns out to have been published already.
 
@@ -69,16 +69,16 @@ def resume_load(
     with resumed_session(target, ledger, plan) as (conn, goals):
         if goals is None:
             return None
-        before, plan = plan, resumed_plan(plan, request_of(plan), how, restart=restart)
+        before, plan = plan, resumed_plan(plan, request_of(plan), options, restart=restart)
         with ledger.locked():
             if restart:
                 ledger.forget()
                 # There may be fewer pieces now.
                 drop_all(conn, before, goals)
                 ledger.manifest["plan"] = plan.to_json()
-            ledger.begin_attempt("restarted" if restart else "resumed", how.workers, how.memory_bytes)
+            ledger.begin_attempt("restarted" if restart else "resumed", options.workers, options.memory_bytes)
             ledger.save()
-        return _work(target, conn, ledger, plan, goals, how, level, say)
+        return _work(target, conn, ledger, plan, goals, options, level, say)
 
 
 def _work(
@@ -87,7 +87,7 @@ def _work(
     ledger: Ledger,
     plan: Plan,
     goals: Sequence[TargetTable],
-    how: JobOptions,
+    options: JobOptions,
     level: str,
     say: Say,
 ) -> LoadResult:
@@ -99,19 +99,19 @@ def _work(
             finished = ledger.records()
             left = {one.number: piece_of(one, paths) for one in plan.chunks if one.number not in finished}
 
-            def record(one: MoveFinishedChunk) -> None:
-                ledger.record({**one, "file": "", "snapshot": 0})
+            def record(chunk: MoveFinishedChunk) -> None:
+                ledger.record({**chunk, "file": "", "snapshot": 0})
 
             if left:
                 make_stages(conn, goals[0], plan.id, list(left), placed=placed)
                 stages = {number: number for number in left}
-                load_pieces(target, goals[0], left, stages, how, plan.id, record, placed=placed)
+                load_pieces(target, goals[0], left, stages, options, plan.id, record, placed=placed)
             refuse_changed(plan)
         known = files_of(Path(files_in(plan)["folder"]))[1] if files_in(plan)["of_a_job"] else None
         files = {chunk.number: chunk.relation for chunk in plan.chunks}
         done = records_by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
         check_against_records(paths, done, known)
-        loaded = publish_staged(target, conn, ledger, goals, into, how, level, say)
+        loaded = publish_staged(target, conn, ledger, goals, into, options, level, say)
         assert isinstance(loaded, LoadResult)
         loaded = replace(loaded, files=len(paths), source="files", records=known is not None)
         ledger.manifest["proved"] = loaded.sentences()

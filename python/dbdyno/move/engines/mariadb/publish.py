@@ -140,7 +140,7 @@ def _insert(
     conn: Any,
     goal: TargetTable,
     stages: Sequence[str],
-    into: LoadRequest,
+    load_request: LoadRequest,
     staged: int,
     run: StatementRunner,
     rejects: Rejects | None,
@@ -156,7 +156,7 @@ def _insert(
     if added + _count_rejects(rejects) - before != staged:
         raise MoveError(
             f"{staged:,} rows were staged and {added:,} were added; nothing was changed",
-            where=into.table,
+            where=load_request.table,
             next_step="check the table's triggers",
         )
     return MergeCounts(new=added)
@@ -170,7 +170,7 @@ def _merge(
     conn: Any,
     goal: TargetTable,
     stages: Sequence[str],
-    into: LoadRequest,
+    load_request: LoadRequest,
     staged: int,
     run: StatementRunner,
     rejects: Rejects | None,
@@ -180,8 +180,8 @@ def _merge(
     A key that occurs more than once across all staging tables is refused first.
     """
     given = goal.written_fields()
-    keys = [one for one in given if one.name in into.key]
-    others = [one for one in given if one.name not in into.key]
+    keys = [one for one in given if one.name in load_request.key]
+    others = [one for one in given if one.name not in load_request.key]
     no_nulls = " and ".join(f"s.{quote_name(one.name)} is not null" for one in keys)
     _refuse_doubles(conn, stages, keys, no_nulls)
     on = " and ".join(f"t.{quote_name(one.name)} = {one.key()}" for one in keys)
@@ -200,19 +200,21 @@ def _merge(
         if others:
             text = f"update {goal.table} t join {stage} s on {on} set {sets} where {no_nulls} and not ({same}) and "
             changed += run(stage, text.__add__)
-        if into.mode == "merge":
+        if load_request.mode == "merge":
             before = _count_rejects(rejects)
             text = f"insert into {goal.table} ({names}) select {values} from {joined} and "
             added += run(stage, text.__add__)
             new -= _count_rejects(rejects) - before
     gone = _count_rejects(rejects) - since
-    if into.mode == "merge" and added != new:
+    if load_request.mode == "merge" and added != new:
         raise MoveError(
             f"{new:,} rows are new and {added:,} were added; nothing was changed",
-            where=into.table,
+            where=load_request.table,
             next_step="check the table's triggers",
         )
-    return MergeCounts(added, changed, staged - gone - nulls - new - changed, 0 if into.mode == "merge" else new, nulls)
+    return MergeCounts(
+        added, changed, staged - gone - nulls - new - changed, 0 if load_request.mode == "merge" else new, nulls
+    )
 
 
 def _refuse_doubles(conn: Any, stages: Sequence[str], keys: Sequence[Field], no_nulls: str) -> None:

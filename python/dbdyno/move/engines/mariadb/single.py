@@ -23,7 +23,7 @@ from dbdyno.move.reading.single import FORMS, STDOUT, WrittenFile
 
 
 def write(
-    target: MariaDB, request: Request, to: str, how: JobOptions, say: Say, *, read_again: bool = False
+    target: MariaDB, request: Request, to: str, options: JobOptions, say: Say, *, read_again: bool = False
 ) -> WrittenFile:
     """Write one table to a file or to stdout.
 
@@ -31,7 +31,7 @@ def write(
         target: The MariaDB to read.
         request: The table or query to read.
         to: A path whose suffix chooses the format, or the name for stdout.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         read_again: Read the written file again and compare its rows.
 
@@ -47,13 +47,13 @@ def write(
         raise MoveError("already exists", where=to, next_step="name a new file")
     job = new_id()
     with contextlib.closing(connect(target, job)) as conn:
-        plan = plan_of(target, conn, request, job, how)
+        plan = plan_of(target, conn, request, job, options)
     if len(plan.tables) != 1:
         raise MoveError(f"the job has {len(plan.tables)} tables", where="TARGET", next_step="one file takes one table")
     for line in notes_before(plan):
         say(line)
     while True:
-        done, failed, at = _run(target, plan, how, say, path, form)
+        done, failed, at = _run(target, plan, options, say, path, form)
         if failed is None:
             break
         plan = _as_text(plan, failed, path, say)
@@ -70,7 +70,7 @@ def write(
 
 
 def _run(
-    target: MariaDB, plan: Plan, how: JobOptions, say: Say, path: Path | None, form: str
+    target: MariaDB, plan: Plan, options: JobOptions, say: Say, path: Path | None, form: str
 ) -> tuple[list[MoveFinishedChunk], MoveFailure | None, str]:
     given = {
         "tables": table_specs(plan),
@@ -81,8 +81,8 @@ def _run(
     }
     done: list[MoveFinishedChunk] = []
     failed: MoveFailure | None = None
-    with start_workers(target, plan, given, how, say) as running:
-        progress = ChunkProgress(how.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
+    with start_workers(target, plan, given, options, say) as running:
+        progress = ChunkProgress(options.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
         while (event := running.job.next(LOOK_S)) is not None:
             if "done" in event:
                 done.append(event["done"])

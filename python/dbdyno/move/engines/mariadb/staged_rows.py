@@ -67,22 +67,22 @@ def heads_of(plan: Plan, table: int) -> Heads:
     ]
 
 
-def requests_of_plan(plan: Plan, into: LoadRequest) -> list[LoadRequest]:
+def requests_of_plan(plan: Plan, load_request: LoadRequest) -> list[LoadRequest]:
     """Return the target of each table of the plan.
 
     Raises:
         MoveError: Two tables would go into the same target.
     """
-    return load_requests(plan.tables, into, quote_name)
+    return load_requests(plan.tables, load_request, quote_name)
 
 
-def target_tables(conn: Any, database: str, plan: Plan, into: LoadRequest) -> list[TargetTable]:
+def target_tables(conn: Any, database: str, plan: Plan, load_request: LoadRequest) -> list[TargetTable]:
     """Return the existing target table of each table of the plan.
 
     Raises:
         MoveError: A target table is missing, or does not fit.
     """
-    each = [replace(one, create=False) for one in requests_of_plan(plan, into)]
+    each = [replace(one, create=False) for one in requests_of_plan(plan, load_request)]
     return [match_target(conn, database, one, heads_of(plan, place)) for place, one in enumerate(each)]
 
 
@@ -92,19 +92,19 @@ def numbers_of(plan: Plan, table: int) -> list[int]:
 
 
 def recreate_staging(
-    conn: Any, database: str, plan: Plan, into: LoadRequest, chunks: Sequence[Chunk]
+    conn: Any, database: str, plan: Plan, load_request: LoadRequest, chunks: Sequence[Chunk]
 ) -> list[TargetTable]:
     """Create empty staging tables for the chunks, dropping what an interrupted worker left in them."""
-    goals = target_tables(conn, database, plan, into)
+    goals = target_tables(conn, database, plan, load_request)
     for place, goal in enumerate(goals):
         own = [chunk.number for chunk in chunks if chunk.table == place]
-        make_stages(conn, goal, plan.id, own, placed=into.rejects is not None)
+        make_stages(conn, goal, plan.id, own, placed=load_request.rejects is not None)
     return goals
 
 
-def place_of(into: LoadRequest, plan: Plan, number: int) -> int | None:
+def place_of(load_request: LoadRequest, plan: Plan, number: int) -> int | None:
     """Return the chunk's index in the plan, which is staged with each row; None if rows are not rejected."""
-    return None if into.rejects is None else [one.number for one in plan.chunks].index(number)
+    return None if load_request.rejects is None else [one.number for one in plan.chunks].index(number)
 
 
 def drop_all(conn: Any, plan: Plan, goals: Sequence[TargetTable]) -> None:
@@ -124,8 +124,8 @@ def publish_staged(
     conn: Any,
     ledger: Ledger,
     goals: Sequence[TargetTable],
-    into: LoadRequest,
-    how: JobOptions,
+    load_request: LoadRequest,
+    options: JobOptions,
     level: str,
     say: Say,
 ) -> LoadResult | MultiTableResult:
@@ -135,15 +135,15 @@ def publish_staged(
         MoveError: A check failed, or the server refused the rows.
     """
     say(PUBLISHING.format(with_noun(sum(one["rows"] for one in ledger.records().values()), "row")))
-    with ledger.phase("publishing"), _server_errors(ledger, into.table):
+    with ledger.phase("publishing"), _server_errors(ledger, load_request.table):
         plan = Plan.from_json(ledger.plan)
         # A column may have become text meanwhile.
         there = [
-            match_target(conn, "", replace(into, create=False, table=one.table), heads_of(plan, place))
+            match_target(conn, "", replace(load_request, create=False, table=one.table), heads_of(plan, place))
             for place, one in enumerate(goals)
         ]
-        arriving = _Arriving(target, conn, ledger, plan, into, there, level)
-        loaded = arriving.publish(how)
+        arriving = _Arriving(target, conn, ledger, plan, load_request, there, level)
+        loaded = arriving.publish(options)
         mark_complete(ledger)
         drop_all(conn, plan, there)
         ledger.manifest["proved"] = loaded.sentences()
@@ -172,10 +172,10 @@ class _Arriving:
     goals: Sequence[TargetTable]
     level: str
 
-    def publish(self, how: JobOptions) -> LoadResult | MultiTableResult:
+    def publish(self, options: JobOptions) -> LoadResult | MultiTableResult:
         """Publish all tables."""
         rejects = self._rejects()
-        parts = [self._part(place, how) for place in range(len(self.goals))]
+        parts = [self._part(place, options) for place in range(len(self.goals))]
         compare = self.level == "target"
         done = publish(self.conn, self.plan.id, parts, rejects=rejects, compare=compare)
         loaded = [self._loaded_of(place, one) for place, one in enumerate(done)]
@@ -199,7 +199,7 @@ class _Arriving:
                 add_rejects(rejects, place if files is None else chunk.relation, records[chunk.number]["refused"])
         return rejects
 
-    def _part(self, place: int, how: JobOptions) -> StagedTable:
+    def _part(self, place: int, options: JobOptions) -> StagedTable:
         """Verify one table's staged rows and return them as a part to publish; raise `MoveError` if they differ."""
         goal, records, numbers = self.goals[place], self._records(place), numbers_of(self.plan, place)
         here = staged_rows(self.conn, goal, self.plan.id, numbers)
@@ -212,20 +212,20 @@ class _Arriving:
             )
         if self.level in ("source", "target"):
             refuse_unstaged(list(records.values()))
-            read_staged(self.target, goal, self.plan.id, numbers, how, int(total_hash(records), 16))
+            read_staged(self.target, goal, self.plan.id, numbers, options, int(total_hash(records), 16))
         return StagedTable(goal, numbers, requests_of_plan(self.plan, self.into)[place], here)
 
-    def _loaded_of(self, place: int, one: PublishedTable) -> LoadResult:
+    def _loaded_of(self, place: int, published_table: PublishedTable) -> LoadResult:
         records, into = self._records(place), self.into
         refused_before = sum(len(record["refused"]) for record in records.values())
         return LoadResult(
             len(records),
             sum(record["rows"] for record in records.values()),
             into.mode,
-            one.merged,
-            rejected=one.rejected + refused_before,
+            published_table.merged,
+            rejected=published_table.rejected + refused_before,
             rejects=into.rejects,
-            rounded=tuple(one.differs),
+            rounded=tuple(published_table.differs),
             created=into.create,
             source="source",
             read_again=self.level in ("source", "target"),

@@ -127,45 +127,45 @@ Heads = Sequence[FileColumn]
 """Columns as they arrive, each with `name`, `staged`, `mariadb_type`, `pg_type` and `arrow`."""
 
 
-def match_target(conn: Any, database: str, into: LoadRequest, heads: Heads) -> TargetTable:
-    """Match the arriving columns with the target table, and create the table first if `into` says so.
+def match_target(conn: Any, database: str, load_request: LoadRequest, heads: Heads) -> TargetTable:
+    """Match the arriving columns with the target table, and create the table first if `load_request` says so.
 
     Raises:
         MoveError: The table is missing or of a wrong kind, a column is missing, or the key has no index.
     """
-    schema, name = split_name(into.table, database)
-    if into.create:
+    schema, name = split_name(load_request.table, database)
+    if load_request.create:
         _create(conn, schema, name, heads)
     described = rows(conn, TABLES_SQL, [schema, name])
     if not described:
         raise MoveError(
-            "there is no such table", where=f"--table {into.table}", next_step="add --create to make the table"
+            "there is no such table", where=f"--table {load_request.table}", next_step="add --create to make the table"
         )
     schema, name, kind, engine, _ = described[0]
     if "view" in kind or engine not in VERSIONED:
         raise MoveError(
             "is a view" if "view" in kind else f"its engine is {engine}, which has no transactions",
-            where=into.table,
+            where=load_request.table,
             next_step="name a table whose engine is InnoDB",
         )
-    fields = _fields(conn, schema, name, into, heads)
-    missing = [key for key in into.key if key not in {one.name for one in fields}]
+    fields = _fields(conn, schema, name, load_request, heads)
+    missing = [key for key in load_request.key if key not in {one.name for one in fields}]
     if missing:
         raise MoveError(
             f"the loaded rows have no column {missing[0]!r}", where="--key", next_step="name columns of the loaded rows"
         )
-    if into.key and not rows(conn, KEYED_SQL, [schema, name, list(into.key)]):
+    if load_request.key and not rows(conn, KEYED_SQL, [schema, name, list(load_request.key)]):
         # Without an index the server scans the whole table for each row: 500,000 rows took more than ten minutes.
         raise MoveError(
-            f"has no index that begins with a column of the key ({', '.join(into.key)})",
-            where=into.table,
-            next_step=f"add one with: alter table {into.table} add index "
-            f"({', '.join(quote_name(one) for one in into.key)})",
+            f"has no index that begins with a column of the key ({', '.join(load_request.key)})",
+            where=load_request.table,
+            next_step=f"add one with: alter table {load_request.table} add index "
+            f"({', '.join(quote_name(one) for one in load_request.key)})",
         )
     return TargetTable(schema, name, tuple(fields))
 
 
-def _fields(conn: Any, schema: str, name: str, into: LoadRequest, heads: Heads) -> list[Field]:
+def _fields(conn: Any, schema: str, name: str, load_request: LoadRequest, heads: Heads) -> list[Field]:
     with conn.cursor() as cursor:
         cursor.execute(COLUMNS_SQL, [schema, name])
         known = {one[0]: one for one in cursor.fetchall()}
@@ -179,8 +179,8 @@ def _fields(conn: Any, schema: str, name: str, into: LoadRequest, heads: Heads) 
         if row is None:
             raise MoveError(
                 f"has no column {one['name']!r}, but the loaded rows have one",
-                where=into.table,
-                next_step=f"add it with: alter table {into.table} add column ... {type_of(one)}",
+                where=load_request.table,
+                next_step=f"add it with: alter table {load_request.table} add column ... {type_of(one)}",
             )
         if one["staged"] is None:
             raise MoveError(
@@ -219,9 +219,9 @@ def _create(conn: Any, schema: str, name: str, heads: Heads) -> None:
     rows(conn, f"create table {quote_name(schema, name)} ({parts}) engine = InnoDB default charset = utf8mb4")
 
 
-def table_exists(conn: Any, database: str, into: LoadRequest) -> bool:
+def table_exists(conn: Any, database: str, load_request: LoadRequest) -> bool:
     """Return True if the target table exists."""
-    return bool(rows(conn, TABLES_SQL, split_name(into.table, database)))
+    return bool(rows(conn, TABLES_SQL, split_name(load_request.table, database)))
 
 
 def drop(conn: Any, goal: TargetTable) -> None:
@@ -251,8 +251,8 @@ def make_stages(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int], 
     rows(conn, f"create table if not exists {goal.mark(job)} (published int) engine = InnoDB")
 
 
-def _staged_type(one: Field) -> str:
-    return f"{one.staged} character set utf8mb4 collate utf8mb4_bin" if one.staged == "longtext" else one.staged
+def _staged_type(field: Field) -> str:
+    return f"{field.staged} character set utf8mb4 collate utf8mb4_bin" if field.staged == "longtext" else field.staged
 
 
 def drop_stages(conn: Any, goal: TargetTable, job: str, numbers: Sequence[int]) -> None:

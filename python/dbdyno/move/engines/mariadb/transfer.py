@@ -48,9 +48,9 @@ def move(
     source: Postgres | MariaDB,
     request: Request,
     target: Postgres | MariaDB,
-    into: LoadRequest,
+    load_request: LoadRequest,
     folder: Path,
-    how: JobOptions,
+    options: JobOptions,
     say: Say,
     level: str,
 ) -> LoadResult | MultiTableResult:
@@ -59,41 +59,41 @@ def move(
     Raises:
         MoveError: The move was refused or failed.
     """
-    rejects_of(into, [])
-    asked = staged_rows.target_description(into, target.safe_dsn)
+    rejects_of(load_request, [])
+    asked = staged_rows.target_description(load_request, target.safe_dsn)
     if isinstance(target, Postgres):
         assert isinstance(source, MariaDB)
-        with transfer.target_session(target, into) as conn:
-            ledger = reading.begin(source, request, folder, how, say, {**asked, "server": target.identity(conn)})
+        with transfer.target_session(target, load_request) as conn:
+            ledger = reading.begin(source, request, folder, options, say, {**asked, "server": target.identity(conn)})
             plan = Plan.from_json(ledger.plan)
             try:
-                there = staged_rows.target_tables(conn, plan, into)
+                there = staged_rows.target_tables(conn, plan, load_request)
                 transfer.make_stages(conn, plan, there)
             except BaseException:
                 ledger.discard()
                 raise
-            reading.run_job(source, ledger, how, say, _to_postgres(target, conn, there), completes=False)
-            return staged_rows.publish_staged(target, conn, ledger, into, how, level, say)
+            reading.run_job(source, ledger, options, say, _to_postgres(target, conn, there), completes=False)
+            return staged_rows.publish_staged(target, conn, ledger, load_request, options, level, say)
     with contextlib.ExitStack() as stack:
         conn = stack.enter_context(open_session(target, "begins"))
         asked["server"] = target.identity(conn)
         if isinstance(source, MariaDB):
-            ledger = reading.begin(source, request, folder, how, say, asked)
+            ledger = reading.begin(source, request, folder, options, say, asked)
         else:
-            ledger, snapshot = begin(source, request, folder, how, say, into=asked)
+            ledger, snapshot = begin(source, request, folder, options, say, into=asked)
             stack.enter_context(snapshot)
         try:
             plan = Plan.from_json(ledger.plan)
-            goals = _make_targets(stack, conn, target, plan, requests_of_plan(plan, into))
+            goals = _make_targets(stack, conn, target, plan, requests_of_plan(plan, load_request))
         except BaseException:
             ledger.discard()
             raise
         if isinstance(source, MariaDB):
-            reading.run_job(source, ledger, how, say, _lines(target, conn, into), completes=False)
+            reading.run_job(source, ledger, options, say, _lines(target, conn, load_request), completes=False)
         else:
             with snapshot:
-                run_job(source, ledger, snapshot, how, say, _lines_of_postgres(target, conn, into))
-        return publish_staged(target, conn, ledger, goals, into, how, level, say)
+                run_job(source, ledger, snapshot, options, say, _lines_of_postgres(target, conn, load_request))
+        return publish_staged(target, conn, ledger, goals, load_request, options, level, say)
 
 
 def _make_targets(
@@ -108,7 +108,7 @@ def resume_transfer(
     source: Postgres | MariaDB,
     target: Postgres | MariaDB,
     ledger: Ledger,
-    how: JobOptions,
+    options: JobOptions,
     say: Say,
     *,
     restart: bool,
@@ -121,7 +121,7 @@ def resume_transfer(
         source: The server to read.
         target: The server to write.
         ledger: The job's ledger.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         say: Called with each line for the user.
         restart: Read all chunks again from a new snapshot.
         as_of_now: Read only the missing chunks, from a new snapshot.
@@ -137,9 +137,9 @@ def resume_transfer(
         def read(conn: Any, goals: Sequence[PostgresTable], restarted: transfer.OnRestart, restart: bool) -> None:
             pieces = _to_postgres(target, conn, goals)
             again = {"restart": restart, "as_of_now": as_of_now}
-            reading.resume(mariadb, ledger, how, say, pieces, restarted=restarted, completes=False, **again)
+            reading.resume(mariadb, ledger, options, say, pieces, restarted=restarted, completes=False, **again)
 
-        return transfer.resume_into(target, ledger, how, say, read, restart=restart, level=level)
+        return transfer.resume_into(target, ledger, options, say, read, restart=restart, level=level)
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
@@ -154,7 +154,7 @@ def resume_transfer(
                 reading.resume(
                     source,
                     ledger,
-                    how,
+                    options,
                     say,
                     _lines(target, conn, into),
                     restart=restart,
@@ -165,11 +165,11 @@ def resume_transfer(
             else:
                 make = _lines_of_postgres(target, conn, into)
                 resume(
-                    source, ledger, how, say, make=make, restart=restart, as_of_now=as_of_now, restarted=restarted
+                    source, ledger, options, say, make=make, restart=restart, as_of_now=as_of_now, restarted=restarted
                 ).__exit__()
         else:
-            ledger.begin_attempt("resumed", how.workers, how.memory_bytes)
-        return publish_staged(target, conn, ledger, goals, into, how, level, say)
+            ledger.begin_attempt("resumed", options.workers, options.memory_bytes)
+        return publish_staged(target, conn, ledger, goals, into, options, level, say)
 
 
 @contextlib.contextmanager
@@ -210,37 +210,42 @@ def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresTable]) ->
     return pieces
 
 
-def _lines(target: MariaDB, conn: Any, into: LoadRequest) -> reading.ChunkSpecBuilder:
+def _lines(target: MariaDB, conn: Any, load_request: LoadRequest) -> reading.ChunkSpecBuilder:
     def pieces(plan: Plan, chunks: Sequence[Chunk]) -> JsonObject:
-        goals = recreate_staging(conn, database_of(target), plan, into, chunks)
-        each = [_line(plan, into, goals, chunk, select_sql(plan.tables, chunk)) for chunk in chunks]
+        goals = recreate_staging(conn, database_of(target), plan, load_request, chunks)
+        each = [_line(plan, load_request, goals, chunk, select_sql(plan.tables, chunk)) for chunk in chunks]
         given = {"target": _target(target, plan), "tables": reading.table_specs(plan), "chunks": each}
-        return {**given, "rejects": into.rejects is not None}
+        return {**given, "rejects": load_request.rejects is not None}
 
     return pieces
 
 
-def _line(plan: Plan, into: LoadRequest, goals: Sequence[TargetTable], chunk: Chunk, sql: str) -> MoveChunk:
+def _line(plan: Plan, load_request: LoadRequest, goals: Sequence[TargetTable], chunk: Chunk, sql: str) -> MoveChunk:
     """Return the core's specification of one chunk."""
-    lines = load_sql(goals[chunk.table], plan.id, chunk.number, placed=into.rejects is not None)
+    lines = load_sql(goals[chunk.table], plan.id, chunk.number, placed=load_request.rejects is not None)
     return {
         "number": chunk.number,
         "table": chunk.table,
         "sql": sql,
         "path": None,
-        "place": place_of(into, plan, chunk.number),
+        "place": place_of(load_request, plan, chunk.number),
         "into": lines,
     }
 
 
-def _lines_of_postgres(target: MariaDB, conn: Any, into: LoadRequest) -> JobBuilder:
+def _lines_of_postgres(target: MariaDB, conn: Any, load_request: LoadRequest) -> JobBuilder:
     def make(
-        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: JobOptions, folder: Path | None
+        source: Postgres,
+        plan: Plan,
+        chunks: Sequence[Chunk],
+        snapshot: Snapshot,
+        options: JobOptions,
+        folder: Path | None,
     ) -> _core.MoveJob:
-        goals = recreate_staging(conn, database_of(target), plan, into, chunks)
-        each = [_line(plan, into, goals, one, copy_sql(snapshot.conn, plan.tables, one)) for one in chunks]
-        there, rejects = _target(target, plan), into.rejects is not None
-        return transfer.job_of_postgres(source, plan, snapshot, how, there, each, rejects=rejects)
+        goals = recreate_staging(conn, database_of(target), plan, load_request, chunks)
+        each = [_line(plan, load_request, goals, one, copy_sql(snapshot.conn, plan.tables, one)) for one in chunks]
+        there, rejects = _target(target, plan), load_request.rejects is not None
+        return transfer.job_of_postgres(source, plan, snapshot, options, there, each, rejects=rejects)
 
     return make
 

@@ -69,7 +69,7 @@ def failure(error: Exception, where: str) -> MoveError:
     return MoveError(said, where=where, next_step=step)
 
 
-def begin(address: source.Address, shown: str, request: Request, folder: Path, how: JobOptions, say: Say) -> Ledger:
+def begin(address: source.Address, shown: str, request: Request, folder: Path, options: JobOptions, say: Say) -> Ledger:
     """Create a new job's ledger and write its SCN and its pieces to disk; nothing is read yet.
 
     Raises:
@@ -87,7 +87,7 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, h
         try:
             scn, at = cursor.execute(source.SCN_SQL).fetchone()
             described = _columns(cursor, owner, name, request)
-            pieces, blocks = _pieces(cursor, owner, name, how, say)
+            pieces, blocks = _pieces(cursor, owner, name, options, say)
         except source.driver().Error as error:
             raise failure(error, f"{owner}.{name}") from None
     if any(one.bare_type in ("CLOB", "NCLOB", "BLOB") for one in described):
@@ -103,7 +103,7 @@ def begin(address: source.Address, shown: str, request: Request, folder: Path, h
     sql = [source.select_sql(owner, name, described, scn, piece) for piece in parts]
     manifest = {"status": "running", "plan": {**plan.to_json(), "sql": sql}, "snapshots": [{"id": str(scn), "at": at}]}
     ledger = Ledger.create(folder, manifest)
-    ledger.begin_attempt("begun", how.workers, how.memory_bytes)
+    ledger.begin_attempt("begun", options.workers, options.memory_bytes)
     ledger.save()
     say(f"job {plan.id}: as of SCN {scn}; this way was never run on an Oracle by its makers: compare the rows")
     return ledger
@@ -128,7 +128,7 @@ def _columns(cursor: Any, owner: str, name: str, request: Request) -> list[Descr
     return [known[one] for one in request.columns] or found
 
 
-def _pieces(cursor: Any, owner: str, name: str, how: JobOptions, say: Say) -> tuple[list[source.Piece], int]:
+def _pieces(cursor: Any, owner: str, name: str, options: JobOptions, say: Say) -> tuple[list[source.Piece], int]:
     """Return the table's pieces and its number of blocks; no pieces mean one stream, and the user learns why."""
     row = cursor.execute(source.TABLE_SQL, owner=owner, name=name).fetchone()
     if row is None or row[2] is not None or row[4] == "Y":
@@ -140,10 +140,10 @@ def _pieces(cursor: Any, owner: str, name: str, how: JobOptions, say: Say) -> tu
         say(f"{owner}.{name}: one stream: dba_extents is not to be read (the role SELECT_CATALOG_ROLE)")
         return [], 0
     extents = [source.Extent(*row) for row in rows]
-    return source.group_extents(extents, how.workers * PIECES_PER_WORKER), sum(one.blocks for one in extents)
+    return source.group_extents(extents, options.workers * PIECES_PER_WORKER), sum(one.blocks for one in extents)
 
 
-def run_job(address: source.Address, ledger: Ledger, how: JobOptions) -> None:
+def run_job(address: source.Address, ledger: Ledger, options: JobOptions) -> None:
     """Read all unfinished pieces; a job that fails can be resumed as of the same SCN.
 
     Raises:
@@ -156,9 +156,11 @@ def run_job(address: source.Address, ledger: Ledger, how: JobOptions) -> None:
         columns = [Column(**one) for one in plan["tables"][0]["columns"]]
         done = ledger.records()
         left = [chunk for chunk in plan["chunks"] if chunk["number"] not in done]
-        with ThreadPoolExecutor(how.workers) as workers:
+        with ThreadPoolExecutor(options.workers) as workers:
             tasks = [
-                workers.submit(_read, address, plan["sql"][one["number"]], ledger.folder / one["file"], columns, how)
+                workers.submit(
+                    _read, address, plan["sql"][one["number"]], ledger.folder / one["file"], columns, options
+                )
                 for one in left
             ]
             numbers = dict(zip(tasks, left, strict=True))
@@ -171,7 +173,7 @@ def run_job(address: source.Address, ledger: Ledger, how: JobOptions) -> None:
         ledger.manifest["status"] = "complete"
 
 
-def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Column], how: JobOptions) -> JsonObject:
+def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Column], options: JobOptions) -> JsonObject:
     """Write one piece to a temporary file, verify it by reading it again, sync it and rename it; return its record."""
     import pyarrow
     from pyarrow import parquet
@@ -179,7 +181,7 @@ def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Colum
     oracledb, begun = source.driver(), time.monotonic()
     fields = [pyarrow.field(one.name, _arrow(one), metadata={"dbdyno.pg_type": one.pg_type}) for one in columns]
     schema, counted = pyarrow.schema(fields), 0
-    size = max(min(BATCH_BYTES, how.memory_bytes // how.workers // 4) // ROW_BYTES, 1)
+    size = max(min(BATCH_BYTES, options.memory_bytes // options.workers // 4) // ROW_BYTES, 1)
     try:
         with file_replacement(path) as aside:
             with session(address) as conn, parquet.ParquetWriter(aside, schema, compression="zstd") as out:
@@ -209,10 +211,10 @@ def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Colum
     return {**told, "elapsed_ns": elapsed_ns, "ended_ns": time.time_ns()}
 
 
-def _arrow(one: Column) -> Any:
+def _arrow(column: Column) -> Any:
     import pyarrow
 
-    if one.kind == "decimal":
-        return pyarrow.decimal128(one.precision, one.scale)
+    if column.kind == "decimal":
+        return pyarrow.decimal128(column.precision, column.scale)
     kinds = {"float4": pyarrow.float32(), "float8": pyarrow.float64(), "timestamp": pyarrow.timestamp("us")}
-    return {**kinds, "bytea": pyarrow.binary()}.get(one.kind, pyarrow.string())
+    return {**kinds, "bytea": pyarrow.binary()}.get(column.kind, pyarrow.string())

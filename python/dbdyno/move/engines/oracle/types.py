@@ -40,31 +40,31 @@ class DescribedColumn:
         return re.sub(r"\(\d+\)", "", self.data_type).upper()
 
 
-def column_of(one: DescribedColumn) -> Column:
+def column_of(column: DescribedColumn) -> Column:
     """Return the `Column` for a described column.
 
     Raises:
         MoveError: The type cannot be moved.
     """
-    digits, scale = one.precision or 0, -1 if one.scale is None else one.scale
-    if one.bare_type == "NUMBER" and 0 <= scale <= digits <= DIGITS_MOST and digits:
-        return Column(one.name, "decimal", f"numeric({digits},{scale})", digits, scale)
-    if one.bare_type in ("BINARY_FLOAT", "BINARY_DOUBLE"):
-        kind = "float4" if one.bare_type == "BINARY_FLOAT" else "float8"
-        return Column(one.name, kind, "real" if kind == "float4" else "double precision")
-    if one.bare_type == "DATE" or (one.bare_type == "TIMESTAMP" and (one.scale or 0) <= DIGITS_OF_US):
-        return Column(one.name, "timestamp", "timestamp without time zone")
-    if one.bare_type in ("RAW", "BLOB"):
-        return Column(one.name, "bytea", "bytea")
-    if one.bare_type in TEXTS:
-        return Column(one.name, "text", "text")
-    if _words(one) is None:
+    digits, scale = column.precision or 0, -1 if column.scale is None else column.scale
+    if column.bare_type == "NUMBER" and 0 <= scale <= digits <= DIGITS_MOST and digits:
+        return Column(column.name, "decimal", f"numeric({digits},{scale})", digits, scale)
+    if column.bare_type in ("BINARY_FLOAT", "BINARY_DOUBLE"):
+        kind = "float4" if column.bare_type == "BINARY_FLOAT" else "float8"
+        return Column(column.name, kind, "real" if kind == "float4" else "double precision")
+    if column.bare_type == "DATE" or (column.bare_type == "TIMESTAMP" and (column.scale or 0) <= DIGITS_OF_US):
+        return Column(column.name, "timestamp", "timestamp without time zone")
+    if column.bare_type in ("RAW", "BLOB"):
+        return Column(column.name, "bytea", "bytea")
+    if column.bare_type in TEXTS:
+        return Column(column.name, "text", "text")
+    if _words(column) is None:
         raise MoveError(
-            f"is of type {one.data_type}, which cannot be moved",
-            where=f"column {one.name}",
+            f"is of type {column.data_type}, which cannot be moved",
+            where=f"column {column.name}",
             next_step="leave the column out: name the others with --columns",
         )
-    return Column(one.name, "text", "text", cast=True)
+    return Column(column.name, "text", "text", cast=True)
 
 
 def select_expression(one: DescribedColumn, column: str) -> str:
@@ -73,11 +73,11 @@ def select_expression(one: DescribedColumn, column: str) -> str:
     return column if words is None else words.format(column)
 
 
-def _words(one: DescribedColumn) -> str | None:
-    if one.bare_type == "NUMBER":
+def _words(column: DescribedColumn) -> str | None:
+    if column.bare_type == "NUMBER":
         return "to_char({}, 'TM9')"
-    if one.bare_type.startswith(("INTERVAL", "TIMESTAMP")):
+    if column.bare_type.startswith(("INTERVAL", "TIMESTAMP")):
         return "to_char({})"
-    if one.bare_type.endswith("XMLTYPE"):
+    if column.bare_type.endswith("XMLTYPE"):
         return "{}.getclobval()"
-    return TEXT_SQL.get(one.bare_type)
+    return TEXT_SQL.get(column.bare_type)

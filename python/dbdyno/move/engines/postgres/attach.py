@@ -45,7 +45,7 @@ Names = list[tuple[str, str, str]]
 def publish(
     conn: psycopg.Connection[Any],
     shadow: Shadow,
-    into: LoadRequest,
+    load_request: LoadRequest,
     columns: Sequence[str],
     say: Say | None = None,
 ) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ def publish(
     Args:
         conn: The session that publishes.
         shadow: The copy of the partition tree that holds the new rows.
-        into: The target and the mode.
+        load_request: The target and the mode.
         columns: Names of the columns that are written.
         say: Called with a line for the user if rows must be written twice.
 
@@ -72,11 +72,11 @@ def publish(
         conn.execute(sql.SQL("lock table {} in access exclusive mode").format(shadow.nodes[0].table))
         reason = _changes_of(conn, shadow, [] if apart else filled, columns)
         if reason is not None:
-            raise partitions.refusal(into.table, reason)
+            raise partitions.refusal(load_request.table, reason)
         for one in shadow.leaves():
             if one in filled and not apart:
                 _exchange(conn, shadow, one, names[one.oid])
-            elif one in filled or into.mode == "replace":
+            elif one in filled or load_request.mode == "replace":
                 conn.execute(sql.SQL("truncate {}").format(one.table))
         if apart:
             _add(conn, shadow, columns)

@@ -112,16 +112,16 @@ def typed_columns(
     return [one.as_text() if one.name in texts and one.kind not in ("text", "bytea") else one for one in found]
 
 
-def _column(one: DescribedColumn, known: Mapping[int, Sequence[Any]]) -> Column:
-    _, name, kind, schema, domain_typmod, depth = known[one.oid]
-    typmod = domain_typmod if depth else one.typmod
+def _column(column: DescribedColumn, known: Mapping[int, Sequence[Any]]) -> Column:
+    _, name, kind, schema, domain_typmod, depth = known[column.oid]
+    typmod = domain_typmod if depth else column.typmod
     wire = name if schema == "pg_catalog" and name in WIRE else ""
     if kind == "e":
-        return Column(one.name, "text", one.pg_type)
+        return Column(column.name, "text", column.pg_type)
     if schema == "pg_catalog" and name == "numeric" and typmod >= 4:
         precision, scale = (typmod - 4) >> 16 & 0xFFFF, ((typmod - 4 & 0x7FF) ^ 1024) - 1024
         if precision <= DIGITS_MOST and 0 <= scale <= precision:
-            return Column(one.name, "decimal", one.pg_type, precision, scale, wire=wire)
+            return Column(column.name, "decimal", column.pg_type, precision, scale, wire=wire)
     if schema == "pg_catalog" and name in NATIVE:
-        return Column(one.name, NATIVE[name], one.pg_type, wire=wire)
-    return Column(one.name, "text", one.pg_type, cast=True, wire=wire)
+        return Column(column.name, NATIVE[name], column.pg_type, wire=wire)
+    return Column(column.name, "text", column.pg_type, cast=True, wire=wire)

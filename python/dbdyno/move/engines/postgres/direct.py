@@ -35,18 +35,20 @@ select c.relrowsecurity or c.relhasrules from pg_catalog.pg_class c where c.oid 
 """
 
 
-def can_load_directly(conn: psycopg.Connection[Any], staged: StagedRows, into: LoadRequest, how: JobOptions) -> bool:
+def can_load_directly(
+    conn: psycopg.Connection[Any], staged: StagedRows, load_request: LoadRequest, options: JobOptions
+) -> bool:
     """Return True if one session may load the files straight into the table, by mode, workers and table rules."""
-    if how.workers != 1 or into.mode not in ("insert", "replace"):
+    if options.workers != 1 or load_request.mode not in ("insert", "replace"):
         return False
-    row = None if into.create else conn.execute(RULED_SQL, [staged.oid]).fetchone()
+    row = None if load_request.create else conn.execute(RULED_SQL, [staged.oid]).fetchone()
     return not (row and row[0])
 
 
-def wal_sentence(conn: psycopg.Connection[Any], into: LoadRequest) -> str:
+def wal_sentence(conn: psycopg.Connection[Any], load_request: LoadRequest) -> str:
     """Return in words whether the server writes the rows to its write-ahead log."""
     row = conn.execute("show wal_level").fetchone()
-    fresh = into.create or into.mode == "replace"
+    fresh = load_request.create or load_request.mode == "replace"
     # A table created or emptied in the same transaction is synced instead, if no replica needs the log.
     return "not logged, since wal_level is minimal" if fresh and row == ("minimal",) else "logged"
 
@@ -78,9 +80,9 @@ def _same_bytes(column: Any) -> bool:
 def load(
     conn: psycopg.Connection[Any],
     staged: StagedRows,
-    into: LoadRequest,
+    load_request: LoadRequest,
     files: Sequence[Path],
-    how: JobOptions,
+    options: JobOptions,
     *,
     check: Callable[[Sequence[MoveCount]], None],
     first: Callable[[psycopg.Connection[Any]], None] | None,
@@ -91,9 +93,9 @@ def load(
     Args:
         conn: The session that loads.
         staged: The target table and its columns.
-        into: The target and the mode.
+        load_request: The target and the mode.
         files: The files.
-        how: Memory, rate and progress.
+        options: Memory, rate and progress.
         check: Called with the row count and hash of each file.
         first: Called at the start of the transaction, or None.
         publishing: Called before the commit.
@@ -107,11 +109,11 @@ def load(
         if first is not None:
             first(conn)
         deferred = indexes.DeferredIndexes([], [])
-        if into.defer_indexes:
+        if load_request.defer_indexes:
             deferred = indexes.drop_indexes(conn, staged.oid, staged.table, staged.kind)
-        if into.mode == "replace":
+        if load_request.mode == "replace":
             conn.execute(sql.SQL("truncate {}").format(staged.table))
-        done = _copy(conn, staged, files, how)
+        done = _copy(conn, staged, files, options)
         check(done)
         made = deferred.recreate(conn)
         publishing()
@@ -119,28 +121,30 @@ def load(
     return LoadResult(
         len(files),
         rows,
-        into.mode,
+        load_request.mode,
         MergeCounts(new=rows),
         kept=tuple(deferred.kept),
         made=made,
-        created=into.create,
+        created=load_request.create,
     )
 
 
-def _copy(conn: psycopg.Connection[Any], staged: StagedRows, files: Sequence[Path], how: JobOptions) -> list[MoveCount]:
+def _copy(
+    conn: psycopg.Connection[Any], staged: StagedRows, files: Sequence[Path], options: JobOptions
+) -> list[MoveCount]:
     """Copy all files in one statement, because the server would wait between two of them."""
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in staged.columns)
     text = sql.SQL("copy {} ({}) from stdin (format binary)").format(staged.table, names)
-    source = _core.MoveBytes(files, how.memory_bytes // BATCHES)
-    progress = FileProgress(how.progress, whole_files(files))
+    source = _core.MoveBytes(files, options.memory_bytes // BATCHES)
+    progress = FileProgress(options.progress, whole_files(files))
     begun, sent = time.monotonic(), 0
     with conn.cursor() as cursor:
         with cursor.copy(text) as copy:
             while (piece := _next_bytes(source, files)) is not None:
                 copy.write(piece)
                 sent += len(piece)
-                _wait(how, begun, sent)
-                if how.progress is not None:
+                _wait(options, begun, sent)
+                if options.progress is not None:
                     progress.show(sent, source.tallies()[0])
         rows, each = source.tallies()
         if cursor.rowcount != rows:
@@ -161,8 +165,8 @@ def _next_bytes(source: _core.MoveBytes, files: Sequence[Path]) -> bytes | None:
         raise MoveError(error.message, where=str(files[len(source.tallies()[1])])) from None
 
 
-def _wait(how: JobOptions, begun: float, sent: int) -> None:
-    if how.rate_bytes_per_s:
-        early = begun + sent / how.rate_bytes_per_s - time.monotonic()
+def _wait(options: JobOptions, begun: float, sent: int) -> None:
+    if options.rate_bytes_per_s:
+        early = begun + sent / options.rate_bytes_per_s - time.monotonic()
         if early > 0:
             time.sleep(early)

@@ -88,7 +88,7 @@ def drop_indexes(conn: psycopg.Connection[Any], oid: int, table: sql.Composable,
 
 def _drop(
     conn: psycopg.Connection[Any],
-    found: DeferredIndexes,
+    deferred_indexes: DeferredIndexes,
     name: str,
     gone: sql.Composed,
     again: sql.Composed,
@@ -102,6 +102,6 @@ def _drop(
         except psycopg.errors.DependentObjectsStillExist:
             why = "another object depends on it"
     if why is None:
-        found.again.append((name, again))
+        deferred_indexes.again.append((name, again))
     else:
-        found.kept.append(f"{name}: {why}")
+        deferred_indexes.kept.append(f"{name}: {why}")

@@ -113,9 +113,9 @@ def merge(
 
 
 def _update(
-    table: sql.Composable, others: Sequence[sql.Identifier], on: sql.Composable
+    table: sql.Composable, identifiers: Sequence[sql.Identifier], on: sql.Composable
 ) -> Callable[[sql.Composable], sql.Composed]:
-    sets = sql.SQL(", ").join(sql.SQL("{0} = s.{0}").format(name) for name in others)
+    sets = sql.SQL(", ").join(sql.SQL("{0} = s.{0}").format(name) for name in identifiers)
     text = sql.SQL("update {} t set {} from dbdyno_changes s where {} and not s.dbdyno_new and {}")
     return lambda rows: text.format(table, sets, on, rows)
 

@@ -159,7 +159,9 @@ def drop_copy(conn: psycopg.Connection[Any], shadow: Shadow) -> None:
         conn.execute(sql.SQL("drop table if exists {} cascade").format(shadow.copy(one)))
 
 
-def wanted_tree(conn: psycopg.Connection[Any], oid: int, into: LoadRequest, columns: Sequence[str]) -> tuple[Node, ...]:
+def wanted_tree(
+    conn: psycopg.Connection[Any], oid: int, load_request: LoadRequest, columns: Sequence[str]
+) -> tuple[Node, ...]:
     """Return the partition tree of a table whose partitions are to be replaced.
 
     Raises:
@@ -168,11 +170,11 @@ def wanted_tree(conn: psycopg.Connection[Any], oid: int, into: LoadRequest, colu
     nodes = partition_tree(conn, oid)
     if not nodes or nodes[0].kind != "p":
         raise MoveError(
-            "has no partitions", where=into.table, next_step="use --mode replace to replace the whole table"
+            "has no partitions", where=load_request.table, next_step="use --mode replace to replace the whole table"
         )
     reason = exchange_obstacle(conn, nodes, columns)
     if reason is not None:
-        raise refusal(into.table, reason)
+        raise refusal(load_request.table, reason)
     return nodes
 
 

@@ -36,7 +36,7 @@ class StagedRows:
 def publish(
     conn: psycopg.Connection[Any],
     staged: StagedRows,
-    into: LoadRequest,
+    load_request: LoadRequest,
     rejects: Rejects | None,
     *,
     compare: bool,
@@ -48,7 +48,7 @@ def publish(
     Args:
         conn: The session that publishes.
         staged: The staged rows and their target.
-        into: The mode and the key.
+        load_request: The mode and the key.
         rejects: Where rows that the table refuses are written; None fails the load instead.
         compare: Compare the table with the staged rows before the commit.
         emptied: True if the table was already emptied for mode `replace`.
@@ -63,7 +63,7 @@ def publish(
     since = 0 if rejects is None else len(rejects.rows)
     refused = since
     with conn.transaction():
-        if compare and into.mode == "insert":
+        if compare and load_request.mode == "insert":
             # Hides rows that others commit meanwhile, so that only rows of this transaction are younger than its
             # snapshot.
             conn.execute("set transaction isolation level repeatable read")
@@ -71,9 +71,9 @@ def publish(
         if first is not None:
             first(conn)
         deferred = indexes.DeferredIndexes([], [])
-        if into.defer_indexes:
+        if load_request.defer_indexes:
             deferred = indexes.drop_indexes(conn, staged.oid, staged.table, staged.kind)
-        changes = _write(conn, staged, given, into, run, rejects, emptied=emptied)
+        changes = _write(conn, staged, given, load_request, run, rejects, emptied=emptied)
         if rejects is not None:
             delete_rejected(conn, staged.stage, rejects, since)
             refused = len(rejects.rows)
@@ -85,9 +85,9 @@ def publish(
                 staged.stage,
                 staged.table,
                 given,
-                into.key,
-                all_rows=into.mode == "replace" or into.create,
-                adds=into.mode == "merge",
+                load_request.key,
+                all_rows=load_request.mode == "replace" or load_request.create,
+                adds=load_request.mode == "merge",
             )
         conn.execute(sql.SQL("drop table {} cascade").format(staged.stage))
         if rejects is not None and rejects.rows:
@@ -96,7 +96,7 @@ def publish(
     return LoadResult(
         files=0,
         in_files=staged.rows,
-        mode=into.mode,
+        mode=load_request.mode,
         changes=changes,
         rejected=refused,
         rejects=None if rejects is None else rejects.path,
@@ -104,7 +104,7 @@ def publish(
         not_compared=tuple(not_compared),
         kept=tuple(deferred.kept),
         made=made,
-        created=into.create,
+        created=load_request.create,
         stands=compare,
     )
 
@@ -117,27 +117,27 @@ def _write(
     conn: psycopg.Connection[Any],
     staged: StagedRows,
     columns: Sequence[Column],
-    into: LoadRequest,
+    load_request: LoadRequest,
     run: StatementRunner,
     rejects: Rejects | None,
     *,
     emptied: bool,
 ) -> MergeCounts:
     before = 0 if rejects is None else len(rejects.rows)
-    if into.mode in ("update", "merge"):
+    if load_request.mode in ("update", "merge"):
         return merge(
             conn,
             _cast_rows(conn, staged, columns, run) if rejects is not None else None,
             staged.stage,
             staged.table,
             columns,
-            into.key,
-            adds=into.mode == "merge",
+            load_request.key,
+            adds=load_request.mode == "merge",
             staged=staged.rows - before,
             run=run,
             rejected=lambda: 0 if rejects is None else len(rejects.rows) - before,
         )
-    if into.mode == "replace" and not emptied:
+    if load_request.mode == "replace" and not emptied:
         conn.execute(sql.SQL("truncate {}").format(staged.table))
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in columns)
     values = sql.SQL(", ").join(one.value("s") for one in columns)
@@ -148,7 +148,7 @@ def _write(
     if added + rejected != staged.rows:
         raise MoveError(
             f"{staged.rows - before:,} rows were staged, but {added:,} were added: a trigger or rule removes rows",
-            where=into.table,
+            where=load_request.table,
             next_step="check the table's triggers and rules; nothing was changed",
         )
     return MergeCounts(new=added)

@@ -62,7 +62,7 @@ def fill(
     files: Sequence[Path],
     stage: sql.Identifier,
     columns: Sequence[Column],
-    how: JobOptions,
+    options: JobOptions,
     job: str,
     *,
     placed: bool,
@@ -73,9 +73,9 @@ def fill(
         MoveError: A file could not be loaded.
     """
     copy = copy_statement(stage, columns, csv=files[0].suffix == CSV, placed=placed).as_string(conn)
-    pieces = pieces_of(files, how.workers) if how.workers > 1 else whole_files(files)
+    pieces = pieces_of(files, options.workers) if options.workers > 1 else whole_files(files)
     done: list[MoveFinishedChunk] = []
-    load_pieces(target, conn, dict(enumerate(pieces)), [copy] * len(pieces), how, job, done.append, placed=placed)
+    load_pieces(target, conn, dict(enumerate(pieces)), [copy] * len(pieces), options, job, done.append, placed=placed)
     return records_by_file(len(files), ((pieces[one["number"]].file, one) for one in done))
 
 
@@ -92,7 +92,7 @@ def load_pieces(
     conn: psycopg.Connection[Any],
     pieces: Mapping[int, Piece],
     copies: Sequence[str],
-    how: JobOptions,
+    options: JobOptions,
     job: str,
     record: Callable[[MoveFinishedChunk], None],
     *,
@@ -105,7 +105,7 @@ def load_pieces(
         conn: A session, used to quote values.
         pieces: The pieces of files, by number.
         copies: The COPY statement of each piece.
-        how: Number of workers, memory and other limits.
+        options: Number of workers, memory and other limits.
         job: The job's id.
         record: Called with the record of each piece once it is loaded.
         placed: Also load each row's file number and row number.
@@ -133,13 +133,13 @@ def load_pieces(
                 }
                 for number, one in pieces.items()
             ],
-            "workers": how.workers,
-            "memory_bytes": how.memory_bytes,
-            "rate_bytes_per_s": how.rate_bytes_per_s,
+            "workers": options.workers,
+            "memory_bytes": options.memory_bytes,
+            "rate_bytes_per_s": options.rate_bytes_per_s,
             "rejects": placed,
         }
     )
-    left, failed, progress = len(pieces), None, FileProgress(how.progress, list(pieces.values()))
+    left, failed, progress = len(pieces), None, FileProgress(options.progress, list(pieces.values()))
     try:
         while (event := mover.next(0.2)) is not None:
             if "done" in event:

@@ -163,7 +163,7 @@ def replacement_table(
 
 
 def publish(
-    conn: psycopg.Connection[Any], staged: StagedRows, name: tuple[str, str], into: LoadRequest
+    conn: psycopg.Connection[Any], staged: StagedRows, name: tuple[str, str], load_request: LoadRequest
 ) -> LoadResult | str:
     """Rename the new table to the target's name, or return the reason why nothing was changed.
 
@@ -174,15 +174,19 @@ def publish(
     if has_older_snapshots(conn):
         return "a session has a snapshot from before the rows came"
     loaded = LoadResult(
-        files=0, in_files=staged.rows, mode=into.mode, changes=MergeCounts(new=staged.rows), created=into.create
+        files=0,
+        in_files=staged.rows,
+        mode=load_request.mode,
+        changes=MergeCounts(new=staged.rows),
+        created=load_request.create,
     )
     rename = sql.SQL("alter table {} rename to {}").format(staged.stage, sql.Identifier(name[1]))
-    if into.create:
+    if load_request.create:
         try:
             conn.execute(rename)
         except psycopg.errors.DuplicateTable:
             raise MoveError(
-                "already exists", where=into.table, next_step="leave --create out, or name another table"
+                "already exists", where=load_request.table, next_step="leave --create out, or name another table"
             ) from None
         return loaded
     if conn.execute(ANALYSED_SQL, name).fetchone() == (True,):

@@ -41,7 +41,7 @@ class TargetTable:
         return StagedRows(stage, table, self.oid, self.kind, self.columns, rows, self.identity)
 
 
-def match_target(conn: psycopg.Connection[Any], into: LoadRequest, heads: Heads) -> TargetTable:
+def match_target(conn: psycopg.Connection[Any], load_request: LoadRequest, heads: Heads) -> TargetTable:
     """Match the files' columns with the target table.
 
     A table that is to be created is created here on trial and rolled back.
@@ -50,14 +50,14 @@ def match_target(conn: psycopg.Connection[Any], into: LoadRequest, heads: Heads)
         MoveError: A column is missing or cannot be loaded, or the target is not a table.
     """
     with conn.transaction(force_rollback=True):
-        if into.create:
-            create(conn, into.table, heads)
-        oid, name, kind = resolve_table(conn, into.table)
+        if load_request.create:
+            create(conn, load_request.table, heads)
+        oid, name, kind = resolve_table(conn, load_request.table)
         if kind not in ("r", "p"):
-            raise MoveError("is not a table", where=into.table, next_step="name a table or a partitioned table")
+            raise MoveError("is not a table", where=load_request.table, next_step="name a table or a partitioned table")
         known = {row[0]: row for row in conn.execute(TARGET_SQL, [oid])}
-        columns = [_column(one, known, into) for one in heads]
-    missing = [key for key in into.key if key not in {column.name for column in columns}]
+        columns = [_column(one, known, load_request) for one in heads]
+    missing = [key for key in load_request.key if key not in {column.name for column in columns}]
     if missing:
         raise MoveError(
             f"the files have no column {missing[0]!r}", where="--key", next_step="name columns of the files"
@@ -65,11 +65,11 @@ def match_target(conn: psycopg.Connection[Any], into: LoadRequest, heads: Heads)
     return TargetTable(oid, *name, kind, tuple(columns), any(known[one.name][3] for one in columns))
 
 
-def _column(one: FileColumn, known: Mapping[str, Sequence[Any]], into: LoadRequest) -> Column:
-    name = one["name"]
-    if one["holds"] is None:
+def _column(file_column: FileColumn, known: Mapping[str, Sequence[Any]], load_request: LoadRequest) -> Column:
+    name = file_column["name"]
+    if file_column["holds"] is None:
         raise MoveError(
-            f"is of type {one['arrow']}, which cannot be loaded",
+            f"is of type {file_column['arrow']}, which cannot be loaded",
             where=f"column {name} of the files",
             next_step="write it as a type of the table in docs/how-to/move.md, or as text",
         )
@@ -77,12 +77,13 @@ def _column(one: FileColumn, known: Mapping[str, Sequence[Any]], into: LoadReque
     if row is None:
         raise MoveError(
             f"has no column {name!r}, but the files have one",
-            where=into.table,
-            next_step=f"add it with: alter table {into.table} add column ... {one['pg_type'] or one['holds']}",
+            where=load_request.table,
+            next_step=f"add it with: alter table {load_request.table} add column ... "
+            f"{file_column['pg_type'] or file_column['holds']}",
         )
-    return Column(name, one["holds"], row[1], row[2], row[4], one.get("came", ""))
+    return Column(name, file_column["holds"], row[1], row[2], row[4], file_column.get("came", ""))
 
 
-def table_creator(into: LoadRequest, heads: Heads) -> Callable[[psycopg.Connection[Any]], None] | None:
+def table_creator(load_request: LoadRequest, heads: Heads) -> Callable[[psycopg.Connection[Any]], None] | None:
     """Return a function that creates the table, or None if it is not to be created."""
-    return (lambda conn: create(conn, into.table, heads)) if into.create else None
+    return (lambda conn: create(conn, load_request.table, heads)) if load_request.create else None

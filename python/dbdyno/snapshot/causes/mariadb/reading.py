@@ -42,31 +42,31 @@ class MariadbChange(Change):
     settings_view = ("global_variables", "value")
     jitter_us = JITTER_US
 
-    def read_statements(self, one: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
+    def read_statements(self, interval: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
         """Return the rates by digest, summed over all default databases, and add the texts to `texts`."""
-        if not one.has(self.view):
+        if not interval.has(self.view):
             return {}
         sums = ", ".join(f"sum({column}) / {divisor} as {name}" for name, column, divisor in _SUMS)
-        rows = one.query(
+        rows = interval.query(
             f"select DIGEST as digest, {sums} from {self.view} where verdict = 'ok' and COUNT_STAR > 0 group by 1",
             self.view,
         )
-        if one.after.file("statement_texts") is not None:
-            for row in one.query(f"select DIGEST as digest, query from {one.ends('statement_texts')[1]}"):
+        if interval.after.file("statement_texts") is not None:
+            for row in interval.query(f"select DIGEST as digest, query from {interval.ends('statement_texts')[1]}"):
                 texts[str(row["digest"])] = row["query"] or ""
         texts[OTHER_DIGEST] = "all statements that the table of digests had no room for"
-        return {str(row.pop("digest")): rates(row, one.seconds) for row in rows}
+        return {str(row.pop("digest")): rates(row, interval.seconds) for row in rows}
 
-    def read_tables(self, one: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
+    def read_tables(self, interval: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
         """Return the rates of rows fetched, inserted, updated and deleted by table, and add the names to `names`."""
-        if not one.has(TABLES):
+        if not interval.has(TABLES):
             return {}
-        counted = [c.name for c in one.counters(TABLES)]
+        counted = [c.name for c in interval.counters(TABLES)]
         found: dict[Hashable, Rates] = {}
-        for row in one.query(f"select * from {TABLES} where verdict = 'ok'", TABLES):
+        for row in interval.query(f"select * from {TABLES} where verdict = 'ok'", TABLES):
             key = (row["OBJECT_SCHEMA"], row["OBJECT_NAME"])
             names[key] = ".".join(key)
-            found[key] = rates({name: row[name] for name in counted}, one.seconds)
+            found[key] = rates({name: row[name] for name in counted}, interval.seconds)
         return found
 
     def missing_index(self, statement: Key) -> tuple[str, str] | None:

@@ -35,13 +35,14 @@ def lock_waits(change: MariadbChange) -> Iterator[Cause]:
     yield Cause("sessions wait for each other's locks", evidence, waiting or slower_at_same_work(change), weight=2.8)
 
 
-def _sampled(one: Interval) -> tuple[float, frozenset[Key]]:
+def _sampled(interval: Interval) -> tuple[float, frozenset[Key]]:
     """Return the average number of sessions waiting for a lock, and their statements if the server reports them."""
-    source, looks = one.samples("activity", ACTIVITY)
+    source, looks = interval.samples("activity", ACTIVITY)
     if not looks:
         return 0.0, frozenset()
-    rows = one.query(
-        f"select statement, count(*) as n from {source} where state = 'active' and {_WAITS} and {one.inside} group by 1"
+    rows = interval.query(
+        f"select statement, count(*) as n from {source}"
+        f" where state = 'active' and {_WAITS} and {interval.inside} group by 1"
     )
     return sum(row["n"] for row in rows) / looks, frozenset(row["statement"] for row in rows if row["statement"])
 

@@ -57,15 +57,15 @@ def _first_seen(change: OracleChange, number: Key, plan: int) -> str:
     return _before(change.after, change.view, which)
 
 
-def _before(one: Interval, view: str, which: str) -> str:
+def _before(interval: Interval, view: str, which: str) -> str:
     """Return before which instant a matching row first appeared in a period, in words.
 
     Returns an empty string if there is no matching row or the period has only one sub-interval. `which` is an SQL
     condition.
     """
-    source, _ = one.sums.relation(view, folded=False) if len(one.chain) > 2 else ("", ())
-    rows = one.query(f"select min(part) as part from {source} where {which}") if source else []
-    met = next((part["at_us"] for part in one.sums.parts() if rows and part["number"] == rows[0]["part"]), None)
+    source, _ = interval.sums.relation(view, folded=False) if len(interval.chain) > 2 else ("", ())
+    rows = interval.query(f"select min(part) as part from {source} where {which}") if source else []
+    met = next((part["at_us"] for part in interval.sums.parts() if rows and part["number"] == rows[0]["part"]), None)
     return "" if met is None else f"before {instant_text(met)}"
 
 

@@ -73,36 +73,36 @@ class OracleChange(Change):
     jitter_us = 0
 
     @classmethod
-    def was_started_between(cls, one: Snapshot, other: Snapshot) -> bool:
+    def was_started_between(cls, first: Snapshot, second: Snapshot) -> bool:
         """Return True if the instance was started between two snapshots; False if a start time is not known."""
-        old, new = one.facts.get("started"), other.facts.get("started")
+        old, new = first.facts.get("started"), second.facts.get("started")
         return bool(old and new and old != new)
 
-    def read_statements(self, one: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
+    def read_statements(self, interval: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
         """Return the rates by SQL_ID, summed over all plans, and add the texts to `texts`."""
-        if not one.has(self.view):
+        if not interval.has(self.view):
             return {}
         sums = ", ".join(f"sum({column}) / {divisor} as {name}" for name, column, divisor in _SUMS)
-        rows = one.query(
+        rows = interval.query(
             f"select sql_id, {sums} from {self.view} where {_GOOD} and elapsed_time > 0 group by 1", self.view
         )
-        if one.after.file("statement_texts") is not None:
-            for row in one.query(f"select sql_id, query from {one.ends('statement_texts')[1]}"):
+        if interval.after.file("statement_texts") is not None:
+            for row in interval.query(f"select sql_id, query from {interval.ends('statement_texts')[1]}"):
                 texts[str(row["sql_id"])] = row["query"] or ""
-        return {str(row.pop("sql_id")): rates(row, one.seconds) for row in rows}
+        return {str(row.pop("sql_id")): rates(row, interval.seconds) for row in rows}
 
-    def read_tables(self, one: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
+    def read_tables(self, interval: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
         """Return the rates of the segment statistics by object, partitions summed, and add the names to `names`."""
-        if not one.has(SEGMENTS):
+        if not interval.has(SEGMENTS):
             return {}
-        counted = [c.name for c in one.counters(SEGMENTS)]
+        counted = [c.name for c in interval.counters(SEGMENTS)]
         sums = ", ".join(f"sum({name}) as {name}" for name in counted)
         by = "con_id, owner, object_name, regexp_replace(object_type, ' .*', '') as kind"
         found: dict[Hashable, Rates] = {}
-        for row in one.query(f"select {by}, {sums} from {SEGMENTS} where verdict = 'ok' group by all", SEGMENTS):
+        for row in interval.query(f"select {by}, {sums} from {SEGMENTS} where verdict = 'ok' group by all", SEGMENTS):
             key = (row["con_id"], row["owner"], row["object_name"], row["kind"])
             names[key] = f"{row['owner']}.{row['object_name']}"
-            found[key] = rates({name: row[name] for name in counted}, one.seconds)
+            found[key] = rates({name: row[name] for name in counted}, interval.seconds)
         return found
 
     def is_ours(self, text: str) -> bool:

@@ -137,10 +137,10 @@ def busy_processors(change: OracleChange) -> Iterator[Cause]:
     yield Cause(words, said, slow, weight=2.3)
 
 
-def _unaccounted(one: Pair) -> float:
+def _unaccounted(pair: Pair) -> float:
     """Return the part of a statement's added time that is neither CPU nor a wait that the statement counts."""
-    known = sum(max(one.growth(name), 0.0) for name in ("cpu", "io", "lock", "concurrency"))
-    return 1 - known / one.growth("ms") if one.growth("ms") > 0 else 0.0
+    known = sum(max(pair.growth(name), 0.0) for name in ("cpu", "io", "lock", "concurrency"))
+    return 1 - known / pair.growth("ms") if pair.growth("ms") > 0 else 0.0
 
 
 def restarts(change: OracleChange) -> Iterator[Cause]:

@@ -39,13 +39,13 @@ def indirect_statements(change: Change, key: Hashable, table: Pair) -> frozenset
     )
 
 
-def _as_often(one: Pair, table: Pair, *, looks_up: bool) -> bool:
+def _as_often(pair: Pair, table: Pair, *, looks_up: bool) -> bool:
     """Return True if the additional scans per call are between about one and three.
 
     If the statement `looks_up` rows of the table itself, lookups per call must not have fallen.
     """
     per_call = {
-        name: table.after.get(name, 0.0) / one.after["calls"] - table.before.get(name, 0.0) / one.before["calls"]
+        name: table.after.get(name, 0.0) / pair.after["calls"] - table.before.get(name, 0.0) / pair.before["calls"]
         for name in ("seq_scan", "idx_scan")
     }
     return SCANS_PER_CALL[0] <= per_call["seq_scan"] <= SCANS_PER_CALL[1] and (

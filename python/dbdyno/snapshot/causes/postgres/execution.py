@@ -37,8 +37,8 @@ def compiled_statements(change: Change) -> Iterator[Cause]:
         yield Cause(words, "; ".join([evidence, *describe_changed_settings(change, _JIT)]), frozenset(some), weight=2.8)
 
 
-def _compiled(one: Pair) -> bool:
-    (old, new), (was, now) = one.per_call("jit"), one.per_call("ms")
+def _compiled(pair: Pair) -> bool:
+    (old, new), (was, now) = pair.per_call("jit"), pair.per_call("ms")
     return (
         was > 0
         and new - old > 0
@@ -78,18 +78,18 @@ def lost_workers(change: Change) -> Iterator[Cause]:
         yield Cause(f"statements get {words} parallel workers", "; ".join(said), slow, weight=2.8)
 
 
-def _beside(change: Change, one: Interval) -> dict[Key, float]:
+def _beside(change: Change, interval: Interval) -> dict[Key, float]:
     """Return the average number of active parallel workers per session by statement."""
     found: dict[Key, float] = {}
-    source, looks = sampled_activity(one)
+    source, looks = sampled_activity(interval)
     if looks:
-        rows = one.query(
+        rows = interval.query(
             f"select statement, coalesce(sum(n) filter (where kind = 'parallel worker'), 0)::bigint as workers,"
             f" coalesce(sum(n) filter (where kind = 'client backend'), 0)::bigint as sessions from {source}"
             f" where state = 'active' and statement is not null group by 1 having sessions > 0"
         )
         found = {int(row["statement"]): row["workers"] / row["sessions"] for row in rows}
-    side = "before" if one is change.before else "after"
+    side = "before" if interval is change.before else "after"
     for number, pair in change.statements.items():
         rates = getattr(pair, side)
         if rates.get("planned", 0.0) > 0:  # counted by the server, from 18 on
@@ -97,12 +97,12 @@ def _beside(change: Change, one: Interval) -> dict[Key, float]:
     return found
 
 
-def _workers(one: Interval) -> float:
+def _workers(interval: Interval) -> float:
     """Return the average number of active parallel workers of all sessions."""
-    source, looks = sampled_activity(one)
+    source, looks = sampled_activity(interval)
     if not looks:
         return 0.0
-    rows = one.query(f"select coalesce(sum(n), 0)::bigint as n from {source} where kind = 'parallel worker'")
+    rows = interval.query(f"select coalesce(sum(n), 0)::bigint as n from {source} where kind = 'parallel worker'")
     return float(rows[0]["n"]) / looks
 
 
@@ -133,14 +133,14 @@ def slow_temporary_files(change: Change) -> Iterator[Cause]:
     yield Cause("temporary files became slow", "; ".join(said), slow, weight=2.75)
 
 
-def _slow_blocks(one: Pair) -> bool:
-    old, new = _a_block(one)
+def _slow_blocks(pair: Pair) -> bool:
+    old, new = _a_block(pair)
     return old > 0 and new >= SLOWER_FILES_FACTOR * old
 
 
-def _a_block(one: Pair) -> tuple[float, float]:
+def _a_block(pair: Pair) -> tuple[float, float]:
     """Return the milliseconds to write and read a temporary block, before and after; 0 if that is not timed."""
-    found = [side.get("temp_ms", 0.0) / side["temp"] if side.get("temp") else 0.0 for side in (one.before, one.after)]
+    found = [side.get("temp_ms", 0.0) / side["temp"] if side.get("temp") else 0.0 for side in (pair.before, pair.after)]
     return found[0], found[1]
 
 

@@ -36,20 +36,20 @@ def full_scan(change: Change, number: Key) -> tuple[str, str] | None:
     return None
 
 
-def _reads(change: Change, key: Hashable, one: Pair) -> bool:
+def _reads(change: Change, key: Hashable, pair: Pair) -> bool:
     """Return True if a call requests at least half as many blocks as the table has."""
     datid, relid = cast("tuple[int, int]", key)
     source = change.after.ends("pg_class")[1]
     rows = change.after.query(f"select relpages from {source} where datid = {int(datid)} and oid = {int(relid)}")
     pages = float(rows[0]["relpages"] or 0) if rows else 0.0
-    return one.per_call("work")[1] >= LEAST_BLOCK_SHARE * pages
+    return pair.per_call("work")[1] >= LEAST_BLOCK_SHARE * pages
 
 
-def _wanted(change: Change, key: Hashable, one: Pair, rows: float) -> str | None:
+def _wanted(change: Change, key: Hashable, pair: Pair, rows: float) -> str | None:
     """Return in words why an index could help: few rows are returned, or sought by a selective column; else None."""
-    returned = one.per_call("rows")[1]
-    few = returned <= LARGEST_RESULT_SHARE * rows and not has_aggregate(one.text)
-    lacking = [name for name, selective in _without_index(change, key, lookup_columns(one.text)) if few or selective]
+    returned = pair.per_call("rows")[1]
+    few = returned <= LARGEST_RESULT_SHARE * rows and not has_aggregate(pair.text)
+    lacking = [name for name, selective in _without_index(change, key, lookup_columns(pair.text)) if few or selective]
     if not few and not lacking:
         return None
     words = f"{rows:,.0f} rows a call for {three_digits(returned)} of its result"

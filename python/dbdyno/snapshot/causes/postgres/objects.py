@@ -190,14 +190,14 @@ def _writing(change: Change, table: Pair) -> Iterator[Key]:
     return (n for n in change.statements_of_table(table.name, slower=False) if WRITE.match(change.statements[n].text))
 
 
-def _writes(one: Pair, *, lost_hot: bool) -> bool:
+def _writes(pair: Pair, *, lost_hot: bool) -> bool:
     """Return True if a statement changes about as many rows per call as before, with more work.
 
     If updates are no longer HOT, the additional work of a one-row update is only a few blocks, so the factor alone
     decides.
     """
-    (old, new), (was, now) = one.per_call("rows"), one.per_call("work")
-    more = one.is_heavier() or (lost_hot and was > 0 and now >= HEAVIER_FACTOR * was)
+    (old, new), (was, now) = pair.per_call("rows"), pair.per_call("work")
+    more = pair.is_heavier() or (lost_hot and was > 0 and now >= HEAVIER_FACTOR * was)
     return more and new <= HEAVIER_FACTOR * max(old, 1.0)
 
 

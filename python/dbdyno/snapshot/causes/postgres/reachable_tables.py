@@ -64,10 +64,10 @@ def _catalog(change: Change) -> dict[str, list[Row]] | None:
 
 
 def _by_foreign_keys(
-    change: Change, known: dict[str, list[Row]], one: Pair, named: Names, table: Hashable
+    change: Change, known: dict[str, list[Row]], pair: Pair, named: Names, table: Hashable
 ) -> list[AccessPath]:
     """Return the foreign keys that lead to `table` from a table that is written; those without an index come first."""
-    if not WRITE.match(one.text):
+    if not WRITE.match(pair.text):
         return []
     ways = []
     for row in known["pg_constraint"]:
@@ -89,11 +89,11 @@ def _indexed(change: Change, key: Row) -> bool:
 
 
 def _by_triggers(
-    change: Change, known: dict[str, list[Row]], one: Pair, named: Names, table: Hashable
+    change: Change, known: dict[str, list[Row]], pair: Pair, named: Names, table: Hashable
 ) -> list[AccessPath]:
     """Return the triggers of the tables that a statement writes to; a trigger may reach any table."""
     del table
-    if not WRITE.match(one.text):
+    if not WRITE.match(pair.text):
         return []
     owners = ((row, change.tables.get((row["datid"], row["tgrelid"]))) for row in known["pg_trigger"])
     return [

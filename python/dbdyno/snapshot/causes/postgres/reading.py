@@ -42,33 +42,33 @@ class PostgresChange(Change):
     renumbered: frozenset[Key] = frozenset()
     """Statements that have another identifier than before."""
 
-    def read_statements(self, one: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
+    def read_statements(self, interval: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
         """Return the rates by queryid, and add the texts to `texts`.
 
         Statements inside functions are counted in the statements that called the functions.
         """
         view = self.view
-        if not one.has(view):
+        if not interval.has(view):
             return {}
-        has = one.columns(view)
+        has = interval.columns(view)
         time = next(name for name, _ in self.times if name in has)
         top = "and toplevel is not false" if "toplevel" in has else ""
-        rows = one.query(
+        rows = interval.query(
             f"select queryid, sum(calls) as calls, sum({time}) as ms, sum(rows) as rows,"
             f" sum(shared_blks_hit + shared_blks_read) as work, sum(shared_blks_read) as reads,"
             f" sum(temp_blks_written) as temp, sum({column_or_null('wal_bytes', has)}) as wal,"
             f" sum({column_or_null('temp_blk_read_time', has)}"
             f" + {column_or_null('temp_blk_write_time', has)}) as temp_ms,"
-            f" sum({_sum_of([f'jit_{one}_time' for one in JIT_TIMES], has)}) as jit,"
+            f" sum({_sum_of([f'jit_{interval}_time' for interval in JIT_TIMES], has)}) as jit,"
             f" sum({column_or_null('parallel_workers_to_launch', has)}) as planned,"
             f" sum({column_or_null('parallel_workers_launched', has)}) as launched"
             f" from {view} where verdict in ('ok', 'evicted') and calls > 0 {top} group by 1",
             view,
         )
-        if one.after.file("statement_texts") is not None:
-            for row in one.query(f"select queryid, query from {one.ends('statement_texts')[1]}"):
+        if interval.after.file("statement_texts") is not None:
+            for row in interval.query(f"select queryid, query from {interval.ends('statement_texts')[1]}"):
                 texts[int(row["queryid"])] = row["query"] or ""
-        return {int(row.pop("queryid")): rates(row, one.seconds) for row in rows}
+        return {int(row.pop("queryid")): rates(row, interval.seconds) for row in rows}
 
     def merge_renumbered(self, sides: Sequence[dict[Key, Rates]]) -> None:
         """Merge in place the rates of statements that continue with the same text under a new identifier.
@@ -86,22 +86,22 @@ class PostgresChange(Change):
                     kept[name] = kept.get(name, 0.0) + value
         self.renumbered = frozenset(map(int, moved.values()))
 
-    def read_tables(self, one: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
+    def read_tables(self, interval: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
         """Return the rates of the counters by table, and add the names to `names`.
 
         Live and dead rows are not rates but the states at the end.
         """
         view = "pg_stat_user_tables"
-        if not one.has(view):
+        if not interval.has(view):
             return {}
         found: dict[Hashable, Rates] = {}
-        for row in one.query(f"select * from {view} where verdict = 'ok'", view):
+        for row in interval.query(f"select * from {view} where verdict = 'ok'", view):
             key = (int(row["datid"]), int(row["relid"]))
             schema = row["schemaname"]
             names[key] = row["relname"] if schema == "public" else f"{schema}.{row['relname']}"
-            counted = {c.name for c in one.counters(view)}
+            counted = {c.name for c in interval.counters(view)}
             states = {n: float(v) for n, v in row.items() if n in ("n_live_tup", "n_dead_tup") and v is not None}
-            found[key] = rates({n: v for n, v in row.items() if n in counted}, one.seconds) | states
+            found[key] = rates({n: v for n, v in row.items() if n in counted}, interval.seconds) | states
         return found
 
     def missing_index(self, statement: Key) -> tuple[str, str] | None:

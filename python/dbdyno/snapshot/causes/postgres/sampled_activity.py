@@ -15,23 +15,25 @@ if TYPE_CHECKING:
 _TABLES = count()
 
 
-def sampled_activity(one: Interval) -> tuple[str, int]:
+def sampled_activity(interval: Interval) -> tuple[str, int]:
     """Return a table of what sessions did in an interval, and the number of looks.
 
     The table has a row per combination of `kind`, `state`, `statement`, `event_type` and `event`; `n` is how often a
     session was seen in that combination.
     """
-    return one.compute_once("sampled sessions", lambda: _added_up(one)), one.looks
+    return interval.compute_once("sampled sessions", lambda: _added_up(interval)), interval.looks
 
 
-def _added_up(one: Interval) -> str:
+def _added_up(interval: Interval) -> str:
     name = f"sampled_sessions_{next(_TABLES)}"
-    hours, others = looked_hours(one)
+    hours, others = looked_hours(interval)
     columns = "kind, state, statement, event_type, event"
-    rows = f"select {columns}, 1 as seen from {one.samples('activity', ACTIVITY, others)[0]} where {one.inside}"
+    rows = (
+        f"select {columns}, 1 as seen from {interval.samples('activity', ACTIVITY, others)[0]} where {interval.inside}"
+    )
     if hours:
         rows = f"select {columns}, seen from {files_of(hours, LOOKS)} union all by name {rows}"
-    one.connection.execute(
+    interval.connection.execute(
         f"create temp table {name} as select {columns}, sum(seen)::bigint as n from ({rows}) group by all"
     )
     return name

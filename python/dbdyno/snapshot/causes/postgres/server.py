@@ -77,14 +77,15 @@ def _timed_syncs(change: Change) -> tuple[tuple[float, float], tuple[float, floa
     return (0.0, 0.0), (0.0, 0.0)
 
 
-def _middle(one: Interval, view: str, count: str, time: str, where: str) -> float:
+def _middle(interval: Interval, view: str, count: str, time: str, where: str) -> float:
     """Return the median of the sub-intervals' means, ignoring sub-intervals without a count; 0 if there are none."""
-    source, known = one.sums.relation(view, folded=False)
+    source, known = interval.sums.relation(view, folded=False)
     if not {count, time} <= {c.name for c in known}:
         return 0.0
-    rows = one.query(
+    rows = interval.query(
         f"select sum({time}) / sum({count}) as mean from {source} where {where}"
-        f" and part > {one.before.number} and part <= {one.after.number} group by part having sum({count}) > 0"
+        f" and part > {interval.before.number} and part <= {interval.after.number}"
+        f" group by part having sum({count}) > 0"
     )
     return float(median(row["mean"] for row in rows)) if rows else 0.0
 
@@ -129,14 +130,14 @@ def _what_for(change: Change) -> str:
     return "sessions wait for each other's locks"
 
 
-def _holders(one: Interval) -> str:
+def _holders(interval: Interval) -> str:
     """Return words about the root blockers if most of them are idle in a transaction; else ''.
 
     A blocker that waits itself, such as an ALTER TABLE in the queue, is not a root blocker.
     """
-    source, _ = one.samples("blocked", BLOCKED)
-    rows = one.query(
-        f"with seen as (select * from {source} where {one.inside})"
+    source, _ = interval.samples("blocked", BLOCKED)
+    rows = interval.query(
+        f"with seen as (select * from {source} where {interval.inside})"
         f" select count(*) as n, count(*) filter (where blocker_state like 'idle in transaction%') as idle,"
         f" mode(blocker_usename || coalesce(' of ' || nullif(blocker_application, ''), ''))"
         f" filter (where blocker_state like 'idle in transaction%') as who"
@@ -148,12 +149,12 @@ def _holders(one: Interval) -> str:
     )
 
 
-def _sampled(one: Interval, waits: str) -> tuple[float, frozenset[int]]:
+def _sampled(interval: Interval, waits: str) -> tuple[float, frozenset[int]]:
     """Return the average number of active sessions that meet an SQL condition on waits, and their statements."""
-    source, looks = sampled_activity(one)
+    source, looks = sampled_activity(interval)
     if not looks:
         return 0.0, frozenset()
-    rows = one.query(f"select statement, sum(n)::bigint as n from {source} where {_ACTIVE} and {waits} group by 1")
+    rows = interval.query(f"select statement, sum(n)::bigint as n from {source} where {_ACTIVE} and {waits} group by 1")
     return sum(r["n"] for r in rows) / looks, frozenset(int(r["statement"]) for r in rows if r["statement"] is not None)
 
 
@@ -185,12 +186,12 @@ def busy_processors(change: Change) -> Iterator[Cause]:
     yield Cause(f"calls take longer at the same work: {words}", evidence, slow, weight=2.3)
 
 
-def _mostly_locked(one: Interval) -> frozenset[Key]:
+def _mostly_locked(interval: Interval) -> frozenset[Key]:
     """Return the statements mostly seen waiting for a lock, for whose duration the processor is not responsible."""
-    source, looks = sampled_activity(one)
+    source, looks = sampled_activity(interval)
     if not looks:
         return frozenset()
-    rows = one.query(
+    rows = interval.query(
         f"select statement from {source} where {_ACTIVE} and statement is not null group by 1"
         f" having coalesce(sum(n) filter (where event_type = 'Lock'), 0) >= {LEAST_WAIT_SHARE} * sum(n)"
     )
@@ -234,13 +235,13 @@ def _all_alike(change: Change) -> frozenset[Key]:
     return frozenset(both) if alike else frozenset()
 
 
-def _calls(one: Pair) -> tuple[float, float]:
-    return one.before.get("calls", 0.0), one.after.get("calls", 0.0)
+def _calls(pair: Pair) -> tuple[float, float]:
+    return pair.before.get("calls", 0.0), pair.after.get("calls", 0.0)
 
 
-def _waits_more(one: Pair) -> bool:
+def _waits_more(pair: Pair) -> bool:
     """Return True if a call reads, or writes to temporary files, more blocks outside the cache than before."""
-    return any(one.per_call(name)[1] > one.per_call(name)[0] + 1 for name in ("reads", "temp"))
+    return any(pair.per_call(name)[1] > pair.per_call(name)[0] + 1 for name in ("reads", "temp"))
 
 
 def checkpoints(change: Change) -> Iterator[Cause]:
@@ -254,10 +255,10 @@ def checkpoints(change: Change) -> Iterator[Cause]:
             yield Cause("checkpoints follow each other: the WAL asks for them", evidence, slow, weight=2.5)
 
 
-def _writes_pages(one: Pair) -> bool:
+def _writes_pages(pair: Pair) -> bool:
     """Return True if a call takes longer and writes much more WAL at the same work: full pages after a checkpoint."""
-    (old, new), (was, now) = one.per_call("wal"), one.per_call("ms")
-    return does_no_more_work(one) and old > 0 and new >= MORE_WAL_FACTOR * old and now >= LONGER_FACTOR * was > 0
+    (old, new), (was, now) = pair.per_call("wal"), pair.per_call("ms")
+    return does_no_more_work(pair) and old > 0 and new >= MORE_WAL_FACTOR * old and now >= LONGER_FACTOR * was > 0
 
 
 def restarts(change: Change) -> Iterator[Cause]:

@@ -40,11 +40,11 @@ def late_standbys(change: Change) -> Iterator[Cause]:
             )
 
 
-def _waiting(one: Interval) -> float:
-    source, looks = sampled_activity(one)
+def _waiting(interval: Interval) -> float:
+    source, looks = sampled_activity(interval)
     if not looks:
         return 0.0
-    rows = one.query(f"select coalesce(sum(n), 0)::bigint as n from {source} where event = 'SyncRep'")
+    rows = interval.query(f"select coalesce(sum(n), 0)::bigint as n from {source} where event = 'SyncRep'")
     return float(rows[0]["n"]) / looks
 
 
@@ -64,8 +64,8 @@ def _receives(row: Row) -> str:
     return ", and has received it: a statement there that conflicts, or its disk, holds it back" if held else ""
 
 
-def _rows(one: Interval) -> list[Row]:
-    return one.query(f"from {one.ends(_VIEW)[1]}") if one.has(_VIEW) else []
+def _rows(interval: Interval) -> list[Row]:
+    return interval.query(f"from {interval.ends(_VIEW)[1]}") if interval.has(_VIEW) else []
 
 
 def _name(row: Row) -> str:

@@ -27,7 +27,7 @@ def address(dsn: str) -> Address:
     return own.address(dsn, SnapshotError)
 
 
-def connect(where: Address, options: Options) -> Any:
+def connect(address: Address, options: Options) -> Any:
     """Return a connection in autocommit mode with the session's limits set.
 
     Raises:
@@ -36,27 +36,27 @@ def connect(where: Address, options: Options) -> Any:
     pymysql = driver()
     try:
         connection = open_session(
-            where.parameters, answer_s=ceil(options.statement_timeout_ms / 1000) + 5, name="dbdyno snap"
+            address.parameters, answer_s=ceil(options.statement_timeout_ms / 1000) + 5, name="dbdyno snap"
         )
     except (pymysql.Error, OSError, ValueError) as error:
         raise SnapshotError(
             f"cannot log in: {error_text(error)}",
-            where=where.safe,
+            where=address.safe,
             next_step="check address, user and password (MYSQL_PWD, or read_default_file=...)",
         ) from error
     try:
-        _guard(connection, where, options)
+        _guard(connection, address, options)
     except (pymysql.Error, OSError) as error:
         connection.close()
         raise SnapshotError(
             f"the server closed the connection: {error_text(error)}",
-            where=where.safe,
+            where=address.safe,
             next_step="try again when it is up",
         ) from error
     return connection
 
 
-def _guard(connection: Any, where: Address, options: Options) -> None:
+def _guard(connection: Any, address: Address, options: Options) -> None:
     """Set the session's limits.
 
     Raises:
@@ -69,7 +69,7 @@ def _guard(connection: Any, where: Address, options: Options) -> None:
             connection.close()
             raise SnapshotError(
                 f"this is MySQL {version}; expected a MariaDB server",
-                where=where.safe,
+                where=address.safe,
                 next_step="give the address of a MariaDB server",
             )
         with contextlib.suppress(pymysql.Error):  # if allowed: the own session is not accounted

@@ -126,14 +126,14 @@ def read_history(dsn: str) -> History:
         ) from error
 
 
-def _history(connection: Any, where: Address) -> History:
+def _history(connection: Any, address: Address) -> History:
     with connection.cursor() as cursor:
         cursor.execute("select @@performance_schema, @@performance_schema_max_sql_text_length, @@version")
         is_on, most, version = cursor.fetchone()
         if not is_on:
             raise SnapshotError(
                 "the server's performance schema is off, so it keeps no statements",
-                where=where.safe,
+                where=address.safe,
                 next_step="start the server with performance_schema = ON, or import its slow log",
             )
         cursor.execute(_OWN)
@@ -141,7 +141,7 @@ def _history(connection: Any, where: Address) -> History:
         if own is None:
             raise SnapshotError(
                 "the server's performance schema does not keep statements",
-                where=where.safe,
+                where=address.safe,
                 next_step=f"enable its consumers with: {_CONSUMERS}",
             )
         thread, now_ps, now = own
@@ -169,7 +169,7 @@ def _history(connection: Any, where: Address) -> History:
             _own_texts(whole), whole, strict=True
         )
     ]
-    return History(where.safe, str(version), executed, counted, len(texts) - len(whole), len(rows) - len(texts))
+    return History(address.safe, str(version), executed, counted, len(texts) - len(whole), len(rows) - len(texts))
 
 
 def _own_texts(rows: Sequence[Any]) -> list[str]:

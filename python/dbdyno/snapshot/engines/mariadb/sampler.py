@@ -210,8 +210,8 @@ class Sampler(Poller):
     def _without_texts(self, rows: str | None) -> str | None:
         return None if rows is None else _TEXT.sub(self._identified, rows)
 
-    def _identified(self, found: re.Match[str]) -> str:
-        known = self.statements.identifier(bytes.fromhex(found[1]).decode(errors="replace"))
+    def _identified(self, match: re.Match[str]) -> str:
+        known = self.statements.identifier(bytes.fromhex(match[1]).decode(errors="replace"))
         return f'"{known}"' if known else ""
 
     def _is_time_to_learn(self) -> bool:

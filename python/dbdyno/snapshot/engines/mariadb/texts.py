@@ -53,14 +53,14 @@ def view(
     rows: Rows,
     statements: View | None,
     before: Snapshot | None,
-    most: int,
+    limit: int,
     seen: Sequence[str] = (),
     ours: Mapping[str, str] | None = None,
 ) -> View:
     """Return the view of all texts known so far.
 
     It has the texts of the previous snapshot, of new digests at the top of an order, and of statements that were `seen`
-    in sampled sessions. `ours` are dbdyno's texts of sampled statements whose digest is not known. At most `most` new
+    in sampled sessions. `ours` are dbdyno's texts of sampled statements whose digest is not known. At most `limit` new
     texts are read.
     """
     known = {str(digest): str(text) for digest, text in _kept(before, NAME, "DIGEST, query")}
@@ -69,7 +69,7 @@ def view(
     known |= {one: ours[one] for one in seen if ours and one in ours}
     first = top_statements(statements, before) if statements is not None else []
     wanted = [one for one in dict.fromkeys([*seen, *first]) if one not in known and not one.startswith(OWN_PREFIX)][
-        :most
+        :limit
     ]
     started = time.perf_counter_ns()
     if wanted and statements is not None:

@@ -108,10 +108,10 @@ class OracleCollector(Closeable):
                 self._connection.close()
         self._connection = None
 
-    def _read(self, asked: Script, parameters: JsonObject | None = None) -> View:
+    def _read(self, script: Script, parameters: JsonObject | None = None) -> View:
         started = time.perf_counter_ns()
         try:
-            rows = self._rows(asked.sql, parameters or {})
+            rows = self._rows(script.sql, parameters or {})
         except driver().Error as error:
             if not self._connection.is_healthy():
                 self.close()
@@ -120,14 +120,14 @@ class OracleCollector(Closeable):
                     where=self._address.safe,
                     next_step="try again when it is up; the store keeps what was taken before",
                 ) from error
-            return unread_view(asked.view, asked.scope, first_line(error), f"grant {asked.grants}")
+            return unread_view(script.view, script.scope, first_line(error), f"grant {script.grants}")
         spent = time.perf_counter_ns() - started
         return View(
-            asked.view,
-            asked.scope,
-            asked.columns,
+            script.view,
+            script.scope,
+            script.columns,
             rows,
-            appearance=asked.appearance,
+            appearance=script.appearance,
             elapsed_ns=spent,
         )
 

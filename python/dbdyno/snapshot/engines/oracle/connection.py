@@ -84,7 +84,7 @@ def address(dsn: str) -> Address:
     return Address(given, f"oracle://{user}{place}", place, tuple(licensed))
 
 
-def connect(where: Address, timeout_ms: int) -> Any:
+def connect(address: Address, timeout_ms: int) -> Any:
     """Return a connection whose calls are cancelled after the timeout.
 
     Raises:
@@ -92,13 +92,13 @@ def connect(where: Address, timeout_ms: int) -> Any:
     """
     oracledb = driver()
     try:
-        connection = oracledb.connect(**where.parameters, tcp_connect_timeout=CONNECT_S)
+        connection = oracledb.connect(**address.parameters, tcp_connect_timeout=CONNECT_S)
         connection.call_timeout = timeout_ms
         connection.module = "dbdyno snap"
     except (oracledb.Error, OSError) as error:
         raise SnapshotError(
             f"cannot log in: {first_line(error)}",
-            where=where.safe,
+            where=address.safe,
             next_step=_OLD if "DPY-3010" in str(error) else _LOGIN,
         ) from error
     return connection

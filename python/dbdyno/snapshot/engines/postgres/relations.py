@@ -107,9 +107,9 @@ def _added(*names: str) -> str:
     return " + ".join(f"coalesce({name}, 0)" for name in names)
 
 
-def _without(shown: list[Heading], has: set[str]) -> list[Heading]:
+def _without(headings: list[Heading], has: set[str]) -> list[Heading]:
     """Return the columns without updates to another page, unless the server counts them (from version 16)."""
-    return [one for one in shown if one["name"] != "new_page" or "n_tup_newpage_upd" in has]
+    return [one for one in headings if one["name"] != "new_page" or "n_tup_newpage_upd" in has]
 
 
 def _block(interval: Interval) -> int:

@@ -67,11 +67,11 @@ _NUMBER = re.compile(r"(?<![\w$.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\b", re.I)
 _LIST = re.compile(r"\(\s*\?(?:\s*,\s*\?)*\s*(?:/\*, \.\.\. \*/\s*)?\)")
 
 
-def view(reader: Reader, statements: View, before: Snapshot | None, most: int, seen: Sequence[str] = ()) -> View:
+def view(reader: Reader, statements: View, before: Snapshot | None, limit: int, seen: Sequence[str] = ()) -> View:
     """Return the view of all texts known so far.
 
     It has the texts of the previous snapshot, of new identifiers at the top of an order, and of statements that were
-    `seen` in sampled sessions. At most `most` new texts are read.
+    `seen` in sampled sessions. At most `limit` new texts are read.
     """
     import psycopg
 
@@ -80,7 +80,7 @@ def view(reader: Reader, statements: View, before: Snapshot | None, most: int, s
     known = _identifiers(statements) if set(map(int, seen)) - texts.keys() else set()
     first = [one for one in map(int, seen) if one in known]
     wanted = [one for one in dict.fromkeys([*first, *top_statements(statements, before, ours)]) if one not in texts][
-        :most
+        :limit
     ]
     spent = 0
     if wanted:

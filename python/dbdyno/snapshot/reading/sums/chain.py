@@ -301,12 +301,12 @@ def _short(value: float) -> str:
     return f"{value:.0f}" if value >= 20 else f"{value:.1f}".removesuffix(".0")
 
 
-def _hour(one: IndexedSnapshot) -> int:
-    return one.at_ns // HOUR_NS
+def _hour(snapshot: IndexedSnapshot) -> int:
+    return snapshot.at_ns // HOUR_NS
 
 
-def _date(one: IndexedSnapshot) -> str:
-    return datetime.fromtimestamp(one.at_ns / 1e9, UTC).strftime("%Y%m%d")
+def _date(snapshot: IndexedSnapshot) -> str:
+    return datetime.fromtimestamp(snapshot.at_ns / 1e9, UTC).strftime("%Y%m%d")
 
 
 def _in_order(hours: Sequence[Chunk]) -> bool:

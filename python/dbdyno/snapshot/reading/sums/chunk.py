@@ -200,23 +200,23 @@ class Chunk:
             if path not in used and not path.name.startswith("."):
                 shutil.rmtree(path, ignore_errors=True)
 
-    def _write(self, batch: Batch, aside: Path) -> JsonObject:
+    def _write(self, batch: Batch, temp_path: Path) -> JsonObject:
         old = self._earlier[1] if self._earlier else {"views": {}, "parts": [], "metrics": []}
         views = {}
         counts = {}
         for view in sorted({*batch.views(), *old["views"]}):
             before = [Column(*one) for one in old["views"].get(view, ())]
-            columns, counts[view] = self._write_view(batch, view, aside, before)
+            columns, counts[view] = self._write_view(batch, view, temp_path, before)
             if columns:
                 views[view] = [[c.name, c.kind, c.unit, c.type] for c in columns]
-        samples = [name for name in ("activity", "blocked", "ash") if self._write_samples(batch, name, aside)]
+        samples = [name for name in ("activity", "blocked", "ash") if self._write_samples(batch, name, temp_path)]
         metrics = batch.metrics() if batch.pairs else []
         names = {
             metric.name: [metric.name, metric.label, metric.unit, metric.higher] for row in metrics for metric, _ in row
         }
         known = {one[0]: one for one in old["metrics"]} | names
         parts = [*old["parts"], *(_part(batch, at, metrics[at]) for at in range(len(batch.pairs)))]
-        is_looked = bool(parts) and look_sums.write_look_sums(batch.connection, self.chain, parts, aside)
+        is_looked = bool(parts) and look_sums.write_look_sums(batch.connection, self.chain, parts, temp_path)
         return {
             "version": VERSION,
             "ids": [one.digest for one in self.chain],
@@ -226,10 +226,10 @@ class Chunk:
             "counts": counts,
             "samples": samples,
             "looked": is_looked,
-            "sums": {path.name: file_checksum(path) for path in sorted(aside.glob("*.parquet"))},
+            "sums": {path.name: file_checksum(path) for path in sorted(temp_path.glob("*.parquet"))},
         }
 
-    def _write_view(self, batch: Batch, view: str, aside: Path, before: list[Column]) -> tuple[list[Column], int]:
+    def _write_view(self, batch: Batch, view: str, temp_path: Path, before: list[Column]) -> tuple[list[Column], int]:
         """Write the rows of a view and their sums, and return their columns and the number of sums."""
         sources, columns = [], {c.name: c for c in before}
         if before and self._earlier:
@@ -242,17 +242,17 @@ class Chunk:
             sources.append(f"(select {names}, life, verdict, why from {quoted(view)})")
         if not sources:
             return [], 0
-        path = aside / f"{view}.parquet"
+        path = temp_path / f"{view}.parquet"
         _copy(batch, " union all by name ".join(sources), path)
         kept = list(columns.values())
-        count = _copy(batch, fold_parts(f"read_parquet({literal(str(path))})", kept), aside / f"{view}.sum.parquet")
+        count = _copy(batch, fold_parts(f"read_parquet({literal(str(path))})", kept), temp_path / f"{view}.sum.parquet")
         return kept, count
 
-    def _write_samples(self, batch: Batch, view: str, aside: Path) -> bool:
+    def _write_samples(self, batch: Batch, view: str, temp_path: Path) -> bool:
         """Write what was sampled in the hour to one file, and return True if there was anything."""
         there = sampled_rows(self.chain[1:], view)
         if there:
-            _copy(batch, f"from {there}", aside / f"{view}.parquet")
+            _copy(batch, f"from {there}", temp_path / f"{view}.parquet")
         return bool(there)
 
 

@@ -253,7 +253,7 @@ def _by_block(folder: Path, more: str, where: str, *, whole: bool = True) -> dic
 
 
 def _fill(
-    found: Index,
+    index: Index,
     store: Store,
     files: Manifests,
     known: dict[int, Row],
@@ -265,7 +265,7 @@ def _fill(
     `kept` are rows read earlier that the file lacks. Unreadable snapshots whose number `is_noted` are noted in
     `Store.damaged`.
     """
-    found.totals = files.totals
+    index.totals = files.totals
     unseen = set(files.unseen)
     begin = next(block for block in count() if block not in unseen)  # which spares DuckDB the row groups before it
     seen = f"number >= {begin * BLOCK} and number // {BLOCK} not in ({', '.join(map(str, unseen)) or -1})"
@@ -274,7 +274,7 @@ def _fill(
     excess = sum(blocks[block][0] for block in good)
     for block in sorted(files.totals.keys() | unseen):
         if block in unseen or (block in blocks and list(blocks[block][:5]) == files.totals[block]):
-            found.add(*(known if block in unseen else blocks)[block][-2:])
+            index.add(*(known if block in unseen else blocks)[block][-2:])
             continue
         rows = {row[0]: row for row in _query(store.folder, _ROWS, _inside(block))} if block in blocks else {}
         every = {
@@ -282,12 +282,12 @@ def _fill(
             for file in files.manifests_of_block(block)
         }
         whole = {number: row for number, row in every.items() if row is not None}
-        found.add(list(whole), [row[3] for row in whole.values()])
-        found.fresh |= {number: row for number, row in whole.items() if row is not rows.get(number)}
+        index.add(list(whole), [row[3] for row in whole.values()])
+        index.fresh |= {number: row for number, row in whole.items() if row is not rows.get(number)}
         good[block] = [number for number, row in whole.items() if row is rows.get(number)]
         excess += len(rows) - len(good[block])
-    if excess + len(found.fresh) >= REWRITE_ROWS:
-        _keep(found, good, is_new=not blocks and not unseen)
+    if excess + len(index.fresh) >= REWRITE_ROWS:
+        _keep(index, good, is_new=not blocks and not unseen)
 
 
 def _row_at(store: Store, file: File, rows: dict[int, Row], kept: dict[int, Row], *, noted: bool) -> Row | None:
@@ -310,21 +310,34 @@ def _read(store: Store, file: File, *, noted: bool) -> Row | None:
         return None
 
 
-def _row_of(one: Snapshot, number: int, size: int, changed_ns: int) -> Row:
+def _row_of(snapshot: Snapshot, number: int, size: int, changed_ns: int) -> Row:
     """Return the row of an opened snapshot."""
-    facts = {name: one.facts[name] for name in _FACTS if name in one.facts}
-    cost = one.manifest.get("cost") or {}
+    facts = {name: snapshot.facts[name] for name in _FACTS if name in snapshot.facts}
+    cost = snapshot.manifest.get("cost") or {}
     kept = {name: cost[name] for name in ("looks", "sessions_by", "own_transactions") if name in cost}
-    sampled = {name: [one.views[name]["file"], place[1]] for name in _SAMPLED if (place := one.place(name))}
+    sampled = {name: [snapshot.views[name]["file"], place[1]] for name in _SAMPLED if (place := snapshot.place(name))}
     texts = [json.dumps(value, sort_keys=True) for value in (facts, kept, sampled)]
-    derived = (one.looks, one.own_session, *(one.steady_clock or (None, None)))
-    return (number, size, changed_ns, one.target, one.engine, one.at_ns, one.note, _digest(one), *texts, *derived)
+    derived = (snapshot.looks, snapshot.own_session, *(snapshot.steady_clock or (None, None)))
+    return (
+        number,
+        size,
+        changed_ns,
+        snapshot.target,
+        snapshot.engine,
+        snapshot.at_ns,
+        snapshot.note,
+        _digest(snapshot),
+        *texts,
+        *derived,
+    )
 
 
-def _digest(one: Snapshot) -> str:
+def _digest(snapshot: Snapshot) -> str:
     """Return the digest of a manifest except where the rows are: packing moves them but changes nothing."""
-    views = {view: {k: v for k, v in record.items() if k not in _WHERE} for view, record in one.views.items()}
-    said = {k: v for k, v in one.manifest.items() if k not in ("pack", "schema", "shape", "sum")} | {"views": views}
+    views = {view: {k: v for k, v in record.items() if k not in _WHERE} for view, record in snapshot.views.items()}
+    said = {k: v for k, v in snapshot.manifest.items() if k not in ("pack", "schema", "shape", "sum")} | {
+        "views": views
+    }
     return hashlib.blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=12).hexdigest()
 
 

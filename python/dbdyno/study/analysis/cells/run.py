@@ -105,8 +105,8 @@ def _counting_cells(block: Block, both: list[list[Change]], cells: set[str]) -> 
 
 
 def _turn(moved: list[Change]) -> Turn:
-    def sums(kept: list[Change]) -> dict[str, tuple[float, float]]:
-        return {name: both for (name, _, _), both in totals(kept, "all").items()}
+    def sums(changes: list[Change]) -> dict[str, tuple[float, float]]:
+        return {name: both for (name, _, _), both in totals(changes, "all").items()}
 
     flash = [change for change in moved if change.name.startswith("FL")]
     disks = [c for c in moved if c.name in DISK and not c.object.upper().startswith("F")]

@@ -58,12 +58,12 @@ class GateInput:
     """True if the time is a model's, in which nothing drifts, stalls or steps."""
 
 
-def all_gates(of: GateInput) -> list[Gate]:
+def all_gates(gate_input: GateInput) -> list[Gate]:
     """Return all gates of a run."""
-    return [*gates_between_arms(of), *gates_of_run(of)]
+    return [*gates_between_arms(gate_input), *gates_of_run(gate_input)]
 
 
-def rows(found: Sequence[Gate], judge: JudgeRow) -> list[GateRow]:
+def rows(gates: Sequence[Gate], judge: JudgeRow) -> list[GateRow]:
     """Return gates as rows of the model, with the effect of their failure on the verdict."""
     from dbdyno.base.decisions import RULES
 
@@ -78,11 +78,11 @@ def rows(found: Sequence[Gate], judge: JudgeRow) -> list[GateRow]:
             "arm": gate.arm,
             "effect": "warns" if gate.code in accepted or gate.code not in RULES else RULES[gate.code].effect,
         }
-        for gate in found
+        for gate in gates
     ]
 
 
-def withheld_arms(found: Sequence[Gate], measures: Measures, judge: JudgeRow) -> dict[str, WithheldVerdict]:
+def withheld_arms(gates: Sequence[Gate], measures: Measures, judge: JudgeRow) -> dict[str, WithheldVerdict]:
     """Return the arms without a verdict, by label, each with the first reason.
 
     A reason is a gate of the arm, of its base, or of the whole run that withholds, has failed, and is not accepted by
@@ -90,7 +90,7 @@ def withheld_arms(found: Sequence[Gate], measures: Measures, judge: JudgeRow) ->
     """
     from dbdyno.stats.decide import WithheldVerdict
 
-    against = [gate for gate in found if gate.withholds and gate.code not in judge.get("accept", [])]
+    against = [gate for gate in gates if gate.withholds and gate.code not in judge.get("accept", [])]
     without = {}
     for at, arm in enumerate(measures.arms):
         base = measures.arms[arm.base]
@@ -103,12 +103,12 @@ def withheld_arms(found: Sequence[Gate], measures: Measures, judge: JudgeRow) ->
 
 
 def withheld_arms_of_model(
-    arms: Sequence[ArmRow], found: Sequence[Gate], judge: JudgeRow
+    arms: Sequence[ArmRow], gates: Sequence[Gate], judge: JudgeRow
 ) -> dict[str, WithheldVerdict]:
     """Return the arms without a verdict if only the arms of the model are known: every gate concerns the whole run."""
     from dbdyno.stats.decide import WithheldVerdict
 
-    against = [gate for gate in found if gate.withholds and gate.code not in judge.get("accept", [])]
+    against = [gate for gate in gates if gate.withholds and gate.code not in judge.get("accept", [])]
     return {str(arm["name"]): WithheldVerdict(against[0].reason) for arm in arms[1:] if against}
 
 
@@ -129,9 +129,9 @@ def withhold_verdict(model: Model, without: dict[str, WithheldVerdict]) -> None:
         row |= {"decision": held.decision, "words": held.decision}
 
 
-def busy_processor_sentences(found: Sequence[Gate]) -> list[str]:
+def busy_processor_sentences(gates: Sequence[Gate]) -> list[str]:
     """Return the sentences to put before the answer if other programs used the processors."""
-    at_fault = [gate for gate in found if gate.code == "processors" and gate.ok is False]
+    at_fault = [gate for gate in gates if gate.code == "processors" and gate.ok is False]
     return [f"O{gate.text[1:]}: on a free machine the answer may be another." for gate in at_fault]
 
 
@@ -144,24 +144,26 @@ def _any_succeeded(arm: ArmMeasures) -> bool:
     return bool(arm.total("transactions") or not arm.total("failed"))
 
 
-def gates_between_arms(of: GateInput) -> Iterator[Gate]:
+def gates_between_arms(gate_input: GateInput) -> Iterator[Gate]:
     """Yield gates between the arms: errors, work, and enough blocks and transactions."""
     import numpy as np
 
     from dbdyno.stats import gates
 
-    measures, judge = of.measures, of.judge
+    measures, judge = gate_input.measures, gate_input.judge
     compared = [(arm, measures.arms[arm.base]) for _, arm in measures.compared_arms()]
-    yield from _loss_gates(of)
+    yield from _loss_gates(gate_input)
     yield from answers.gates(measures)
     if not compared:
         return
     if all(map(_any_succeeded, measures.arms)):
-        if of.kind != "tune":  # a race keeps its level at every block
-            yield gates.enough_blocks(of.blocks, judge["level"])
+        if gate_input.kind != "tune":  # a race keeps its level at every block
+            yield gates.enough_blocks(gate_input.blocks, judge["level"])
         batches = min(len(arm.blocks) for arm in measures.arms) // measures.batch_size(judge["headline"])
-        yield gates.blocks_missing(of.blocks, max(batches - of.blocks, 0))
-    if not of.virtual and (of.kind in ("experiment", "aa") or (of.kind == "sweep" and judge.get("equal_work"))):
+        yield gates.blocks_missing(gate_input.blocks, max(batches - gate_input.blocks, 0))
+    if not gate_input.virtual and (
+        gate_input.kind in ("experiment", "aa") or (gate_input.kind == "sweep" and judge.get("equal_work"))
+    ):
         for arm, base in compared:
             work, usual = (_mean(own.values["rows"]) for own in (arm, base))
             yield gates.equal_work("rows", arm.label, work, base.label, usual)
@@ -169,8 +171,8 @@ def gates_between_arms(of: GateInput) -> Iterator[Gate]:
         base = compared[0][1]
         longest, median = (float(np.nanmax(base.values["max"])), float(np.nanmedian(base.values["p50"])))
         yield gates.has_tail(base.label, longest, median, presumed)
-    if not of.virtual:
-        yield gates.truncation({a.label: v for a, v in zip(measures.arms, of.latencies, strict=True)})
+    if not gate_input.virtual:
+        yield gates.truncation({a.label: v for a, v in zip(measures.arms, gate_input.latencies, strict=True)})
     if batches_of_p99(measures) < BATCHES_MIN:
         counts = [int(c) for arm in measures.arms for c in np.nan_to_num(arm.values["count"])]
         support = gates.tail_support("p99", QUANTILES["p99"], counts)
@@ -178,18 +180,18 @@ def gates_between_arms(of: GateInput) -> Iterator[Gate]:
         yield support if judge["headline"] == "p99" or support.ok else replace(support, ok=None)
 
 
-def gates_of_run(of: GateInput) -> Iterator[Gate]:
+def gates_of_run(gate_input: GateInput) -> Iterator[Gate]:
     """Yield gates within a run, whatever its arms: violated laws of a model, or effects of real time."""
-    if of.virtual:
-        yield from _invariants(of.measures.arms[0].blocks)
+    if gate_input.virtual:
+        yield from _invariants(gate_input.measures.arms[0].blocks)
         return
-    if len(of.measures.arms) == 1:
+    if len(gate_input.measures.arms) == 1:
         from dbdyno.stats import gates
 
-        yield gates.truncation({of.measures.arms[0].label: of.latencies[0]})
-    yield from _operations(of)
-    yield from hosts.gates(of.measures.arms[0].blocks)
-    yield from _in_time(of)
+        yield gates.truncation({gate_input.measures.arms[0].label: gate_input.latencies[0]})
+    yield from _operations(gate_input)
+    yield from hosts.gates(gate_input.measures.arms[0].blocks)
+    yield from _in_time(gate_input)
 
 
 def batches_of_p99(measures: Measures) -> int:
@@ -197,18 +199,18 @@ def batches_of_p99(measures: Measures) -> int:
     return min(len(arm.blocks) for arm in measures.arms) // measures.batch_size("p99")
 
 
-def _loss_gates(of: GateInput) -> Iterator[Gate]:
+def _loss_gates(gate_input: GateInput) -> Iterator[Gate]:
     """Yield gates for failed transactions and, in an open loop, dropped arrivals: alone and compared with the base."""
     from dbdyno.stats.gates_losses import ERRORS
 
-    arms = of.measures.arms
+    arms = gate_input.measures.arms
     lost = [
         _lost_of(arm, arm.total("failed"), arm.total("transactions") + arm.total("failed"), own)
-        for arm, own in zip(arms, of.codes, strict=True)
+        for arm, own in zip(arms, gate_input.codes, strict=True)
     ]
-    yield from _lost_gates(of, lost, ERRORS)
-    if of.facts["open_loop"]:
-        yield from _open_loop(of)
+    yield from _lost_gates(gate_input, lost, ERRORS)
+    if gate_input.facts["open_loop"]:
+        yield from _open_loop(gate_input)
 
 
 def _lost_of(arm: ArmMeasures, lost: int, tried: int, codes: dict[str, int]) -> Losses:
@@ -218,28 +220,28 @@ def _lost_of(arm: ArmMeasures, lost: int, tried: int, codes: dict[str, int]) -> 
     return Losses(arm.label, lost, tried, kinds + (" ..." if len(codes) > 2 else ""))
 
 
-def _lost_gates(of: GateInput, lost: list[Losses], words: LossWording) -> Iterator[Gate]:
+def _lost_gates(gate_input: GateInput, losses: list[Losses], words: LossWording) -> Iterator[Gate]:
     """Yield a gate for each arm, and for each comparison with a base if both pass; a single one if nothing was lost."""
     from dbdyno.stats.gates import Gate
     from dbdyno.stats.gates_losses import equal_losses, few_losses
 
-    if any(own.tried for own in lost) and not any(own.lost for own in lost):
-        tried = sum(own.tried for own in lost)
+    if any(own.tried for own in losses) and not any(own.lost for own in losses):
+        tried = sum(own.tried for own in losses)
         yield Gate(words.name, True, f"none of {tried:,} {words.noun} {words.verb}", code=words.code)
         return
-    alone = [few_losses(own, words, lost[:2] if len(lost) == 2 else ()) for own in lost]
+    alone = [few_losses(own, words, losses[:2] if len(losses) == 2 else ()) for own in losses]
     yield from sorted(alone, key=lambda gate: gate.ok is not False)
-    for at, arm in of.measures.compared_arms():
+    for at, arm in gate_input.measures.compared_arms():
         if alone[at].ok and alone[arm.base].ok:
-            yield equal_losses(lost[at], lost[arm.base], words, of.judge["threshold"])
+            yield equal_losses(losses[at], losses[arm.base], words, gate_input.judge["threshold"])
 
 
-def _open_loop(of: GateInput) -> Iterator[Gate]:
+def _open_loop(gate_input: GateInput) -> Iterator[Gate]:
     from dbdyno.stats import gates
     from dbdyno.stats.gates_losses import ARRIVALS
     from dbdyno.stats.wording import duration
 
-    arms = of.measures.arms
+    arms = gate_input.measures.arms
     lost = []
     for arm in arms:
         skipped = arm.total("skipped")
@@ -255,7 +257,7 @@ def _open_loop(of: GateInput) -> Iterator[Gate]:
             code="generator",
             arm=arm.label,
         )
-    yield from _lost_gates(of, lost, ARRIVALS)
+    yield from _lost_gates(gate_input, lost, ARRIVALS)
     few = [own for own in lost if own.lost]
     if few:
         said = ", ".join(f"{own.lost:,} of {own.tried:,} arrivals of {own.arm}" for own in few)
@@ -268,58 +270,60 @@ def _open_loop(of: GateInput) -> Iterator[Gate]:
         )
 
 
-def _in_time(of: GateInput) -> Iterator[Gate]:
+def _in_time(gate_input: GateInput) -> Iterator[Gate]:
     """Yield gates for effects of real time: drift, stalls, steps of the clock, dependent blocks."""
     import numpy as np
 
     from dbdyno.stats import gates_in_time as gates
 
-    arms = of.measures.arms
+    arms = gate_input.measures.arms
     blocks = arms[0].blocks
-    known = timeline(blocks, of.run.manifest.resumed)
+    known = timeline(blocks, gate_input.run.manifest.resumed)
     at_s = [known.begins_s[block.index] for block in blocks]
     label = f"mean {arms[0].operation} time of {arms[0].label}"
-    yield from gates.base_level(label, arms[0].values["mean"], at_s, _ratios(of, at_s))
-    for _, arm in of.measures.compared_arms():
+    yield from gates.base_level(label, arms[0].values["mean"], at_s, _ratios(gate_input, at_s))
+    for _, arm in gate_input.measures.compared_arms():
         logs_of = np.log(arm.values["mean"]) - np.log(arms[arm.base].values["mean"])
-        if of.kind in ("experiment", "aa"):
-            yield gates.steady_difference(arm.label, arms[arm.base].label, logs_of, at_s, of.judge["threshold"])
+        if gate_input.kind in ("experiment", "aa"):
+            yield gates.steady_difference(arm.label, arms[arm.base].label, logs_of, at_s, gate_input.judge["threshold"])
         yield gates.independent_blocks(logs_of, arm.label)
     for name, label in CANARIES.items():
         values = [block.canaries.get(name, float("nan")) for block in blocks]
         if np.isfinite(values).any():
             yield gates.drift(label, values, at_s)
-    limit_s = gates.stall_limit_s(stalls.usual_ns(of.latencies))
-    yield gates.no_stall(stalls.find(of.connection, of.measures, known.begins_s, limit_s), limit_s)
+    limit_s = gates.stall_limit_s(stalls.usual_ns(gate_input.latencies))
+    yield gates.no_stall(stalls.find(gate_input.connection, gate_input.measures, known.begins_s, limit_s), limit_s)
     yield gates.clock_kept(known.steps)
     shares = [block.report["others_share"] for block in blocks if "others_share" in block.report]
     if shares:
         yield gates.processors_free(float(np.mean(shares)), int(blocks[-1].report.get("processors", 0)))
 
 
-def _ratios(of: GateInput, at_s: list[float]) -> dict[str, str]:
+def _ratios(gate_input: GateInput, at_s: list[float]) -> dict[str, str]:
     """Return, for each arm compared within blocks, why its ratio is not valid if the base drifted; empty if it is."""
     from dbdyno.study.analysis.questions import factors
 
-    headline, threshold = of.judge["headline"], of.judge["threshold"]
-    if of.kind in ("experiment", "aa"):
-        return base_level.invalid_ratios(of.measures, headline, at_s, threshold)
-    if of.kind == "sweep":
-        return base_level.moved_curve_arms(of.measures, factors.curves_of(of.run), headline, at_s, threshold)
+    headline, threshold = gate_input.judge["headline"], gate_input.judge["threshold"]
+    if gate_input.kind in ("experiment", "aa"):
+        return base_level.invalid_ratios(gate_input.measures, headline, at_s, threshold)
+    if gate_input.kind == "sweep":
+        return base_level.moved_curve_arms(
+            gate_input.measures, factors.curves_of(gate_input.run), headline, at_s, threshold
+        )
     return {}
 
 
-def _operations(of: GateInput) -> Iterator[Gate]:
+def _operations(gate_input: GateInput) -> Iterator[Gate]:
     """Yield gates for enough transactions in slices or turns, if the arms alternate."""
     import statistics
 
     from dbdyno.stats.gates import enough_operations
 
-    if len(of.measures.arms) < 2 or of.facts["open_loop"]:
+    if len(gate_input.measures.arms) < 2 or gate_input.facts["open_loop"]:
         return
-    stretch = "slice" if of.facts["switch"] == "slices" else "turn"
-    counted = of.run.manifest.plan["schedule"].get("turn_transactions") is not None
-    for arm in of.measures.arms:
+    stretch = "slice" if gate_input.facts["switch"] == "slices" else "turn"
+    counted = gate_input.run.manifest.plan["schedule"].get("turn_transactions") is not None
+    for arm in gate_input.measures.arms:
         per_slice = [
             (done + lost) / (slices * arm.sessions)
             for block, done, lost in zip(arm.blocks, arm.values["transactions"], arm.values["failed"], strict=True)

@@ -78,7 +78,7 @@ class Split:
 
 def explain(
     base: Side | None,
-    other: Side,
+    side: Side,
     *,
     level: float,
     arm: int,
@@ -87,11 +87,11 @@ def explain(
     paired: bool = True,
     withheld: str = "",
 ) -> CausalExplanation:
-    """Explain why `other` differs from `base`; without a base, where its time goes.
+    """Explain why `side` differs from `base`; without a base, where its time goes.
 
     Args:
-        base: The base; None to explain the time of `other` alone.
-        other: The arm to explain.
+        base: The base; None to explain the time of `side` alone.
+        side: The arm to explain.
         level: Confidence level of the intervals.
         arm: Index of the arm.
         counts: Server counters of both arms.
@@ -99,16 +99,16 @@ def explain(
         paired: True if the arms ran side by side in the same blocks.
         withheld: Why there is no verdict; empty if there is one.
     """
-    split = Split(base, other, paired=paired)
-    what = f"{other.name} against {base.name}" if base is not None else other.name
-    every = np.ones(other.blocks, dtype=bool)
-    after = other.mean(every)
+    split = Split(base, side, paired=paired)
+    what = f"{side.name} against {base.name}" if base is not None else side.name
+    every = np.ones(side.blocks, dtype=bool)
+    after = side.mean(every)
     before = base.mean(np.ones(base.blocks, dtype=bool)) if base is not None else None
     amount = after - (before or 0.0)
     whole = CausalExplanation(what, "ns", amount, before, after, level=level, blocks=split.blocks, arm=arm)
     if withheld:
         return replace(whole, withheld=withheld)
-    pair = _pair(base, other, counts, stations, amount)
+    pair = _pair(base, side, counts, stations, amount)
     if lack := _lack(split):
         return replace(whole, withheld=lack[0], next=lack[1], notes=_slower_counter_sentences(pair, split.blocks))
     low, high = _interval(*split.amount([range(len(split.events))]), split.blocks, level)
@@ -116,7 +116,7 @@ def explain(
     if base is not None and low[0] <= 0 <= high[0]:
         small = "the difference of the mean times is no larger than its own uncertainty"
         return replace(
-            whole, withheld=small, next="more blocks", notes=_counter_sentences(base, other, counts, stations, amount)
+            whole, withheld=small, next="more blocks", notes=_counter_sentences(base, side, counts, stations, amount)
         )
     found = _causes(split, pair, amount, level)
     left, share = unexplained(amount, found)
@@ -155,7 +155,7 @@ def _interval(amount: Array, error: Array, blocks: int, level: float) -> tuple[A
 
 def _pair(
     base: Side | None,
-    other: Side,
+    side: Side,
     counts: tuple[ArmCounters | None, ArmCounters | None],
     stations: tuple[Mapping[str, Station], Mapping[str, Station]],
     amount: float,
@@ -163,7 +163,7 @@ def _pair(
     """Return both arms for the rules, the slower first; None for one arm alone."""
     if base is None:
         return None
-    sides = (other, base) if amount > 0 else (base, other)
+    sides = (side, base) if amount > 0 else (base, side)
     counted = counts[::-1] if amount > 0 else counts
     both = (counted[0], counted[1]) if counted[0] is not None and counted[1] is not None else None
     cpu, reads, writes = (_per_transaction(sides, name) for name in ("cpu", "reads", "writes"))

@@ -59,6 +59,6 @@ class Reason:
     evidence: tuple[str, ...] = ()
 
 
-def ratio_of(one: float, other: float) -> float:
-    """Return `one` divided by `other`; infinite if only `other` is 0, and 1 if both are."""
-    return one / other if other > 0 else (float("inf") if one > 0 else 1.0)
+def ratio_of(first: float, second: float) -> float:
+    """Return `first` divided by `second`; infinite if only `second` is 0, and 1 if both are."""
+    return first / second if second > 0 else (float("inf") if first > 0 else 1.0)

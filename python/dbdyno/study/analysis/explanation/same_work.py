@@ -51,8 +51,8 @@ def compare_work(pair: Pair) -> Work:
     return Work(", for the same work", (f"a transaction with {pair.slow} and {pair.fast}: {figures} ({place})",))
 
 
-def _alike(one: float, other: float) -> bool:
-    return abs(one - other) <= SAME_MOST or ratio_of(max(one, other), min(one, other)) <= SAME
+def _alike(first: float, second: float) -> bool:
+    return abs(first - second) <= SAME_MOST or ratio_of(max(first, second), min(first, second)) <= SAME
 
 
 def _instead(name: str, slow: float, fast: float) -> str:

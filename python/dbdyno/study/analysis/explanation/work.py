@@ -120,12 +120,14 @@ def _tables(pair: Pair) -> list[tuple[str, ObjectCounters, ObjectCounters]]:
     return [row for row in ranked if _rows(row[1]) - _rows(row[2]) >= ROWS_LEAST]
 
 
-def _rows(one: ObjectCounters) -> float:
-    return sum(one.per.get(name, 0.0) for name in ("seq_tup_read", "idx_tup_fetch", "rows_scanned", "rows_by_index"))
+def _rows(counters: ObjectCounters) -> float:
+    return sum(
+        counters.per.get(name, 0.0) for name in ("seq_tup_read", "idx_tup_fetch", "rows_scanned", "rows_by_index")
+    )
 
 
-def _scans(one: ObjectCounters) -> float:
-    return one.per.get("seq_scan", 0.0)
+def _scans(counters: ObjectCounters) -> float:
+    return counters.per.get("seq_scan", 0.0)
 
 
 def _scanned_more(slow: ObjectCounters, fast: ObjectCounters, gone: str) -> bool:
@@ -174,9 +176,9 @@ def _by_other(pair: Pair, table: str) -> list[str]:
     return [f"a transaction reads {number(more[other])} rows by index {other.rpartition('/')[2]} instead of {before}"]
 
 
-def _use_of(one: ObjectCounters) -> float:
+def _use_of(counters: ObjectCounters) -> float:
     """Return how often an index was scanned, or how many rows were read by it."""
-    return one.per.get("idx_scan", one.per.get("rows_by_index", 0.0))
+    return counters.per.get("idx_scan", counters.per.get("rows_by_index", 0.0))
 
 
 def _read(pair: Pair, name: str, slow: ObjectCounters, fast: ObjectCounters) -> tuple[str, ...]:

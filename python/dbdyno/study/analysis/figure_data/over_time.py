@@ -136,8 +136,8 @@ def _stretches(connection: Any, blocks: list[int]) -> dict[tuple[str, int], _Str
     return {key: own for key, own in found.items() if own.seconds > 0}
 
 
-def _values(own: _Stretch) -> list[tuple[str, str, float]]:
-    sums = own.sums
+def _values(stretch: _Stretch) -> list[tuple[str, str, float]]:
+    sums = stretch.sums
     cpu = {name.removeprefix("host "): value for name, value in sums.items() if name.startswith("host cpu_")}
     values = []
     if total := sum(cpu.values()):
@@ -150,7 +150,7 @@ def _values(own: _Stretch) -> list[tuple[str, str, float]]:
         if given:
             # Redo has two counters for the same amount, of which a version has one or both.
             amount = given[0] if measure == "redo" else sum(given)
-            values.append((measure, unit, amount / own.seconds))
+            values.append((measure, unit, amount / stretch.seconds))
     return values
 
 

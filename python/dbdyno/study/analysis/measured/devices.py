@@ -87,33 +87,33 @@ def rows_of_run(connection: Any, measures: Measures) -> list[DeviceRow]:
     return rows[:ROWS_MOST]
 
 
-def _row(arm: int, kind: str, own: list[TableRow], virtual_s: float) -> DeviceRow:
-    done = sum(station["completions"] for station in own)
+def _row(arm: int, kind: str, table_rows: list[TableRow], virtual_s: float) -> DeviceRow:
+    done = sum(station["completions"] for station in table_rows)
 
     def mean(name: str) -> float:
-        return float(sum(station[name] for station in own) / len(own))
+        return float(sum(station[name] for station in table_rows) / len(table_rows))
 
     def per_request(name: str) -> float:
-        return float(sum((s[name] or 0.0) * s["completions"] for s in own) / done)
+        return float(sum((s[name] or 0.0) * s["completions"] for s in table_rows) / done)
 
     return {
         "arm": arm,
         "station": kind,
-        "stations": len(own),
-        "servers": own[0]["servers"],
+        "stations": len(table_rows),
+        "servers": table_rows[0]["servers"],
         "utilisation": mean("utilisation"),
-        "utilisation_max": max(station["utilisation"] for station in own),
+        "utilisation_max": max(station["utilisation"] for station in table_rows),
         "queue": mean("queue"),
         "present": mean("present"),
-        "present_max": max(station["present_max"] for station in own),
+        "present_max": max(station["present_max"] for station in table_rows),
         "completions": done,
         "per_s": done / virtual_s if virtual_s else None,
         "sojourn_ns": per_request("sojourn_ns"),
         "wait_ns": per_request("wait_ns"),
         "service_ns": per_request("sojourn_ns") - per_request("wait_ns"),
-        "wait_max_ns": max(station["wait_max_ns"] for station in own),
-        "looks": sum(station["looks"] for station in own),
-        "little_broken": sum(station["little_broken"] for station in own),
+        "wait_max_ns": max(station["wait_max_ns"] for station in table_rows),
+        "looks": sum(station["looks"] for station in table_rows),
+        "little_broken": sum(station["little_broken"] for station in table_rows),
     }
 
 

@@ -19,11 +19,11 @@ HIGH_QUANTILES = (0.99, 0.999, 0.9999, 0.99999)
 VALUES_BEYOND_LEAST = 10
 
 
-def compare_tails(measures: Measures, latencies: Latencies, most: int, level: float) -> dict[str, object] | None:
+def compare_tails(measures: Measures, latencies: Latencies, limit: int, level: float) -> dict[str, object] | None:
     """Return the tails of the first two arms, or None if one has fewer than 100 operations.
 
     `threshold_ns` is the base's p99. `exceed`: how many of each arm are longer, their share, and the difference of the
-    shares, paired over blocks, with its interval. `longest`: of the `most` longest of both together, how many are from
+    shares, paired over blocks, with its interval. `longest`: of the `limit` longest of both together, how many are from
     each arm, and how many would be if the arms were alike. `quantiles`: high quantiles and the longest (None if fewer
     than ten are beyond).
     """
@@ -35,8 +35,8 @@ def compare_tails(measures: Measures, latencies: Latencies, most: int, level: fl
     base, other = pair
     threshold = float(np.quantile(base, 0.99))
     counts = [int(v.size - np.searchsorted(v, threshold, side="right")) for v in pair]
-    most = min(most, base.size, other.size)
-    cut = np.partition(np.concatenate([v[-most:] for v in pair]), -most)[-most]
+    limit = min(limit, base.size, other.size)
+    cut = np.partition(np.concatenate([v[-limit:] for v in pair]), -limit)[-limit]
     among = [int(v.size - np.searchsorted(v, cut, side="left")) for v in pair]
     whole = base.size + other.size
     return {

@@ -168,19 +168,19 @@ def axis_of(every: list[dict[str, str]]) -> str:
 
 
 def _curve(
-    factor: str, held: dict[str, str], arms: list[int], about: list[dict[str, str]], found: Levels
+    factor: str, held: dict[str, str], arms: list[int], about: list[dict[str, str]], levels: Levels
 ) -> dict[str, object]:
     texts = [about[arm][factor] for arm in arms]
     numbers = numbers_of(texts)
     rows = []
     for at, (arm, text) in enumerate(zip(arms, texts, strict=True)):
-        ratio, low, high = found.ratio_to(at, 0)
+        ratio, low, high = levels.ratio_to(at, 0)
         rows.append(
             {
                 "arm": arm,
                 "level": text,
                 "x": None if numbers is None else numbers[at],
-                "share": found.share(at),
+                "share": levels.share(at),
                 "ratio": ratio,
                 "low": low,
                 "high": high,
@@ -191,15 +191,17 @@ def _curve(
         "factor": factor,
         "held": varies,
         "levels": rows,
-        "best": found.best,
-        "knee": found.knee,
-        "knee_low": found.knee_low,
-        "knee_high": found.knee_high,
-        "course": found.course,
+        "best": levels.best,
+        "knee": levels.knee,
+        "knee_low": levels.knee_low,
+        "knee_high": levels.knee_high,
+        "course": levels.course,
         "ordered": numbers is not None,
-        "may_be_best": [at for at in range(len(arms)) if float(found.low[:, at].max()) <= math.log1p(found.threshold)],
-        "told": is_conclusive(found),
-        "sentence": sentence(factor, texts, found, ordered=numbers is not None),
+        "may_be_best": [
+            at for at in range(len(arms)) if float(levels.low[:, at].max()) <= math.log1p(levels.threshold)
+        ],
+        "told": is_conclusive(levels),
+        "sentence": sentence(factor, texts, levels, ordered=numbers is not None),
     }
 
 
@@ -251,17 +253,17 @@ def _interactions(
         }
 
 
-def _interaction_text(one: str, other: str, mine: list[str], yours: list[str], found: Interaction) -> str:
-    step = f"{level_text(other, yours[found.to])} instead of {yours[found.base]}"
+def _interaction_text(first: str, second: str, mine: list[str], yours: list[str], interaction: Interaction) -> str:
+    step = f"{level_text(second, yours[interaction.to])} instead of {yours[interaction.base]}"
     least, most = (
-        f"{change_of(found.effects[at], higher_is_better=True)} at {level_text(one, mine[at])}"
-        for at in (found.least, found.most)
+        f"{change_of(interaction.effects[at], higher_is_better=True)} at {level_text(first, mine[at])}"
+        for at in (interaction.least, interaction.most)
     )
-    if found.is_none:
-        return f"{one} and {other} act on their own: {step} is {most}, and about as much at every {one}"
-    if found.is_certain:
-        return f"{one} and {other} act on each other: {step} is {least} and {most}"
-    return f"whether {one} and {other} act on each other is not known: {step} is {least}, {most}"
+    if interaction.is_none:
+        return f"{first} and {second} act on their own: {step} is {most}, and about as much at every {first}"
+    if interaction.is_certain:
+        return f"{first} and {second} act on each other: {step} is {least} and {most}"
+    return f"whether {first} and {second} act on each other is not known: {step} is {least}, {most}"
 
 
 def _fill(factors: Mapping[str, Any], arms: list[ArmRow], headline: str) -> None:

@@ -64,12 +64,12 @@ def law_of(
     }
 
 
-def _law_sentence(factor: str, found: Law, last: float, word: Word) -> str:
-    if not found.holds:
-        return f"no simple law: the nearest, {found.law}, misses a level by {100 * found.farthest:.0f} %"
-    off = f"within {max(100 * found.farthest, 0.1):.2g} %"
-    p = found.parameters
-    if found.law == "usl":
+def _law_sentence(factor: str, law: Law, last: float, word: Word) -> str:
+    if not law.holds:
+        return f"no simple law: the nearest, {law.law}, misses a level by {100 * law.farthest:.0f} %"
+    off = f"within {max(100 * law.farthest, 0.1):.2g} %"
+    p = law.parameters
+    if law.law == "usl":
         words = f"scalability law: {_range(p['g'], _FOUR)} a second by one, contention {_percent(p['s'])}, "
         words += f"coherence {_percent(p['k'])}"
         if math.isfinite(p["peak"].value):
@@ -77,24 +77,24 @@ def _law_sentence(factor: str, found: Law, last: float, word: Word) -> str:
             peak = f"{_THREE(p['peak'].value)} {factor}{_ends(p['peak'], _THREE)}"
             words += f"; most at {peak}{beyond}: {_range(p['most'], _FOUR)} a second"
         return f"{words} ({off})"
-    if found.law == "saturating":
+    if law.law == "saturating":
         where = number_text(factor, word(p["h"].value)) + _ends(p["h"], word)
         if p["h"].value > last:
             beyond = f"bends as if it saturated beyond the {word(last)} that were run"
             return f"{beyond}: half of its most at {where}, which is no measurement ({off})"
         return f"saturates: half of its most is reached at {where} ({off})"
-    return {"constant": f"constant ({off})", "linear": f"a straight line over {factor} ({off})"}[found.law]
+    return {"constant": f"constant ({off})", "linear": f"a straight line over {factor} ({off})"}[law.law]
 
 
-def _percent(own: Estimate) -> str:
-    is_told = math.isfinite(own.high) and own.high > 0
-    ends = f" ({100 * max(own.low, 0.0):.3g} to {100 * own.high:.3g} %)" if is_told else ""
-    return f"{100 * own.value:.3g} %{ends}"
+def _percent(estimate: Estimate) -> str:
+    is_told = math.isfinite(estimate.high) and estimate.high > 0
+    ends = f" ({100 * max(estimate.low, 0.0):.3g} to {100 * estimate.high:.3g} %)" if is_told else ""
+    return f"{100 * estimate.value:.3g} %{ends}"
 
 
-def _range(own: Estimate, word: Word = _THREE) -> str:
-    return word(own.value) + _ends(own, word)
+def _range(estimate: Estimate, word: Word = _THREE) -> str:
+    return word(estimate.value) + _ends(estimate, word)
 
 
-def _ends(own: Estimate, word: Word) -> str:
-    return f" ({word(max(own.low, 0.0))} to {word(own.high)})" if math.isfinite(own.high) else ""
+def _ends(estimate: Estimate, word: Word) -> str:
+    return f" ({word(max(estimate.low, 0.0))} to {word(estimate.high)})" if math.isfinite(estimate.high) else ""

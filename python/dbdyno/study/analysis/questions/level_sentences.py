@@ -46,47 +46,47 @@ def span(factor: str, low: str, high: str, word: str = "and") -> str:
     return f"{low} {word} {level_text(factor, high)}" if counts else f"{level_text(factor, low)} {word} {high}"
 
 
-def is_conclusive(found: Levels) -> bool:
+def is_conclusive(levels: Levels) -> bool:
     """Return True if the blocks say anything about the course or the knee."""
-    return found.course != "unclear" or found.knee_high - found.knee_low < found.means.size - 1
+    return levels.course != "unclear" or levels.knee_high - levels.knee_low < levels.means.size - 1
 
 
-def sentence(factor: str, texts: list[str], found: Levels, *, ordered: bool) -> str:
+def sentence(factor: str, texts: list[str], levels: Levels, *, ordered: bool) -> str:
     """Return the sentence on a curve, its answer first; `ordered` means that its levels are numbers."""
-    matters = f"{100 * found.threshold:g} %"
+    matters = f"{100 * levels.threshold:g} %"
     names = [level_text(factor, text) for text in texts]
     are = [f"{name} {_does(factor, text, 'is', 'are')}" for name, text in zip(names, texts, strict=True)]
 
     def times(at: int, base: int) -> str:
-        ratio, low, high = found.ratio_to(at, base)
+        ratio, low, high = levels.ratio_to(at, base)
         return change_of(ratio, low, high, higher_is_better=True)
 
     if not ordered:
-        return _sentence_of_words(names, texts, found, times)
-    if found.course == "flat":
+        return _sentence_of_words(names, texts, levels, times)
+    if levels.course == "flat":
         brings = _does(factor, texts[-1], "brings", "bring")
         return f"{span(factor, texts[0], texts[-1], 'to')} {brings} no difference larger than {matters}"
-    if not is_conclusive(found):
-        last = "," if found.best == len(texts) - 1 else f"; {are[-1]}"
+    if not is_conclusive(levels):
+        last = "," if levels.best == len(texts) - 1 else f"; {are[-1]}"
         return (
-            f"{found.blocks} blocks cannot tell where {factor} is best: {are[found.best]}, by the means{last} "
+            f"{levels.blocks} blocks cannot tell where {factor} is best: {are[levels.best]}, by the means{last} "
             f"{times(len(texts) - 1, 0)} against {texts[0]}"
-            f"{_to_tell(names, texts, found, found.best, int(found.means.argmin()))}"
+            f"{_to_tell(names, texts, levels, levels.best, int(levels.means.argmin()))}"
         )
-    low, high = found.knee_low, found.knee_high
+    low, high = levels.knee_low, levels.knee_high
     if low == high:
-        return _knee(names, are, texts, found, times)
-    head = f"the knee lies between {span(factor, texts[low], texts[high])}; {are[found.best]} best by the means"
+        return _knee(names, are, texts, levels, times)
+    head = f"the knee lies between {span(factor, texts[low], texts[high])}; {are[levels.best]} best by the means"
     return (
-        f"{head}, {times(found.best, 0)} against {texts[0]}"
-        if found.best
+        f"{head}, {times(levels.best, 0)} against {texts[0]}"
+        if levels.best
         else f"{head}; {are[-1]} {times(len(texts) - 1, 0)} against {texts[0]}"
     )
 
 
-def _knee(names: list[str], are: list[str], texts: list[str], found: Levels, times: Callable[[int, int], str]) -> str:
+def _knee(names: list[str], are: list[str], texts: list[str], levels: Levels, times: Callable[[int, int], str]) -> str:
     """Return the sentence on a curve whose knee is certain."""
-    knee, last = found.knee_low, len(texts) - 1
+    knee, last = levels.knee_low, len(texts) - 1
     reaches = f"{names[knee]} {'reach' if are[knee].endswith(' are') else 'reaches'}"
     if knee == last:
         grown = f"{times(last, 0)} against {texts[0]}"
@@ -94,44 +94,44 @@ def _knee(names: list[str], are: list[str], texts: list[str], found: Levels, tim
         return f"it still grows at {names[knee]}: {grown}"
     gained = f", {times(knee, 0)} against {texts[0]}" if knee else ""
     gained += f" and {times(knee, knee - 1)} against {texts[knee - 1]}" if knee > 1 else ""
-    if float(found.low[knee, last]) > math.log1p(found.threshold):
+    if float(levels.low[knee, last]) > math.log1p(levels.threshold):
         return f"{are[knee]} best{gained}; then it gets worse: {are[-1]} {times(last, knee)}"
-    share = f"{100 * min(found.share(knee), 1.0):.3g} % of the best"
-    matters = f"{100 * found.threshold:g} %"
-    if float(found.high[knee, knee + 1 :].max()) <= math.log1p(found.threshold):
+    share = f"{100 * min(levels.share(knee), 1.0):.3g} % of the best"
+    matters = f"{100 * levels.threshold:g} %"
+    if float(levels.high[knee, knee + 1 :].max()) <= math.log1p(levels.threshold):
         return f"{reaches} {share}{gained}; more brings no difference larger than {matters}"
     # More certainly brings no gain; the blocks do not show whether it brings a loss.
     more = f"more brings no gain larger than {matters}: {are[-1]} {times(last, knee)}"
     return f"{reaches} {share}{gained}; {more}"
 
 
-def _to_tell(names: list[str], texts: list[str], found: Levels, at: int, other: int) -> str:
+def _to_tell(names: list[str], texts: list[str], levels: Levels, at: int, other: int) -> str:
     """Return the number of blocks that would distinguish two levels, if they are as far apart as observed."""
-    needed = found.blocks_to_tell(at, other)
-    if needed is None or needed <= found.blocks:
+    needed = levels.blocks_to_tell(at, other)
+    if needed is None or needed <= levels.blocks:
         return ""
     blocks = f"about {needed:,} blocks" if needed <= PROMISED_MOST else f"over {PROMISED_MOST:,} blocks, or less noise"
     return f"; to tell {names[at]} from {texts[other]} needs {blocks}"
 
 
-def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times: Callable[[int, int], str]) -> str:
+def _sentence_of_words(names: list[str], texts: list[str], levels: Levels, times: Callable[[int, int], str]) -> str:
     """Return the sentence on levels without an order: which is best, or which may be."""
-    limit, best = math.log1p(found.threshold), found.best
-    may_be = [at for at in range(len(texts)) if float(found.low[:, at].max()) <= limit]
-    if found.course == "flat":
-        return f"{names[0]} or {', '.join(texts[1:])}: no difference larger than {100 * found.threshold:g} %"
+    limit, best = math.log1p(levels.threshold), levels.best
+    may_be = [at for at in range(len(texts)) if float(levels.low[:, at].max()) <= limit]
+    if levels.course == "flat":
+        return f"{names[0]} or {', '.join(texts[1:])}: no difference larger than {100 * levels.threshold:g} %"
     if len(may_be) > 1:
         others = ", ".join(texts[at] for at in may_be if at != best)
-        worst = min(range(len(texts)), key=lambda at: float(found.means[at]))
+        worst = min(range(len(texts)), key=lambda at: float(levels.means[at]))
         told = best == 0 or (worst == 0 and worst not in may_be)  # a comparison with the first level adds nothing
-        near = max((at for at in may_be if at != best), key=lambda at: float(found.means[at])) if told else 0
+        near = max((at for at in may_be if at != best), key=lambda at: float(levels.means[at])) if told else 0
         head = (
             f"{names[best]} is best by the means, {times(best, near)} against {texts[near]}; {others} may be best, too"
         )
         first = "" if worst in may_be else f"{names[worst]} is {times(worst, best)} against {texts[best]}; "
-        return f"{first}{head}{_to_tell(names, texts, found, best, near)}"
-    second = max((at for at in range(len(texts)) if at != best), key=lambda at: float(found.means[at]))
+        return f"{first}{head}{_to_tell(names, texts, levels, best, near)}"
+    second = max((at for at in range(len(texts)) if at != best), key=lambda at: float(levels.means[at]))
     behind = f" against {texts[second]}, the next" if second else f" against {texts[0]}"
-    worst = min(range(len(texts)), key=lambda at: float(found.means[at]))
+    worst = min(range(len(texts)), key=lambda at: float(levels.means[at]))
     last = f"; {texts[worst]} is {times(worst, best)} against {texts[best]}" if len(texts) > 2 else ""
     return f"{names[best]} is best, {times(best, second)}{behind}{last}"

@@ -139,17 +139,17 @@ class _Side:
     lines: dict[str, dict[str, Line]]
 
 
-def _read(traces: Traces, unit: Unit, name: str, asked: ComparisonOptions) -> _Side:
+def _read(traces: Traces, unit: Unit, name: str, options: ComparisonOptions) -> _Side:
     """Return the figures of a set that a comparison needs, and free the set's rows.
 
     Raises:
         TraceError: The set has no times to compare.
     """
     found = account(traces)
-    blocks = make_blocks(traces, unit, event=asked.event)
+    blocks = make_blocks(traces, unit, event=options.event)
     values = population(traces)
     if not values.size:
-        what = f"no wait for {asked.event!r}" if asked.event else "no call of the client"
+        what = f"no wait for {options.event!r}" if options.event else "no call of the client"
         raise TraceError(f"{what} in it", where=name, next_step="see the details with `dbdyno trace check`")
     numbers = _heavy(block_values(traces, blocks), blocks)
     make_batches(traces)
@@ -176,7 +176,7 @@ def _comparisons(
     numbers: tuple[Numbers, Numbers],
     blocks: tuple[Blocks, Blocks],
     explained: Explanation,
-    asked: ComparisonOptions,
+    options: ComparisonOptions,
 ) -> list[BlockComparison]:
     """Return the comparisons of whole-set metrics; the first one decides the verdict."""
     counted = _per(explained, blocks)
@@ -185,17 +185,17 @@ def _comparisons(
     if not all(account.has_waits for account in explained.accounts):
         whole = whole[1:]
     found = []
-    if not asked.event:
+    if not options.event:
         for name, label in whole:
             if blocks[0].unit == "batch":
-                found.append(_totals(sets, name, label + per, explained, asked))  # type: ignore[arg-type]
+                found.append(_totals(sets, name, label + per, explained, options))  # type: ignore[arg-type]
             else:
-                found.append(_judge(numbers, blocks, name, label + per, asked, per=counted))
+                found.append(_judge(numbers, blocks, name, label + per, options, per=counted))
         if blocks[0].unit != "batch":
-            found.append(_judge(numbers, blocks, "wait", f"waits{per}", asked, per=counted))
-    what = "wait" if asked.event else "call"
-    labels = {"mean": f"mean {asked.event or 'call'}", "p50": f"median {what}"}
-    found += [_judge(numbers, blocks, n, labels.get(n, f"{n} {what}"), asked) for n in ("mean", *QUANTILES)]
+            found.append(_judge(numbers, blocks, "wait", f"waits{per}", options, per=counted))
+    what = "wait" if options.event else "call"
+    labels = {"mean": f"mean {options.event or 'call'}", "p50": f"median {what}"}
+    found += [_judge(numbers, blocks, n, labels.get(n, f"{n} {what}"), options) for n in ("mean", *QUANTILES)]
     return [found[0], *(c for c in found[1:] if c.blocks >= 2)]
 
 
@@ -231,15 +231,15 @@ def _judge(
     blocks: tuple[Blocks, Blocks],
     name: str,
     label: str,
-    asked: ComparisonOptions,
+    options: ComparisonOptions,
     *,
     per: str = "",
 ) -> BlockComparison:
     return judge(
         blocks[0].unit,
         _values(numbers, name, per),
-        level=asked.level,
-        threshold=asked.threshold,
+        level=options.level,
+        threshold=options.threshold,
         metric=name,
         label=label,
         unit="ns",
@@ -260,7 +260,7 @@ def _blocks_used(
     numbers: tuple[Numbers, Numbers],
     blocks: tuple[Blocks, Blocks],
     explained: Explanation,
-    asked: ComparisonOptions,
+    options: ComparisonOptions,
 ) -> traces_verdict.UsedBlocks:
     """Return the number of blocks behind the verdict; a block without executions has no time per execution."""
     import numpy as np
@@ -269,7 +269,7 @@ def _blocks_used(
         return traces_verdict.UsedBlocks(
             "batch", (blocks[0].count, blocks[1].count), (blocks[0].count, blocks[1].count)
         )
-    values = _values(numbers, metric, "" if asked.event else _per(explained, blocks))
+    values = _values(numbers, metric, "" if options.event else _per(explained, blocks))
     good = [np.isfinite(side) & (side > 0) for side in values]
     if blocks[0].unit == "pair":
         good = [good[0] & good[1]] * 2
@@ -277,15 +277,15 @@ def _blocks_used(
     return traces_verdict.UsedBlocks(blocks[0].unit, counts, (blocks[0].count, blocks[1].count))
 
 
-def _totals(sets: Sets, what: What, label: str, explained: Explanation, asked: ComparisonOptions) -> BlockComparison:
+def _totals(sets: Sets, what: What, label: str, explained: Explanation, options: ComparisonOptions) -> BlockComparison:
     from dbdyno.stats.stratified import compare_totals
 
     sides = [[s for own in strata(traces, what).values() for s in own] for traces in sets]
     return compare_totals(
         *sides,
         scales=explained.scales,
-        level=asked.level,
-        threshold=asked.threshold,
+        level=options.level,
+        threshold=options.threshold,
         metric=what,
         label=label,
         unit="ns",
@@ -304,7 +304,7 @@ def _share_of_single_calls(sets: Sets, explained: Explanation) -> float:
     return abs(sides[1] - sides[0]) / difference if difference else 0.0
 
 
-def _compare_statements(sets: Sets, explained: Explanation, asked: ComparisonOptions) -> dict[str, ComparisonRow]:
+def _compare_statements(sets: Sets, explained: Explanation, options: ComparisonOptions) -> dict[str, ComparisonRow]:
     """Return, for each statement of both sets, the comparison of its time per execution."""
     from dbdyno.stats.blocks import decide_metric, row_of
     from dbdyno.stats.decide import benjamini_hochberg
@@ -318,8 +318,8 @@ def _compare_statements(sets: Sets, explained: Explanation, asked: ComparisonOpt
             found[key] = compare_totals(
                 *(side[key] for side in calls),
                 scales=(1 / executions[0], 1 / executions[1]),
-                level=asked.level,
-                threshold=asked.threshold,
+                level=options.level,
+                threshold=options.threshold,
                 metric="time",
                 label="time per execution",
                 unit="ns",

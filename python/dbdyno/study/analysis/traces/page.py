@@ -42,7 +42,7 @@ def account(explained: Explanation) -> AccountRow:
     }
 
 
-def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, asked: ComparisonOptions) -> ArmRow:
+def arm(at: int, traces: Traces, blocks: Blocks, account: Account, values: Any, options: ComparisonOptions) -> ArmRow:
     """Return one set as an arm."""
     import numpy as np
 
@@ -50,7 +50,7 @@ def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, aske
     seconds = float(blocks.seconds.sum())
     return {
         "index": at,
-        "name": asked.names[at],
+        "name": options.names[at],
         "description": ", ".join(
             [
                 _number(about["files"], "file"),
@@ -66,7 +66,7 @@ def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, aske
         "errors": _errors(traces),
         "retries": 0,
         "skipped": 0,
-        "throughput_per_s": own.executions / seconds if seconds else None,
+        "throughput_per_s": account.executions / seconds if seconds else None,
         "mean_ns": float(values.mean()),
         "sd_ns": float(values.std(ddof=1)) if values.size > 1 else None,
         "quantiles_ns": {name: float(np.quantile(values, q)) for name, q in QUANTILES.items()},
@@ -145,10 +145,10 @@ def classes(sets: tuple[Traces, Traces]) -> list[Waited]:
     return found
 
 
-def run(sets: tuple[Traces, Traces], used: UsedBlocks, asked: ComparisonOptions) -> RunRow:
+def run(sets: tuple[Traces, Traces], used: UsedBlocks, options: ComparisonOptions) -> RunRow:
     """Return the head of the page."""
-    a, b = asked.names
-    subject = f"the waits for {asked.event}" if asked.event else "the client's executions"
+    a, b = options.names
+    subject = f"the waits for {options.event}" if options.event else "the client's executions"
     return {
         "id": f"{a} and {b}",
         "title": f"Traces: {b} against {a}",
@@ -159,13 +159,13 @@ def run(sets: tuple[Traces, Traces], used: UsedBlocks, asked: ComparisonOptions)
         "tool_version": sets[1].manifest.tool_version,
         "seed": None,
         "blocks_planned": None,
-        "blocks_whole": None if used.unit == "batch" and not asked.event else min(used.counts),
+        "blocks_whole": None if used.unit == "batch" and not options.event else min(used.counts),
         "warmup_blocks": None,
         "switch": None,
         "slice_ms": None,
         "order": f"not interleaved; blocks are {UNITS[used.unit]}",
         "randomised": False,
         "open_loop": False,
-        "threshold": asked.threshold,
+        "threshold": options.threshold,
         "plan_toml": None,
     }

@@ -68,43 +68,43 @@ class Change:
         return next((name for name in ("plan", "rows", "fetches", "gets") if name in self.what), "")
 
 
-def basis_of(one: Account, two: Account) -> Basis:
+def basis_of(first: Account, second: Account) -> Basis:
     """Return whether the sets did the same work, so that totals are compared, or the unit of their times.
 
     An application that asks more often for the same answer executes more in each transaction; per execution it would
     look faster.
     """
-    if not one.executions or not two.executions or not differ(one.executions, two.executions, SAME_WORK):
+    if not first.executions or not second.executions or not differ(first.executions, second.executions, SAME_WORK):
         return "run"
-    if one.rows and two.rows and not differ(one.rows, two.rows, SAME_WORK):
+    if first.rows and second.rows and not differ(first.rows, second.rows, SAME_WORK):
         return "run"
     both = [
-        (statement.executions, two.statements[key].executions)
-        for key, statement in one.statements.items()
-        if key in two.statements and statement.depth == 0 and key not in (COMMIT, HARD)
+        (statement.executions, second.statements[key].executions)
+        for key, statement in first.statements.items()
+        if key in second.statements and statement.depth == 0 and key not in (COMMIT, HARD)
     ]
     sums = [sum(pair[at] for pair in both) for at in (0, 1)]
-    halves = all(2 * part >= whole.executions for part, whole in zip(sums, (one, two), strict=True))
+    halves = all(2 * part >= whole.executions for part, whole in zip(sums, (first, second), strict=True))
     if halves and not differ(sums[0], sums[1], SAME_WORK):
         return "run"
-    if not are_transactions_alike(one, two):
+    if not are_transactions_alike(first, second):
         return "execution"
-    return "transaction" if differ(one.commits, two.commits, SAME_WORK) else "run"
+    return "transaction" if differ(first.commits, second.commits, SAME_WORK) else "run"
 
 
-def are_transactions_alike(one: Account, two: Account) -> bool:
+def are_transactions_alike(first: Account, second: Account) -> bool:
     """Return True if more client statements have the same number of executions per transaction than per execution."""
-    if min(one.commits, two.commits) < TRANSACTIONS_LEAST:
+    if min(first.commits, second.commits) < TRANSACTIONS_LEAST:
         return False
 
     def alike(units: tuple[int, int]) -> int:
         return sum(
-            not differ(statement.executions * units[1], two.statements[key].executions * units[0])
-            for key, statement in one.statements.items()
-            if key in two.statements and statement.depth == 0 and key not in (COMMIT, HARD)
+            not differ(statement.executions * units[1], second.statements[key].executions * units[0])
+            for key, statement in first.statements.items()
+            if key in second.statements and statement.depth == 0 and key not in (COMMIT, HARD)
         )
 
-    return alike((one.commits, two.commits)) > alike((one.executions, two.executions))
+    return alike((first.commits, second.commits)) > alike((first.executions, second.executions))
 
 
 def differ(one: float, two: float, ratio: float = NOTABLE) -> bool:
@@ -138,11 +138,11 @@ def _changed_figures(change: Change) -> list[str]:
     return found
 
 
-def _other_plan(one: Statement, two: Statement) -> bool:
+def _other_plan(first: Statement, second: Statement) -> bool:
     """Return True if a plan with a notable share of the time on one side is missing on the other."""
-    if not one.plans or not two.plans:
+    if not first.plans or not second.plans:
         return False
-    for mine, other in ((one.plans, two.plans), (two.plans, one.plans)):
+    for mine, other in ((first.plans, second.plans), (second.plans, first.plans)):
         whole = sum(mine.values()) or 1
         if sum(time for plan, time in mine.items() if plan not in other) >= PLAN_SHARE * whole:
             return True

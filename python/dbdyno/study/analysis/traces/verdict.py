@@ -54,33 +54,33 @@ class UsedBlocks:
 
 
 def verdict(
-    found: Verdict,
+    verdict: Verdict,
     used: UsedBlocks,
-    asked: ComparisonOptions,
+    options: ComparisonOptions,
     explained: Explanation,
     why: list[JsonObject],
     once: float,
 ) -> VerdictRow:
     """Return the decision, the two times, the reasons in words, and what the interval means."""
-    lead = found.arms[0].headline
+    lead = verdict.arms[0].headline
     decision = lead.decision
     if once > SINGLE and decision in ("faster", "slower", PROVISIONAL):
         decision = "unclear"
-    sentences = [] if not asked.event else [_event_sentence(lead, asked)]
+    sentences = [] if not options.event else [_event_sentence(lead, options)]
     said = _main(why, explained)
-    sentences += _more_calls(explained, asked)
+    sentences += _more_calls(explained, options)
     sentences += [reason["text"] + "." for reason in said]
-    sentences.append(_meaning(lead, decision, used, asked, once > SINGLE))
-    inside = next((c for c in found.arms[0].comparisons if c.metric == "database" and c is not lead), None)
+    sentences.append(_meaning(lead, decision, used, options, once > SINGLE))
+    inside = next((c for c in verdict.arms[0].comparisons if c.metric == "database" and c is not lead), None)
     if inside is not None and inside.decision not in (lead.decision, "unclear"):
         because = "" if inside.decision == "same" else _inside(why, said, explained)
         sentences.append(f"{inside.label[0].upper()}{inside.label[1:]}: {inside.words}{because}.")
-    return {"decision": decision, "headline": headline(explained, asked), "sentences": sentences}
+    return {"decision": decision, "headline": headline(explained, options), "sentences": sentences}
 
 
-def headline(explained: Explanation, asked: ComparisonOptions) -> str:
+def headline(explained: Explanation, options: ComparisonOptions) -> str:
     """Return the sentence with response time and database time of the second set compared with the first."""
-    base, other = asked.names
+    base, other = options.names
     response, database = explained.response_ns, explained.database_ns
     whose = WHOSE.get(explained.basis, "")
     if not all(account.has_waits for account in explained.accounts):
@@ -97,7 +97,7 @@ def headline(explained: Explanation, asked: ComparisonOptions) -> str:
     against = f"one in {base}" if whose else base
     if min(database) <= 0:
         inside = ""
-    elif abs(math.log(database[1] / database[0])) < math.log1p(asked.threshold):
+    elif abs(math.log(database[1] / database[0])) < math.log1p(options.threshold):
         inside = f" Database time: {_times_text(database)}, the same."
     else:
         words = comparison_words(database).removesuffix(" as").removesuffix(" than")
@@ -122,7 +122,7 @@ def comparison_words(times: tuple[float, float]) -> str:
     return f"1/{1 / ratio:.3g} as long as"
 
 
-def _more_calls(explained: Explanation, asked: ComparisonOptions) -> list[str]:
+def _more_calls(explained: Explanation, options: ComparisonOptions) -> list[str]:
     """Return a sentence if one set has many times the executions of the other.
 
     Each execution may then be cheaper although the whole is dearer, for example for a client that asks row by row. Only
@@ -137,8 +137,8 @@ def _more_calls(explained: Explanation, asked: ComparisonOptions) -> list[str]:
     often = f"{ratio:.3g} times" if ratio > 1 else f"1/{1 / ratio:.3g}"
     whole = _times_text((float(one.response_ns), float(two.response_ns)))
     return [
-        f"{asked.names[1]} holds {often} as many executions of the client as {asked.names[0]}: {two.executions:,} for"
-        f" {one.executions:,}, each a message and its answer. If both did the same work: {whole} in all."
+        f"{options.names[1]} holds {often} as many executions of the client as {options.names[0]}: {two.executions:,}"
+        f" for {one.executions:,}, each a message and its answer. If both did the same work: {whole} in all."
     ]
 
 
@@ -150,9 +150,9 @@ def _is_other_mix(explained: Explanation, at: int) -> bool:
     return more > MIX_LEAST
 
 
-def _event_sentence(lead: BlockComparison, asked: ComparisonOptions) -> str:
+def _event_sentence(lead: BlockComparison, options: ComparisonOptions) -> str:
     if math.isnan(lead.ratio):
-        return f"{asked.event}: too few waits to compare."
+        return f"{options.event}: too few waits to compare."
     return f"{lead.label}: {_times_text((lead.base_value, lead.value))}, {lead.words}."
 
 
@@ -177,7 +177,7 @@ def _inside(why: list[JsonObject], said: list[JsonObject], explained: Explanatio
     return f"; {most['text']}" if abs(most["effect_ns"]) >= INSIDE_LEAST * abs(two - one) else ""
 
 
-def _meaning(lead: BlockComparison, decision: str, used: UsedBlocks, asked: ComparisonOptions, is_once: bool) -> str:
+def _meaning(lead: BlockComparison, decision: str, used: UsedBlocks, options: ComparisonOptions, is_once: bool) -> str:
     """Return a sentence on what the decision is based on, and what it does not say."""
     unit = used.unit
     if is_once:
@@ -195,12 +195,12 @@ def _meaning(lead: BlockComparison, decision: str, used: UsedBlocks, asked: Comp
         )
         rests = f"{lead.label}, over {number}: {lead.words}."
         return rests[0].upper() + rests[1:]
-    words = {"same": f"no difference larger than {asked.threshold * 100:g} %"}.get(decision, interval(lead))
+    words = {"same": f"no difference larger than {options.threshold * 100:g} %"}.get(decision, interval(lead))
     if decision == "unclear":
         words = f"cannot tell ({interval(lead)})"
     elif decision == PROVISIONAL:
         words = f"provisional ({interval(lead)}), since too little was done more than once"
-    if asked.event:
+    if options.event:
         return f"From batches of consecutive waits of these traces: {words}. Other runs may differ by more."
     return (
         f"If the same calls were made again under the same conditions: {words}. Another run may differ by more;"
@@ -208,10 +208,10 @@ def _meaning(lead: BlockComparison, decision: str, used: UsedBlocks, asked: Comp
     )
 
 
-def method(used: UsedBlocks, asked: ComparisonOptions, explained: Explanation) -> list[str]:
+def method(used: UsedBlocks, options: ComparisonOptions, explained: Explanation) -> list[str]:
     """Return how the numbers were computed, one sentence each."""
     unit = used.unit
-    base, other = asked.names
+    base, other = options.names
     same = {
         "run": "The sets did the same work (executions, rows or transactions within 2 %), so their totals are"
         " compared.",
@@ -234,24 +234,24 @@ def method(used: UsedBlocks, asked: ComparisonOptions, explained: Explanation) -
             "One run is one observation. What it shows of itself is how much its executions vary: within each"
             " statement and kind of call, consecutive calls form up to 20 batches, whose spread, widened for"
             " autocorrelation, gives the error of the sum (Welch's t on the difference, Fieller's interval,"
-            f" {asked.level * 100:g} %). The interval holds for these calls under these conditions, not for the next"
+            f" {options.level * 100:g} %). The interval holds for these calls under these conditions, not for the next"
             " run."
         )
     elif unit == "pair":
         sentences.append(
             f"Files are paired by name; the logarithms of the {used.counts[0]} ratios are tested by Student's t,"
-            f" {asked.level * 100:g} %."
+            f" {options.level * 100:g} %."
         )
     else:
         sentences.append(
             f"Blocks are {UNITS[unit]}: {used.count_of(0)} in {base}, {used.count_of(1)} in {other}. They are compared"
-            f" by Welch's t on the logarithms, {asked.level * 100:g} %."
+            f" by Welch's t on the logarithms, {options.level * 100:g} %."
         )
     sentences.append(
-        f"Differences within {asked.threshold * 100:g} % count as none. The headline is tested by itself; the other"
+        f"Differences within {options.threshold * 100:g} % count as none. The headline is tested by itself; the other"
         " metrics share a false-discovery rate (Benjamini and Hochberg), and so do all lines, and all statements."
-        f" A verdict from fewer than {least_blocks.least_paired_blocks(asked.level)} independent blocks"
-        f" ({least_blocks.least_unpaired_blocks(asked.level)} in each set where they are not paired) is provisional."
+        f" A verdict from fewer than {least_blocks.least_paired_blocks(options.level)} independent blocks"
+        f" ({least_blocks.least_unpaired_blocks(options.level)} in each set where they are not paired) is provisional."
     )
     return sentences
 
@@ -259,19 +259,19 @@ def method(used: UsedBlocks, asked: ComparisonOptions, explained: Explanation) -
 def warnings_of(
     sets: tuple[Traces, Traces],
     blocks: tuple[Blocks, Blocks],
-    asked: ComparisonOptions,
+    options: ComparisonOptions,
     explained: Explanation,
     pairs: Pairs | None,
 ) -> list[Caution]:
     """Return the readers' warnings, and what to keep in mind about these two sets."""
     sides = [merge_warnings(warnings(traces)) for traces in sets]
     both = [warning["text"] for warning in sides[0] if warning in sides[1]]
-    whose = " and ".join(asked.names)
+    whose = " and ".join(options.names)
     found: list[Caution] = [
         cast("Caution", {**warning, "text": f"{whose if warning['text'] in both else name}: {warning['text']}"})
-        for name, side in zip(asked.names, sides, strict=True)
+        for name, side in zip(options.names, sides, strict=True)
         for warning in side
-        if warning["text"] not in both or name == asked.names[0]
+        if warning["text"] not in both or name == options.names[0]
     ]
     if pairs and pairs.alone:
         more = f" and {len(pairs.alone) - ALONE} more" if len(pairs.alone) > ALONE else ""
