@@ -29,7 +29,7 @@ pub struct Dialler {
     tls: Option<Arc<ClientConfig>>,
     /// Public key that encrypts the password when there is no TLS.
     key: Option<PublicKey>,
-    /// Bytes that statements which ask the client for data receive.
+    /// Bytes sent to a statement that asks the client for data (such as `COPY ... FROM STDIN`).
     feed: Option<Arc<[u8]>>,
     line: Option<Arc<Line>>,
 }

@@ -86,7 +86,7 @@ class DeviceStatus(TypedDict):
 
 
 class FaultRow(TypedDict):
-    """A fault that happened: of a rule, or a page or name that a power cut left as it was before."""
+    """A fault that happened: caused by a fault rule, or a page or file name that a power cut reverted."""
 
     at_ns: int
     kind: str

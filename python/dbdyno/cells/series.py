@@ -136,7 +136,7 @@ class MeasuredRecording:
         ).fetchall()
 
     def siblings(self) -> dict[tuple[str, str, str], dict[int, float]]:
-        """Return rates and latencies by (metric, kind of siblings, sibling) and round, for `skew`."""
+        """Return rates and latencies by (metric, kind, object) and round; `skew` compares objects of one kind."""
         rate = "sum((s.value - s.old) * 1e9 / (s.at_ns - s.from_ns))"
         time = "sum(s.value - s.old) / nullif(sum(q.n), 0)"
         disks = "where s.family like '%disks%'"

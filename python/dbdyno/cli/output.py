@@ -63,7 +63,9 @@ def output_options(formats: Sequence[str], suffixes: str = "") -> Callable[[F], 
 
     The suffix of the -o file selects the format if --format is not given.
     """
-    form = click.option("--format", "form", type=click.Choice(formats), help="Output format; --json means json.")
+    form = click.option(
+        "--format", "form", type=click.Choice(formats), help="Output format; --json is short for --format json."
+    )
     file = click.option(
         "-o", "--output", type=FILE, help=f"Write to this file; its suffix selects the format{suffixes}."
     )

@@ -26,7 +26,7 @@ def spread_options(function: F) -> F:
         "--hosts",
         multiple=True,
         metavar="HOSTS",
-        help="Work on these hosts, over SSH: names with commas, name[01-14], @FILE, USER@HOST:PORT.",
+        help="Work on these hosts, over SSH: comma-separated names, name[01-14], @FILE, USER@HOST:PORT.",
     )
     return scheduler(hosts(function))
 

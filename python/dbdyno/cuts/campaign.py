@@ -261,7 +261,7 @@ def run_database(
     progress: Callable[[CutRow], None],
     around: Callable[[Campaign], contextlib.AbstractContextManager[None]] = lambda _: contextlib.nullcontext(),
 ) -> CampaignEvidence:
-    """Create a database, cut the power from cut `first` to at most cut `last`, and return the evidence.
+    """Create a database, do power cuts number `first` to `last` (fewer if interrupted), and return the evidence.
 
     Raises:
         DeviceError: folders cannot be mounted here.

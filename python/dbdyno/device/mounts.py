@@ -232,7 +232,7 @@ def status(folder: Path) -> DeviceStatus:
             raise DeviceError(
                 "another user has mounted this folder",
                 where=str(folder),
-                next_step="ask as that user: FUSE hides a user's mount from all others, root included",
+                next_step="run this command as that user: FUSE hides a user's mount from all others, root included",
             ) from error
         raise DeviceError(
             "is not mounted on a device",

@@ -40,7 +40,7 @@ def rehearse(items: Sequence[RehearsedStatement], bench: Bench) -> None:
 
     Raises:
         TargetError: A server closed the connection.
-        StopAsked: The user asked to stop while a statement was executed.
+        StopRequested: The user asked to stop while a statement was executed.
     """
     budget = bench.budget
     todo = [item for item in items if not item.reason]

@@ -134,7 +134,7 @@ def open_with_change(
     Raises:
         TargetError: The server does not answer, looks like production, or refuses the copy or the change; or a change
             reaches beyond the copy.
-        StopAsked: The user asked to stop.
+        StopRequested: The user asked to stop.
     """
     for change in changes:
         refuse_change(change)
@@ -187,7 +187,7 @@ def _command(server: Postgres, command: str | sql.Composed, stop: Callable[[], b
 
     Raises:
         TargetError: The server refuses it.
-        StopAsked: The user asked to stop.
+        StopRequested: The user asked to stop.
     """
     with contextlib.closing(server.connect(statement_timeout_ms=0, stop=stop)) as conn:
         _execute(server, conn, command)
@@ -209,7 +209,7 @@ def _execute(server: Postgres, conn: psycopg.Connection[Any], command: str | sql
 
     Raises:
         TargetError: The server refuses it.
-        StopAsked: The user asked to stop.
+        StopRequested: The user asked to stop.
     """
     try:
         conn.execute(command.encode() if isinstance(command, str) else command, binary=True)

@@ -289,7 +289,7 @@ class _Ends:
         return holder
 
     def _by_call(self, session: Ints, begun: Ints, ended: Ints, earliest: Ints, holder: Ints) -> None:
-        """Fill in sessions whose call ran during the whole wait and ended closest to the time when the waiter woke."""
+        """Set unknown holders to the session whose call spanned the wait and ended closest to the wake-up."""
         import numpy as np
 
         whose, since, over = self.calls

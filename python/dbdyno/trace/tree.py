@@ -290,7 +290,10 @@ def _sums_of(calls: list[Call]) -> Sums:
 
 
 def _groups(calls: list[Call], single: bool) -> list[list[Call]]:
-    """Return the calls of each line: grouped by statement, in order of the first start."""
+    """Return calls grouped by statement, one group per line of the tree, in order of each group's first start.
+
+    With `single`, each call is a group of its own.
+    """
     groups: dict[int | str, list[Call]] = {}
     for call in calls:
         groups.setdefault(call["call"] if single else call["statement"], []).append(call)

@@ -23,7 +23,7 @@ class ResultCache(Generic[T]):
         self._making: dict[str, threading.Lock] = {}
 
     def get(self, name: str, state: Hashable, make: Callable[[], T]) -> T:
-        """Return the result of a name, recomputed if the state of its sources has changed."""
+        """Return the result cached under a name; compute it if it is missing or its sources have changed."""
         with self._lock:
             mine = self._making.setdefault(name, threading.Lock())
         with mine:

@@ -80,7 +80,10 @@ def convert_times(page: str, zone: tzinfo) -> str:
 
 
 def _convert(match: re.Match[str], zone: tzinfo, near: list[datetime]) -> str:
-    """Return a time in the zone; `near` has the last one with a date, whose UTC offset a time without date uses."""
+    """Return a matched UTC time converted to the zone.
+
+    `near[0]` is the last time that had a date; its UTC offset is applied to times without a date.
+    """
     if match[0] == "(UTC)":
         return f"({near[0].astimezone(zone).tzname()})"
     if match["alone"]:

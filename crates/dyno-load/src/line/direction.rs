@@ -50,7 +50,7 @@ impl Direction {
         self.ends_ns.is_none()
     }
 
-    /// Adds bytes that arrive at `due_ns`; discards them if the way has ended.
+    /// Adds bytes that arrive at `due_ns`; discards them if this direction is already finished.
     pub fn give(&mut self, bytes: &[u8], due_ns: i64) {
         if !self.finished {
             self.held += bytes.len();

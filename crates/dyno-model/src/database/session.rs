@@ -104,7 +104,7 @@ impl Session {
         self.task.back(Event::ClientMessage, begin_ns, [0; 3]).await;
     }
 
-    /// Releases its core, which is required before it waits for anything but its own steps.
+    /// Releases the session's core. Call it before awaiting anything except the session's own methods.
     pub fn leave(&mut self) {
         self.task.leave();
     }

@@ -138,9 +138,9 @@ fn divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
-/// Returns the size of an element: the smallest that divides the distances and at which every element begins alike.
+/// Returns the size of an array element: the smallest divisor of the known elements' distances that fits.
 ///
-/// When the server starts it makes each process's lists of held locks empty: such a list points to itself.
+/// A size fits if nearly all elements then have empty lists at the same offsets as the first one. When the server starts it makes each process's lists of held locks empty: such a list points to itself.
 fn element_bytes(memory: &dyn Memory, first: u64, count: usize, (least, apart): (u64, u64)) -> Option<u64> {
     let is_empty_list = |addr: u64| memory.u64(addr) == Some(addr) && memory.u64(addr + 8) == Some(addr);
     let sizes =

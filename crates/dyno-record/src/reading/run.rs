@@ -139,7 +139,7 @@ impl Running {
         }
     }
 
-    /// Starts looks in a separate thread.
+    /// Starts a thread that repeatedly reads the sessions' waits from the server's memory.
     fn look(&self, memory: Shared, arrays: Arrays, next_number: u32) -> Result<Looking, RecordError> {
         let identity = memory.identity.clone();
         let looks = Looks::new(memory, arrays, self.target.running(), next_number);

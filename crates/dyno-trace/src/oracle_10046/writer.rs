@@ -51,7 +51,7 @@ pub(super) fn texts(run: &Path) -> Result<HashMap<String, String>, EvidenceError
     Ok(texts)
 }
 
-/// Returns true if a version writes a blank behind `ela=`.
+/// Returns true if this Oracle version writes a space after `ela=`.
 fn blank_ela(version: &str) -> bool {
     let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) < (23, 26)

@@ -15,7 +15,10 @@ PAGE_CACHE_S = 0.0001
 
 
 def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
-    """Yield a finding if blocks were read again: more than the buffers hold; from version 16 on by evictions."""
+    """Yield a finding if many blocks had to be read again, and reading takes a notable share of the active time.
+
+    Blocks read again are counted by evictions from version 16 on; before, as reads beyond what the buffers hold.
+    """
     buffers = facts.setting("shared_buffers")
     databases = facts.rows_of(Database)
     if buffers is None:

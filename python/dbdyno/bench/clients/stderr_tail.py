@@ -16,7 +16,7 @@ PATIENCE_S = 0.5
 
 
 class StderrTail:
-    """Reader of a pipe in a separate thread, which closes the pipe at its end."""
+    """Thread that reads a pipe until EOF, keeps the last `KEPT_BYTES` bytes, and then closes the pipe."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._kept = b""

@@ -86,7 +86,7 @@ def run_stoppable(parameters: Mapping[str, Any], sql: str, stop: Callable[[], bo
     """Run a statement on a separate connection, however long it takes, unless `stop` returns True meanwhile.
 
     Raises:
-        StopAsked: `stop` returned True; the statement was cancelled.
+        StopRequested: `stop` returned True; the statement was cancelled.
         pymysql.Error: The statement failed.
     """
     connection = open_session(parameters, answer_s=None)

@@ -1,4 +1,4 @@
-"""Waits of the load's sessions, each timed (`waits = "exact"` under [watch]) or read (`waits = "read"`).
+"""Waits of the load's sessions: every wait timed (`waits = "exact"`), or found in server memory (`waits = "read"`).
 
 Instead of sampling pg_stat_activity, the kernel records where a backend begins and ends a wait (`crates/dyno-record`).
 The probes are in place from the first stretch to the end of the run, so that all arms bear the same cost; the server

@@ -147,7 +147,7 @@ class ReplayLoad(PartWriter):
             self.around.note(sentence)
 
     def disconnect(self, arm: int) -> None:
-        """Drop the arm's copy."""
+        """Drop the copy of the database that the arm's turn used."""
         self.fresh.discard(arm)
         if not self.writes:
             return

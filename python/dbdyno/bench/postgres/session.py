@@ -68,13 +68,13 @@ class Session(psycopg.Connection[Any]):
     """True if a statement may take longer than `answer_s` as long as the server knows the session."""
 
     def wait(self, gen: Any, interval: float = 0.0, timeout: float | None = None) -> Any:
-        """Perform one exchange with the server.
+        """Drive a psycopg generator to its end, waiting for the socket within the time limits, and return its result.
 
         The connection is closed when one of these errors is raised, because its state is unknown.
 
         Raises:
             NoAnswer: The server was silent for too long.
-            StopAsked: `stop` asked to end; the statement was cancelled.
+            StopRequested: `stop` asked to end; the statement was cancelled.
         """
         try:
             return self._drive(gen, timeout)

@@ -35,7 +35,7 @@ def reach_options(function: F) -> F:
         "--hosts",
         multiple=True,
         metavar="HOSTS",
-        help="Cells: names with commas, name[01-14], @FILE, USER@HOST:PORT.",
+        help="Cells: comma-separated names, name[01-14], @FILE, USER@HOST:PORT.",
     )
     groups = click.option(
         "-g",

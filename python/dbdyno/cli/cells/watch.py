@@ -36,7 +36,11 @@ if TYPE_CHECKING:
 @by_option
 @click.option("--top", type=Count(), help="Show the top N lines: errors first, then what is farthest from its average.")
 @click.option(
-    "--format", "form", type=click.Choice(("table", "jsonl")), default="table", help="Output format; --json means json."
+    "--format",
+    "form",
+    type=click.Choice(("table", "jsonl")),
+    default="table",
+    help="Output format; --json is short for --format json.",
 )
 def command(every: float, lasting: float | None, by: str, top: int | None, form: str, **reach: Any) -> None:
     """Watch rates, latencies and levels of the cells, each beside its average since the watch began.

@@ -11,7 +11,9 @@ from dbdyno.base.errors import ModelError
 
 @click.command("check")
 @click.argument("name", metavar="FILE|NAME")
-@click.option("--format", "form", type=click.Choice(("table", "json")), help="Output format; --json means json.")
+@click.option(
+    "--format", "form", type=click.Choice(("table", "json")), help="Output format; --json is short for --format json."
+)
 def command(name: str, form: str | None) -> None:
     """Check a machine file. A mistake is reported with its line, its key and what is allowed; exit 2.
 

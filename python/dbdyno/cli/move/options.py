@@ -85,7 +85,10 @@ verify_option = option_with_default(
 )
 
 result_option = click.option(
-    "--format", "form", type=click.Choice(("text", "json")), help="Output format of --database [text]."
+    "--format",
+    "form",
+    type=click.Choice(("text", "json")),
+    help="Output format if the job moves a database (--database) [text].",
 )
 
 

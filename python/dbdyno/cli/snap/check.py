@@ -18,7 +18,7 @@ from dbdyno.cli.snap.options import store_option
 @store_option
 @format_options
 def command(mend: bool, dsn: str | None, store: Path, form: str | None, output: Path | None) -> None:
-    """Check every manifest and file of a store, and their sums.
+    """Check every manifest and file of a store, and their checksums.
 
     A torn file costs its own snapshots alone. --repair sets it aside as *.torn and deletes nothing that can be read.
     Exit 1 where something is wrong, after a repair where something stays wrong.

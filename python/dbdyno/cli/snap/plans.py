@@ -51,7 +51,7 @@ from dbdyno.cli.snap.options import store_option
 @click.option("--redact", is_flag=True, help="Keep no text of any statement.")
 @option_with_default("--top", type=Count(), default=20, help="Number of rows per table.")
 @store_option
-@click.option("--target", metavar="NAME", help="Target whose log it is, if the store holds several.")
+@click.option("--target", metavar="NAME", help="Target that wrote the log; required if the store has several.")
 @page_options
 def command(
     more: tuple[Path, ...],

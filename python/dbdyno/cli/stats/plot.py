@@ -16,8 +16,8 @@ KINDS = ("scatter", "histogram", "density", "longest", "usl")
 
 @click.command("plot")
 @input_options
-@click.option("-x", "x", metavar="COL", help="Column of x, or of the values.")
-@click.option("-y", "y", metavar="COL", help="Column of y, or of the values.")
+@click.option("-x", "x", metavar="COL", help="Column with the x values; for a histogram, with the values to count.")
+@click.option("-y", "y", metavar="COL", help="Column with the y values; for a histogram, with the values to count.")
 @by_option
 @click.option("--kind", type=click.Choice(KINDS), help="scatter with -x and -y, else histogram.")
 @click.option("--log/--linear", "log", default=None, help="Use logarithmic axes in a scatter plot.")

@@ -60,7 +60,7 @@ _SHOWN_S = 1.0
 )
 @click.option("--to", "end", metavar="TIME", help="Replay only transactions that begin before this time.")
 @key_file_option
-@click.option("--format", "form", type=click.Choice(_FORMATS), help="Output format; --json means json.")
+@click.option("--format", "form", type=click.Choice(_FORMATS), help="Output format; --json is short for --format json.")
 @click.option("-o", "--output", type=FILE, help="Write to this file; its suffix selects the format (txt, json).")
 def command(
     run: Path,

@@ -62,7 +62,7 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """Run SQL over the tables of a map, joins and aggregates included.
+    """Run SQL, joins and aggregates included, on Cassandra data; a map file defines the SQL tables.
 
     Cassandra is asked for what it can do by its own rules; DuckDB does the rest over the rows that come.
 

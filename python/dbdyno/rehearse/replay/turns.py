@@ -108,7 +108,7 @@ class Player:
 
         Raises:
             TargetError: The server refuses the copy, or does not answer.
-            StopAsked: The user asked to stop.
+            StopRequested: The user asked to stop.
         """
         options = session_options(side.server)
         wanted = ReplayOptions(

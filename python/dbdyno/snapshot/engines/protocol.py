@@ -61,7 +61,7 @@ class Collector(Protocol):
         ...
 
     def collect(self, before: Snapshot | None) -> list[View]:
-        """Return all views now; `before` is the target's last snapshot."""
+        """Read all views and return their current contents; `before` is the target's last snapshot."""
         ...
 
     def sampler(self, period_s: float) -> Sampler:

@@ -140,7 +140,7 @@ def _merged(series: Series, cuts: list[int]) -> Series:
 
 
 def _mean(values: Sequence[float | None], seconds: Sequence[float], length: float) -> float | None:
-    """Return the mean of values over time, of which those that are None are left out; `length` is the whole time."""
+    """Return the time-weighted mean of the values that are not None; `length` is the sum of `seconds`."""
     known = [(value, s) for value, s in zip(values, seconds, strict=True) if value is not None]
     if len(known) == len(seconds):
         return sum(value * s for value, s in known) / length

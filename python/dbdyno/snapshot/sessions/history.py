@@ -269,7 +269,7 @@ class History:
         )
 
     def _condition(self, name: str, value: str) -> str:
-        """Return SQL that is true if a dimension has a value; for a table, if the statement's text names the table."""
+        """Return SQL that is true if a dimension equals `value`; for a table, if the statement names it."""
         if name != TABLE:
             return f"coalesce({_column(name)}, '{_NONE.get(name, 'none')}') = {literal(value)}"
         naming = ", ".join(map(literal, statements_naming(self.text_of, value)))

@@ -41,7 +41,7 @@ _RATE_LEAST, _RATE_MOST = 8_000, 100 * 10**9
 
 
 def read(reader: PlanReader, table: JsonObject, where: str, at: int) -> dict[str, str]:
-    """Return the words of the table after checking them; fail through the reader of the plan."""
+    """Return the keys and values of a network table after checking them; errors are raised by `reader`."""
     reader.check(table, KEYS, where, at)
     rate = table.get(RATE)
     if rate is not None and rate_bit_per_s(rate) is None:

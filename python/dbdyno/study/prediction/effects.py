@@ -1,4 +1,4 @@
-"""What one change does to a calibrated machine: the ratio of throughput and p99, with a band.
+"""What one change does to a calibrated machine: the relative changes of throughput and of p99, each with a band.
 
 Both states are simulated with the same random numbers and the same parameters, several times with parameters drawn from
 their intervals. The uncertainty of a machine mostly cancels in the ratio; what remains of it is the band.

@@ -90,7 +90,7 @@ impl Links {
         Self { parts, kinds: Vec::new(), ids: Vec::new(), parents: Vec::new() }
     }
 
-    /// Adds a link between running numbers of the file.
+    /// Adds a link from row `number` to row `parent`, both numbered within the file.
     ///
     /// # Errors
     /// A part cannot be written.

@@ -33,9 +33,9 @@ pub struct Negative {
     pub count: u64,
     /// Sum [ns].
     pub total_ns: i128,
-    /// Smallest [ns].
+    /// Smallest duration, the one farthest from 0 [ns].
     pub min_ns: i64,
-    /// The one nearest to 0 [ns].
+    /// Largest duration, the one nearest to 0 [ns].
     pub max_ns: i64,
 }
 

@@ -74,7 +74,7 @@ class MariadbCollector(Closeable):
         return {"dsn": self._address.safe, **self._facts}
 
     def collect(self, before: Snapshot | None) -> list[View]:
-        """Return all views now.
+        """Read all views and return their current contents.
 
         Raises:
             SnapshotError: The server is gone.

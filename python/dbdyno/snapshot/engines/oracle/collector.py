@@ -70,7 +70,7 @@ class OracleCollector(Closeable):
         return {"dsn": self._address.safe, "licensed": licensed, **self._facts}
 
     def collect(self, before: Snapshot | None) -> list[View]:
-        """Return all views now.
+        """Read all views and return their current contents.
 
         Raises:
             SnapshotError: The instance is gone, or does not allow its basic views to be read.

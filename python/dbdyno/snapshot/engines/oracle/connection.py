@@ -78,7 +78,10 @@ def address(dsn: str) -> Address:
     offered = [one.removeprefix(LICENSED) for one in script_names() if one.startswith(LICENSED)]
     for one in licensed:
         if one not in offered:
-            raise SnapshotError(f"licensed={one}is not a view that needs a licence", next_step=f"use one of {offered}")
+            raise SnapshotError(
+                f"licensed={one!r} is not a view that needs a licence",
+                next_step=f"use one of {', '.join(offered)}",
+            )
     user = f"{given['user']}@" if "user" in given else ""
     place = f"{parts.hostname}:{port}/{service}"
     return Address(given, f"oracle://{user}{place}", place, tuple(licensed))

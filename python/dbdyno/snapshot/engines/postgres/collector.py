@@ -86,7 +86,7 @@ class PostgresCollector(Closeable):
         return {"dsn": self._target.safe_dsn, **self._facts, "problems": self.problems}
 
     def collect(self, before: Snapshot | None) -> list[View]:
-        """Return all views now.
+        """Read all views and return their current contents.
 
         Raises:
             SnapshotError: The login fails, or the server is gone.

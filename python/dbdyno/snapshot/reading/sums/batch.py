@@ -79,7 +79,7 @@ class Batch:
         )
 
     def columns(self, view: str) -> set[str]:
-        """Return the columns that all pairs with the view have."""
+        """Return the view's columns that exist in every pair of snapshots that has the view."""
         known = [pair.columns(view) for pair in self.pairs_with(view)]
         return set.intersection(*known) if known else set()
 

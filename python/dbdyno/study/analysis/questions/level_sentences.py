@@ -52,7 +52,7 @@ def is_conclusive(levels: Levels) -> bool:
 
 
 def sentence(factor: str, texts: list[str], levels: Levels, *, ordered: bool) -> str:
-    """Return the sentence on a curve, its answer first; `ordered` means that its levels are numbers."""
+    """Return a sentence that describes a curve, conclusion first; `ordered`: the factor's levels are numbers."""
     matters = f"{100 * levels.threshold:g} %"
     names = [level_text(factor, text) for text in texts]
     are = [f"{name} {_does(factor, text, 'is', 'are')}" for name, text in zip(names, texts, strict=True)]

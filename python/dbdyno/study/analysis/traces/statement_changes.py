@@ -93,7 +93,10 @@ def basis_of(first: Account, second: Account) -> Basis:
 
 
 def are_transactions_alike(first: Account, second: Account) -> bool:
-    """Return True if more client statements have the same number of executions per transaction than per execution."""
+    """Return True if transactions are a better common unit of two traces than executions are.
+
+    They are if more client statements have equal executions per transaction than equal shares of all executions.
+    """
     if min(first.commits, second.commits) < TRANSACTIONS_LEAST:
         return False
 
