@@ -170,11 +170,12 @@ bench: setup $(VENV)/dev  ## all benches: figures into benches/results.jsonl, an
 
 # Lint and tests of Rust in one. By itself cargo-clippy looks at all dependencies a second time, and at our crates beside
 # the tests that are compiled; here what no test needs, the examples and (unless `make build` did) the binding, is
-# compiled to be looked at. If a test fails, all run a second time, fewer at once.
+# compiled to be looked at. If a test fails, all run a second time, fewer at once. What rustdoc compiles takes no part in
+# make's -j, and would say so for each crate.
 check-rust: compile-rust
 	$(LINTED) $(WAITING) $(CARGO) test --profile $(TESTED) --quiet --workspace --tests --examples || \
 		$(LINTED) RUST_TEST_THREADS=2 $(CARGO) test --profile $(TESTED) --quiet --workspace --tests --examples
-	$(LINTED) $(CARGO) test --profile $(TESTED) --quiet --workspace --doc
+	MAKEFLAGS= $(LINTED) $(CARGO) test --profile $(TESTED) --quiet --workspace --doc
 
 compile-rust: setup
 	@$(if $(CLIPPY),,echo "clippy is not installed: Rust is tested and not linted")
