@@ -26,7 +26,7 @@ _TITLES = {"sql": "Top SQL", "io": "I/O", "wal": "WAL and checkpoints", "slru": 
 
 
 class Heading(TypedDict):
-    """A column of a table; with `page_only_column` a terminal does not show it."""
+    """A column of a table; one made by `page_only_column` is not shown on a terminal."""
 
     name: str
     label: str

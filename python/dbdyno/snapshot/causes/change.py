@@ -197,7 +197,7 @@ class Change(ABC):
 
     @cached_property
     def states(self) -> tuple[dict[Hashable, dict[str, object]], ...]:
-        """Return PostgreSQL's rows of tables at three instants, each by (datid, relid).
+        """Return the rows of pg_stat_user_tables at three instants, each by (datid, relid).
 
         The instants are the beginning of the first period, one sub-interval before its end (because the cut may be one
         sub-interval too late), and the end of the second period.

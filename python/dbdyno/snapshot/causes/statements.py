@@ -20,7 +20,7 @@ def statement_label(pair: Pair) -> str:
 
 
 def _large(change: Change, number: Key) -> bool:
-    """Return True if a statement has enough of the change to be reported, and grew by more than a steady load does."""
+    """Return True if a statement has a large enough share of the change and grew by more than its usual variation."""
     return (change.share([number]) or 0) >= _SHARE and change.matters(number)
 
 

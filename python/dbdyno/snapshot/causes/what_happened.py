@@ -382,7 +382,7 @@ def _restart(interval: Interval) -> int | None:
 
 
 def _set_beside(interval: Interval, at: int) -> int | None:
-    """Return the index of the snapshot at or next to `at` after which settings changed; None if after none or several.
+    """Return the index, `at` or next to it, of the only snapshot after which settings changed; None if none or several.
 
     On a busy machine the times of sub-intervals locate an event only approximately.
     """

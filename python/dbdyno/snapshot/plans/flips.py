@@ -158,7 +158,7 @@ def _runs(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Iterable
 
 
 def boundaries(runs: Sequence[PlanSpan]) -> list[int]:
-    """Return the indexes of the runs at which a new plan took over."""
+    """Return the indexes of the spans in `runs` at which a new plan took over."""
     found, current, met, begun = [], "", set[str](), 0
     for at, run in enumerate(runs):
         if at == 0:

@@ -1,6 +1,6 @@
-"""Server logs before they are read as a load: format, prefix, order and time zone of each file.
+"""Recognition of server logs before they are read: format, prefix, order and time zone of each file.
 
-    sources = recognized([Path("log/")], prefix=None, zone=None)
+    sources = recognize_logs([Path("log/")], prefix=None, zone=None)
     [file.form for file in sources.files]           # csvlog, jsonlog, json, syslog, text; slow, general of MariaDB
 
 Files are in the order of their first times. A file that is there twice (plain and compressed) is read once, and a note

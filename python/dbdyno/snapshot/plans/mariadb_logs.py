@@ -18,7 +18,7 @@ _TIME = re.compile(r"(\d\d)(\d\d)(\d\d) ([ \d]\d:\d\d:\d\d)\t")
 
 
 def mariadb_form(lines: Sequence[str]) -> str | None:
-    """Return the form of a log of MariaDB by its first lines; None if it is none."""
+    """Return the form of a MariaDB log, recognized by its first lines; None if they are not of such a log."""
     for line in lines:
         if _SLOW.match(line):
             return SLOW
@@ -28,7 +28,7 @@ def mariadb_form(lines: Sequence[str]) -> str | None:
 
 
 def first_time(lines: Sequence[str]) -> str | None:
-    """Return the first time of a log of MariaDB in a form that sorts; None without one."""
+    """Return the first timestamp in lines of a MariaDB log, as text that sorts by time; None if there is none."""
     for line in lines:
         if found := _STAMP.match(line):
             return datetime.fromtimestamp(int(found[1]), UTC).isoformat(" ")

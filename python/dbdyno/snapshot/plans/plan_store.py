@@ -161,7 +161,7 @@ def _open(folder: Path) -> StoredLog:
 
 
 def faults(store: Path) -> Iterator[tuple[str, str]]:
-    """Yield where in the store stored plans are damaged, and what is wrong."""
+    """Yield the place of each damaged part of the stored plans, and what is wrong with it."""
     damaged: list[EvidenceError] = []
     list(stored_logs(store, damaged))
     for error in damaged:

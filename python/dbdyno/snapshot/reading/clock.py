@@ -32,7 +32,7 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def clock_stamp() -> dict[str, object]:
-    """Return the time of this machine now, for a snapshot's facts; empty if its start cannot be identified."""
+    """Return this machine's current time, for a snapshot's facts; empty if the machine's boot cannot be identified."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

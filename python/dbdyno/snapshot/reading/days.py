@@ -41,7 +41,7 @@ KEYS = "session, datname, usename, application, client, statement, event_type, e
 
 
 def cache_days(sums: Chain, limit: int | None = None) -> Iterator[Day]:
-    """Make the days within a chain that are not cached yet, at most `limit`, the latest first, and yield each.
+    """Cache the days within a chain that are not cached yet, at most `limit`, the latest first, and yield each.
 
     Nothing is cached for a store that cannot be written.
     """

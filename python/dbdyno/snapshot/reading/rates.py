@@ -120,7 +120,7 @@ class Rates:
     def _means(self, folded: str) -> tuple[str, dict[str, dict[str, float]]]:
         """Return a table with the keys of each object, and the mean rate of each object by measure.
 
-        `folded` are the rows by hour where an hour is whole, which are a sixtieth of a minute's.
+        `folded` has a row per hour for complete hours, a sixtieth of the rows by minute.
         """
         keys, added = (", ".join(quoted(name) for name in names) for names in (self._by, self.measured))
         named = " || '.' || ".join(f"{quoted(column)}::varchar" for column in self._by)
@@ -196,10 +196,10 @@ def rates(
 
 
 def spans_of(interval: Interval, view: str, *, hourly: bool) -> list[Span]:
-    """Return the numbers and seconds of the sub-intervals that make each value of a view.
+    """Return, for each value of a view's rates, the numbers and seconds of the sub-intervals that it covers.
 
     Sub-intervals in which the view's counters were lost are left out; `hourly` combines the sub-intervals of an hour.
-    Views of which the same sub-intervals are left out share the list, which must not be changed.
+    Views with the same sub-intervals left out share the list, which must not be changed.
     """
     judged = [part for part in interval.sums.parts() if part["verdicts"]]
     scopes = (interval.after.views[view].get("scope"), f"view:{view}")

@@ -43,7 +43,7 @@ _PLAIN = re.compile(r"[^a-zA-Z0-9_]")
 
 @dataclass(frozen=True)
 class Sample:
-    """One value of a metric; `is_counter` means that it only grows within one life."""
+    """One value of a metric; `is_counter` means that it only grows until it is reset."""
 
     name: str
     labels: tuple[tuple[str, str], ...]

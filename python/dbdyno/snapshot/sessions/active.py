@@ -52,14 +52,14 @@ def not_own_sessions(interval: SampledTime) -> str:
 
 
 def transaction_rows(interval: SampledTime, source: str, least_us: int, kept: str = "") -> str:
-    """Return the query of rows within open transactions of a duration, with their begin; `kept` are more conditions."""
+    """Return the query of rows in transactions open for `least_us` or more, with their start; `kept` are conditions."""
     return f"""select *, (at_us - transaction_us) // {BEGUN_US} as begun from {source}
         where kind = 'client backend' and transaction_us >= {int(least_us)} and {interval.inside}
           and application is distinct from 'dbdyno snap'{kept}"""
 
 
 def longest_transactions(interval: SampledTime, source: str, least_us: int, limit: int, kept: str = "") -> str:
-    """Return the query of the longest transactions: session, begin, and the duration seen."""
+    """Return the query of the longest transactions: session, start, and the longest duration seen."""
     return f"""select session, begun, max(transaction_us) as longest
         from ({transaction_rows(interval, source, least_us, kept)}) group by session, begun
         order by longest desc, session, begun limit {int(limit)}"""

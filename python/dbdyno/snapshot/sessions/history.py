@@ -140,7 +140,7 @@ class History:
         self._grouped |= dict.fromkeys(wanted, table)
 
     def _add_hours(self, table: str, dimensions: Sequence[str]) -> None:
-        """Add the sums of hours to a table of `group`: rows with a class and no session, and with a session only."""
+        """Add the sums of hours to a table of `group`; each row has either a class or a session."""
         none = " ".join(f"when '{one}' then '{_NONE.get(one, 'none')}'" for one in dimensions)
         self.interval.connection.execute(
             f"""insert into {table}
@@ -305,7 +305,7 @@ class History:
             )
 
     def _view(self, name: str, rows: str, kept: str = "") -> None:
-        """Create a view of rows with their wait class, those that are kept."""
+        """Create a view of the rows that `kept` selects, each with its wait class."""
         self.interval.connection.execute(
             f"""create or replace temp view {name} as select * from (
               select s.* replace (coalesce(s.event, '{ON_CPU}') as event), c.class
@@ -315,7 +315,7 @@ class History:
         )
 
     def _parts(self) -> list[tuple[int, int, int]]:
-        """Return from, to (microseconds by the server's clock) and number of looks of each sub-interval."""
+        """Return the start and end (microseconds by the server's clock) and number of looks of each sub-interval."""
         found = []
         chain = self.interval.chain
         for before, after in pairwise(chain):

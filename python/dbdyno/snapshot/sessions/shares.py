@@ -1,4 +1,4 @@
-"""Rows of one look each, made from sums of many looks: a history of a thousand looks a second at the size of one.
+"""Rows like those of one look, made from sums of many: a thousand looks a second are stored at the size of one.
 
     shares = Shares(random.Random(seed))
     shares.rows([(("IO:WALSync", 4711, 3), 0.3, row), ...])      # at the end of each period
@@ -57,7 +57,7 @@ class Shares:
         return found
 
     def _first(self, event: Path, below: dict[Path, list[Path]]) -> Path | None:
-        """Return the path with the most left and take it out, or None if the event has none any more."""
+        """Return the path with the largest remainder and subtract a row from it; None if the event has no path left."""
         if not below[event]:
             return None
         way = [event]

@@ -66,7 +66,7 @@ class SummedSamples:
         return f"({summed} union all by name {rows})"
 
     def names(self) -> str:
-        """Return an SQL relation with the rows of `looked.NAMES` of the hours in `hours`."""
+        """Return an SQL relation with the rows of `look_sums.NAMES` for the hours in `hours`."""
         return self._of_hours(look_sums.NAMES)
 
     def minutes(self) -> str:

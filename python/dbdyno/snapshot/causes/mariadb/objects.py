@@ -17,10 +17,10 @@ _VERSIONS = 10_000
 
 
 def dropped_indexes(change: MariadbChange) -> Iterator[Cause]:
-    """Yield a cause for each index that disappeared between the beginning and the end of both periods together.
+    """Yield a cause for each index that disappeared between the start of the first period and the end of the second.
 
-    Its table must still be known at the end, and a statement must be slower since, or more rows be fetched. The server
-    notices a drop only at the table's next use.
+    Its table must still be known at the end. A statement must have become slower, or more rows must be fetched. The
+    server notices a drop only at the table's next use.
     """
     for row in _gone(change):
         name = f"{row['OBJECT_SCHEMA']}.{row['OBJECT_NAME']}"
@@ -77,7 +77,7 @@ def _more_rows(change: MariadbChange) -> dict[Key, float]:
 
 
 def grown_tables(change: MariadbChange) -> Iterator[Cause]:
-    """Yield a cause for each table that got about as many rows as its statements examine in addition.
+    """Yield a cause for each table that grew enough to explain the rows that its statements examine in addition.
 
     MariaDB does not count the rows of tables, so growth is inserts less deletes.
     """

@@ -48,7 +48,7 @@ def _sampled(interval: Interval) -> tuple[float, frozenset[Key]]:
 
 
 def restarts(change: MariadbChange) -> Iterator[Cause]:
-    """Yield a cause for a restart, with the reads of a buffer pool that is cold since.
+    """Yield a cause for a restart, with the reads of the buffer pool, which was cold after it.
 
     The reads are those from the start until the first snapshot after it, because the counters began at zero.
     """

@@ -52,13 +52,13 @@ def plan_flips(change: OracleChange) -> Iterator[Cause]:
 
 
 def _first_seen(change: OracleChange, number: Key, plan: int) -> str:
-    """Return before which instant the plan first appeared in the second period, in words; empty if not known."""
+    """Return words with the instant before which a plan first appeared in the second period; empty if not known."""
     which = f"sql_id = {literal(str(number))} and plan_hash_value = {int(plan)} and executions > 0"
     return _before(change.after, change.view, which)
 
 
 def _before(interval: Interval, view: str, which: str) -> str:
-    """Return before which instant a matching row first appeared in a period, in words.
+    """Return words with the instant before which a matching row first appeared in a period.
 
     Returns an empty string if there is no matching row or the period has only one sub-interval. `which` is an SQL
     condition.

@@ -106,7 +106,7 @@ class OracleChange(Change):
         return found
 
     def is_ours(self, text: str) -> bool:
-        """Return True for a statement of the collector, recognized by comparison with its scripts: it has no mark."""
+        """Return True for a statement of the collector, recognized by its text because it has no mark."""
         return _plain(text) in _ours()
 
     @cached_property

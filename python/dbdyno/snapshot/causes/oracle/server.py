@@ -144,7 +144,7 @@ def _unaccounted(pair: Pair) -> float:
 
 
 def restarts(change: OracleChange) -> Iterator[Cause]:
-    """Yield a cause for a restart, with the reads of a cache that is cold since."""
+    """Yield a cause for a restart, with the reads of the cache, which was cold after it."""
     if not change.was_restarted:
         return
     colder = frozenset[Key](

@@ -40,7 +40,7 @@ def indirect_statements(change: Change, key: Hashable, table: Pair) -> frozenset
 
 
 def _as_often(pair: Pair, table: Pair, *, looks_up: bool) -> bool:
-    """Return True if the additional scans per call are between about one and three.
+    """Return True if the number of additional sequential scans per call is within `SCANS_PER_CALL`.
 
     If the statement `looks_up` rows of the table itself, lookups per call must not have fallen.
     """
@@ -99,7 +99,7 @@ def _rows_of_a_scan(side: dict[str, float], calls: float) -> float:
 
 
 def larger_values(change: Change) -> Iterator[Cause]:
-    """Yield a cause for each table from whose TOAST a call reads more: at least half of the call's additional work."""
+    """Yield a cause for each table if additional TOAST reads are at least half of a call's additional work."""
     toast = _toast(change)
     for key in toast[0].keys() & toast[1].keys() & change.tables.keys():
         table = change.tables[key]

@@ -67,7 +67,7 @@ def _asking(change: Change, row: Row) -> frozenset[Key]:
 
 
 def _work(change: Change, some: frozenset[Key]) -> str:
-    """Return the work per call, before and after in words, of the statement whose time grew most."""
+    """Return, in words, the work per call before and after of the statement whose time grew most."""
     first = max(some, key=lambda n: change.statements[n].growth("ms"))
     return " → ".join(map(three_digits, change.statements[first].per_call("work")))
 

@@ -79,7 +79,7 @@ def lost_workers(change: Change) -> Iterator[Cause]:
 
 
 def _beside(change: Change, interval: Interval) -> dict[Key, float]:
-    """Return the average number of active parallel workers per session by statement."""
+    """Return the average number of parallel workers by statement: launched per call if counted, else active ones."""
     found: dict[Key, float] = {}
     source, looks = sampled_activity(interval)
     if looks:

@@ -46,7 +46,7 @@ def _reads(change: Change, key: Hashable, pair: Pair) -> bool:
 
 
 def _wanted(change: Change, key: Hashable, pair: Pair, rows: float) -> str | None:
-    """Return in words why an index could help: few rows are returned, or sought by a selective column; else None."""
+    """Return in words why an index could help: the result is small, or a condition is selective; None if neither."""
     returned = pair.per_call("rows")[1]
     few = returned <= LARGEST_RESULT_SHARE * rows and not has_aggregate(pair.text)
     lacking = [name for name, selective in _without_index(change, key, lookup_columns(pair.text)) if few or selective]
@@ -57,9 +57,9 @@ def _wanted(change: Change, key: Hashable, pair: Pair, rows: float) -> str | Non
 
 
 def _without_index(change: Change, key: Hashable, names: frozenset[str]) -> list[tuple[str, bool]]:
-    """Return the columns among `names` with which no index begins, and True if each of their values has few rows.
+    """Return the columns among `names` with which no index begins, each with True if each of its values has few rows.
 
-    The rows per value are the planner's statistics.
+    The number of rows per value is from the planner's statistics.
     """
     if not names or "first_column" not in change.after.columns("pg_index"):
         return []

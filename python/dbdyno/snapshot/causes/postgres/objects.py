@@ -40,8 +40,8 @@ def dropped_indexes(change: Change) -> Iterator[Cause]:
 def _dropped(change: Change) -> Iterator[Cause]:
     """Yield a cause for each index of the first period that is missing at the end of the second.
 
-    The index existed at the beginning, middle or end of the first period. A statement must be slower since, or the
-    table be scanned more; otherwise the drop is only an event.
+    The index existed at the beginning, middle or end of the first period. A statement must have become slower, or
+    the table must be scanned more; otherwise the drop is only an event.
     """
     view = "pg_stat_user_indexes"
     if not change.is_in_both(view):
@@ -108,7 +108,7 @@ def _scanned(change: Change, number: Key, key: Hashable, table: str) -> tuple[st
 def _made_anew(change: Change, rows: list[TableRow]) -> Iterator[Cause]:
     """Yield a cause for each table recreated with fewer indexes (by a load that swaps tables, a restore).
 
-    A statement must be slower since. `rows` are the indexes that disappeared.
+    A statement must have become slower. `rows` are the indexes that disappeared.
     """
     after = change.after.ends("pg_stat_user_indexes")[1]
     for old in dict.fromkeys((row["datid"], row["relid"]) for row in rows):
@@ -130,7 +130,7 @@ def _made_anew(change: Change, rows: list[TableRow]) -> Iterator[Cause]:
 
 
 def _successor(change: Change, datid: int, relid: int) -> tuple[int, int] | None:
-    """Return the (datid, relid) of the table that took the name of this one after it was dropped; None without one."""
+    """Return the (datid, relid) of the table that took the name of this one after it was dropped, or None."""
     first, middle, last = change.states
     old = first.get((datid, relid)) or middle.get((datid, relid))
     if old is None or (datid, relid) in last:
@@ -220,7 +220,7 @@ def _gone_at(change: Change, row: TableRow) -> str:
 
 
 def other_plans(change: Change) -> Iterator[Cause]:
-    """Yield a cause for each table whose rows are found by other scans since it was analyzed.
+    """Yield a cause for each table whose rows are found by other kinds of scan after it was analyzed.
 
     Statements whose changed plan the log proves are left to `plans.py`.
     """
@@ -256,7 +256,7 @@ def other_access_paths(change: Change) -> Iterator[Cause]:
 
 
 def _other_ways(change: Change) -> Iterator[tuple[Pair, frozenset[Key], list[str]]]:
-    """Yield each table with its slower statements and the change of its scans and lookups in words."""
+    """Yield each table on which scans replaced lookups, with its slower statements and the change in words."""
     for table in change.tables.values():
         slow = change.statements_of_table(table.name) - change.plan_proofs.keys()
         if _rows_scanned(change, table, slow) < LEAST_ROWS:  # with many more rows, equal work is another plan too

@@ -113,7 +113,7 @@ class PostgresChange(Change):
         return is_ours(text)
 
     def remarks(self) -> list[str]:
-        """Return remarks about a host that others used most of, and about statements compared by their texts.
+        """Return remarks on a host that other programs also used heavily, and on statements compared by their texts.
 
         On a shared host, times depend on the other programs as well as on the server.
         """

@@ -1,4 +1,4 @@
-"""What sampled sessions did, added up once per interval: many causes ask for it, and a day has a million rows."""
+"""What sampled sessions did, added up once per interval, because many rules need it and a day has a million rows."""
 
 from __future__ import annotations
 

@@ -240,12 +240,12 @@ def _calls(pair: Pair) -> tuple[float, float]:
 
 
 def _waits_more(pair: Pair) -> bool:
-    """Return True if a call reads, or writes to temporary files, more blocks outside the cache than before."""
+    """Return True if a call reads more blocks from outside the cache, or writes more temporary blocks, than before."""
     return any(pair.per_call(name)[1] > pair.per_call(name)[0] + 1 for name in ("reads", "temp"))
 
 
 def checkpoints(change: Change) -> Iterator[Cause]:
-    """Yield a cause if checkpoints are requested by the amount of WAL more often, not by the timeout."""
+    """Yield a cause if the amount of WAL, rather than the timeout, requests checkpoints more often."""
     for view, name in (("pg_stat_bgwriter", "checkpoints_req"), ("pg_stat_checkpointer", "num_requested")):
         old, new = (side.get(name, 0.0) for side in change.totals(view, name))
         if new * change.after.seconds >= 2 and new >= 3 * old:
@@ -262,7 +262,7 @@ def _writes_pages(pair: Pair) -> bool:
 
 
 def restarts(change: Change) -> Iterator[Cause]:
-    """Yield a cause for a restart or upgrade, with the reads of a cache that is cold since."""
+    """Yield a cause for a restart or upgrade, with the reads of the cache, which was cold after it."""
     if not change.was_restarted:
         return
     colder = frozenset(

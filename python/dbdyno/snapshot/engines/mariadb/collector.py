@@ -129,7 +129,7 @@ class MariadbCollector(Closeable):
         return [texts.view(self._rows, statements, before, self.options.texts_most, self.wanted_texts, ours)]
 
     def _status(self) -> tuple[list[tuple[Any, ...]], View]:
-        """Return counters (name, of all sessions, of the own session) and states; they set the snapshot's time."""
+        """Return counters (name, value, dbdyno's own session's value) and states, and set the snapshot's time."""
         started = time.perf_counter_ns()
         rows = self._rows(
             "select lower(g.variable_name), g.variable_value, o.variable_value,"
@@ -161,7 +161,7 @@ class MariadbCollector(Closeable):
         return counts, View("global_status_now", "now", STATUS_NOW, states, appearance="fixed")
 
     def _with_own(self, counts: list[tuple[Any, ...]]) -> View:
-        """Return the counters, with the own session's counts at the time when they were read, and at the end."""
+        """Return the counters with the counts of dbdyno's own session, both when they were read and at the end."""
         ended = dict(self._rows("select lower(variable_name), variable_value from information_schema.session_status"))
         rows = [(name, value, own, None if own is None else float(ended[name])) for name, value, own in counts]
         return View("global_status", "status", STATUS, rows, appearance="fixed", elapsed_ns=self._spent)

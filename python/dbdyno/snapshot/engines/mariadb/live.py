@@ -109,7 +109,7 @@ class MariadbLive(Closeable):
         self.title = f"{self._address.name}  MariaDB {str(version).split('-')[0]}"
 
     def read(self) -> Reading:
-        """Take a reading now, without the statements of the own session.
+        """Take a reading now, without the statements of dbdyno's own session.
 
         Raises:
             SnapshotError: The server is gone.

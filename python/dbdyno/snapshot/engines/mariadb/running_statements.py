@@ -206,7 +206,7 @@ def _close(made: list[str]) -> None:
 
 
 def _bytes(digest_text: str) -> int:
-    """Return the bytes of `max_digest_length` that a digest takes: two per word, for a name two more and its length."""
+    """Return the bytes of `max_digest_length` that a digest takes: two per word, plus each quoted name's length."""
     names = re.findall("`[^`]*`", digest_text)
     return 2 * len(digest_text.split()) + sum(len(name.encode()) for name in names)
 

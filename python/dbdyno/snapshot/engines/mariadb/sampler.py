@@ -62,7 +62,7 @@ def _csv(*fields: str) -> str:
 
 
 def _running(of: str) -> str:
-    """Return SQL for the text that a session runs in hexadecimal, so that no character of it can end a CSV field."""
+    """Return SQL for the hexadecimal form of the text that a session runs, so that no character can end a CSV field."""
     return f"""if({of}.command = 'Sleep', '', coalesce(concat('"~', hex(left({of}.info, {LONGEST})), '"'), ''))"""
 
 

@@ -77,7 +77,7 @@ OTHER_DIGEST = "(all others)"
 
 
 def available_columns(source: Source, probed: Sequence[tuple[str, str]]) -> list[tuple[str, Column]]:
-    """Return an SQL expression and a column for each column that the server has; `probed` are (name, type)."""
+    """Return (SQL expression, column) for each column to read; `probed` are the server's columns as (name, type)."""
     found = []
     for name, kind in probed:
         if name in source.keys:

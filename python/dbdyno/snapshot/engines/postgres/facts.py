@@ -112,7 +112,7 @@ class FactsReader:
 
 
 def _asked(connection: Connection, names: tuple[str, ...], sql: LiteralString) -> JsonObject | None:
-    """Return the facts of one statement, or None if the server refuses it."""
+    """Return the facts that one statement reads, or None if the server refuses it."""
     import psycopg
 
     try:

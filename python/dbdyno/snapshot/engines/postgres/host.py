@@ -35,7 +35,7 @@ _PARENT, _TIMES, _STARTED = 1, slice(11, 15), 19
 def read(backend: int, started_us: int | None, proc: Path = PROC) -> JsonObject:
     """Return `host` for a snapshot's facts; empty if the server is not on this machine.
 
-    `backend` is the pid, as the server reports it, of the process that serves the own session.
+    `backend` is the pid, as the server reports it, of the process that serves dbdyno's own session.
     """
     try:
         parent = int(_of(proc / str(backend))[_PARENT])
@@ -70,7 +70,7 @@ class Processors:
 
 
 def processors_between(first: Mapping[str, Any], last: Mapping[str, Any]) -> Processors | None:
-    """Return the use of processors between two snapshots' facts; None unless of one server process on one host."""
+    """Return the use of processors between two snapshots' facts; None unless both are of the same server process."""
     old, new = first.get("host"), last.get("host")
     if not old or not new or old["server"] != new["server"] or new["at_ns"] <= old["at_ns"]:
         return None
@@ -94,7 +94,7 @@ def describe_processors(old: Processors, new: Processors) -> str:
 
 
 def _of(folder: Path) -> list[str]:
-    """Return the fields of a process after its name.
+    """Return the fields that follow the name in a process's /proc/PID/stat.
 
     Raises:
         ValueError: It is not a process of PostgreSQL.

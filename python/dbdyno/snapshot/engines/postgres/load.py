@@ -184,7 +184,7 @@ def profile(interval: Interval, top: int) -> Part:
 
 
 def _left_out(totals: Row) -> list[str]:
-    """Return a note on the databases that are missing in the sums."""
+    """Return a note on the databases that are missing from the sums."""
     if totals["whole"]:
         return []
     names = ", ".join(totals["lost"] or ()) or "what all databases share"

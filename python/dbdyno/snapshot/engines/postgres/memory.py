@@ -93,7 +93,7 @@ class SessionMemory:
             self._names |= {number: tuple(names.get(there[number], (None,) * 4)) for number in new}
 
     def _sums(self, period: Mapping[str, Any]) -> Iterator[tuple[Path, float, tuple[Any, ...]]]:
-        """Yield each session's states with the share of a period's looks that saw them, and a row for `ACTIVITY`."""
+        """Yield path, share of the period's looks and `ACTIVITY` row of each state in which a session was seen."""
         at_us = period["at_us"]
         for row in period["rows"]:
             kind, database, user, client = self._names[row["number"]]

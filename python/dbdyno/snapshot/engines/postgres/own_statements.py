@@ -23,5 +23,5 @@ class MarkedCursor(psycopg.Cursor[Any]):
     """A cursor that marks the statements it sends."""
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> Self:
-        """Execute a marked statement; otherwise as psycopg's method."""
+        """Execute a statement with the mark added; otherwise the same as psycopg's method."""
         return super().execute(with_mark(query) if isinstance(query, str) else query, params, **more)

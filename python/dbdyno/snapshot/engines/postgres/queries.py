@@ -133,7 +133,7 @@ _LATENCY = "statement:text p50:ns p95:ns p99:ns worst:ns:max logged:text:calls_s
 
 
 def _latency(interval: Interval, rows: list[Row], top: int) -> Table:
-    """Return the table of latency quantiles from a stored log or recording of this time, by total time."""
+    """Return the table of latency quantiles from a stored log or recording of the interval's time, by total time."""
     known = latencies(interval)
     shown = [
         row
@@ -225,7 +225,7 @@ def _sd(count: str, time: str) -> str:
 
 
 def _timed(sql: str, timed: bool) -> str:
-    """Return SQL for a sum of milliseconds in ns, or NULL unless reads and writes are timed."""
+    """Return SQL for a sum of milliseconds, converted to ns; NULL unless reads and writes are timed."""
     return f"sum({sql}) * 1e6" if timed else "null::double"
 
 

@@ -92,7 +92,7 @@ def log(interval: Interval, top: int) -> Part:
 
 
 def _positions(interval: Interval) -> list[str]:
-    """Return a note with the end of the WAL at both ends, as the server writes it."""
+    """Return a note with the WAL position at both ends of the interval, in the server's notation."""
     ends = [end.facts.get("wal_bytes") for end in (interval.before, interval.after)]
     if None in ends:
         return []
@@ -143,7 +143,7 @@ _TIMED_BY = {"wal_write_time": "track_wal_io_timing", "wal_sync_time": "track_wa
 
 
 def _values(interval: Interval, view: str, lines: dict[str, tuple[str, str, float]]) -> list[Row]:
-    """Return one row per counter of a view with one row."""
+    """Return one table row per counter of a single-row view."""
     found = interval.query(f"select * from {view}", view)
     row = found[0] if found else {}
     rows = []

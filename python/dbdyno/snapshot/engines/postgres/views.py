@@ -270,7 +270,7 @@ FLOATS = frozenset({"double precision", "real"})
 
 
 def available_columns(source: Source, probed: Sequence[tuple[str, str]]) -> list[tuple[str, Column]]:
-    """Return an SQL expression and a column for each column that the server has; `probed` are (name, type)."""
+    """Return (SQL expression, column) for each column to read; `probed` are the server's columns as (name, type)."""
     names = {name for name, _ in probed}
     found = []
     for name, kind_of_type in probed:
@@ -306,7 +306,7 @@ def _column(source: Source, name: str, kind: str, names: Iterable[str]) -> Colum
 
 
 def _kind(source: Source, name: str, unit: str, names: Iterable[str]) -> str:
-    """Return the kind of a column with text or numbers."""
+    """Return the kind of a text or number column, such as key, gauge or counter."""
     if name in source.keys or unit == "text":
         return "key" if name in source.keys else "text"
     if source.states or name in GAUGES or name.endswith(("oid", "relid")) or name == "datid":

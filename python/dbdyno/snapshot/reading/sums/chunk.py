@@ -310,7 +310,7 @@ def _part(batch: Batch, at: int, metrics: Sequence[tuple[Any, float | None]]) ->
 
 
 def _lost(pair: Ends, scope: str, verdict: Verdict, elapsed: int) -> list[int]:
-    """Return, for a bounded table that was reset, the lost time in ns, which is that before the reset; else []."""
+    """Return [the time before the reset in ns], which was lost, if a bounded table was reset; otherwise []."""
     bounded = any(r.get("scope") == scope and r["appearance"] == "entry" for r in pair.after.views.values())
     if verdict.word != "reset" or verdict.at_us is None or not bounded:
         return []

@@ -70,7 +70,7 @@ _ROWS = ", ".join((*_COLUMNS, *_DERIVED))
 
 
 class Index:
-    """The index of a store as of a moment ago, because a report needs it several times.
+    """The index of a store as it was a moment ago, kept in memory because a report needs it several times.
 
     Attributes:
         folder: The store's folder.
@@ -232,9 +232,9 @@ def _known(folder: Path) -> dict[int, Row]:
 
 
 def _by_block(folder: Path, more: str, where: str, *, whole: bool = True) -> dict[int, Row]:
-    """Return for each block of the file `_FOLDERS`, the sums `more`, the numbers, and the only target or all targets.
+    """Return, by block, the values of `_FOLDERS` and `more`, the numbers, and the only target or the target of each.
 
-    Lists are read only of blocks that have gaps or several targets; those of all blocks took most of the time.
+    Lists are read only for blocks with gaps or several targets, because reading all lists took most of the time.
     """
     found: dict[int, Row] = {}
     mixed: dict[int, Row] = {}
@@ -260,7 +260,7 @@ def _fill(
     kept: dict[int, Row],
     is_noted: Callable[[int], bool],
 ) -> None:
-    """Fill an index from the store's manifests, or as `known` where they were not looked at.
+    """Fill an index from the store's manifests, and from `known` for the blocks that were not looked at.
 
     `kept` are rows read earlier that the file lacks. Unreadable snapshots whose number `is_noted` are noted in
     `Store.damaged`.
@@ -291,7 +291,7 @@ def _fill(
 
 
 def _row_at(store: Store, file: File, rows: dict[int, Row], kept: dict[int, Row], *, noted: bool) -> Row | None:
-    """Return the row of a manifest: that of the index or that read earlier, if it is valid, or a new one."""
+    """Return the row of a manifest: from the index or an earlier read if that is still valid, otherwise read again."""
     for known in (rows.get(file[0]), kept.get(file[0])):
         if known is not None and known[1:3] == file[1:]:
             return known

@@ -52,7 +52,7 @@ A row of the file has a dimension, a name, and either an event with how often it
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """What the conditions for rows of samples need of an hour, all of whose samples are taken."""
+    """An hour all of whose samples are selected, as the SQL conditions on rows of samples need it."""
 
     own_sessions: list[int]
     inside: str = "true"
@@ -101,7 +101,7 @@ def _file(path: Path) -> str:
 
 
 def _by_part(active: str, parts: Sequence[JsonObject]) -> str:
-    """Return the query of `PARTS`, in which a bit of `bits` is set if the row is not of an event, database or user."""
+    """Return the query of `PARTS`; `bits` has a bit set for each column (event, database, user) that is summed over."""
     ends = ", ".join(f"({one['number']}, {one['at_us']}, {one['elapsed_ns'] // 1000})" for one in parts)
     return f"""select part, grouping(event, datname, usename) as bits, event_type, event, datname, usename,
           count(*) as seen
