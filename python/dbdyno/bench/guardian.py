@@ -150,7 +150,7 @@ class Guardian(Closeable):
 
     @contextlib.contextmanager
     def undo(self, undo: Undo) -> Iterator[None]:
-        """Carry out the undo when the block ends, unless it ends with an `ObjectExistsError` for this very undo.
+        """Carry out the undo when the context ends, unless it ends with an `ObjectExistsError` for this very undo.
 
         Raises:
             TargetError: The undo could not be registered or carried out.

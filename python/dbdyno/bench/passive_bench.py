@@ -25,7 +25,7 @@ class PassiveBench:
 
     @staticmethod
     def side_effects(plan: Plan, target: str | None) -> list[str]:
-        """Return an empty list: the bench does nothing outside of dbdyno that the user is not shown anyway."""
+        """Return an empty list: whatever the bench does outside of dbdyno is shown to the user anyway."""
         return []
 
     def describe(self) -> str:

@@ -169,7 +169,7 @@ def _tell_end(work: _Work, attempt: Attempt, tell: Tell) -> None:
 
 
 def error_record(error: BaseException) -> JsonObject:
-    """Return an error as fields of the guardian's answer: problem, and for a dbdyno `Error` where and next step."""
+    """Return an error as fields of the guardian's answer: `problem`; for an `Error` also `where` and `next_step`."""
     if isinstance(error, Error):
         return {"problem": error.message, "where": error.where, "next_step": error.next_step}
     return {"problem": (str(error).splitlines() or [repr(error)])[0] or repr(error)}

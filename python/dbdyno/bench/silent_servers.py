@@ -1,4 +1,4 @@
-"""Servers that recently did not answer a login, so that a run that ends asks each only once and not per undo."""
+"""Servers that recently did not answer a login, so that an ending run asks each only once, not once per undo."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ class CellsBench(PassiveBench):
         return before, after, wrong
 
     async def _fresh(self, least: Mapping[str, int | None], tick: Any) -> dict[str, str]:
-        """Wait until every cell has collected at its time in `least` or later.
+        """Wait until each cell has collected values at or after its time in `least`.
 
         Returns:
             The reason for each cell that collected nothing new for the whole patience.

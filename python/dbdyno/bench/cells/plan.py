@@ -1,4 +1,4 @@
-"""The plan of a run on storage cells: whose flash log is switched off and on, on which cells, for how long.
+"""The plan of a run on storage cells: which databases' flash log is switched off and on, on which cells, for how long.
 
 dbdyno generates no load: it comes from the database's own users. The arms differ by flashLog=off or on of the named
 databases, in the IORM plan of every cell. A turn is measured in the cells' own time, from one of their collections to a

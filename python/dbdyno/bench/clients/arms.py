@@ -100,7 +100,7 @@ def describe_client(arm: Arm, protocol: str) -> str:
 
 
 def start_sentences(plan: Plan) -> list[str]:
-    """Return the programs that a plan would start, as sentences for its reader."""
+    """Return the programs that a plan would start, as sentences for the plan's reader."""
     return [
         f"starts the client {arm.client if isinstance(arm.client, str) else shlex.join(arm.client)}, which gets the"
         f" connection with its password ({arm.name})"

@@ -40,7 +40,7 @@ class Arrivals:
     give_up_ns: int
 
     def intended(self, records: Records) -> NDArray[np.int64]:
-        """Return when each transaction of a slice was due in ns, and -1 for statements.
+        """Return the due time in ns of each transaction of a slice, and -1 for each statement.
 
         The n-th transaction that began has the n-th due time.
 

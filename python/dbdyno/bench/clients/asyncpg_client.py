@@ -90,7 +90,7 @@ def _number_parameters(statement: Statement) -> str:
 
 
 def _convert_values(ready: Any, values: list[Any]) -> list[Any]:
-    """Return the values in the types that asyncpg expects for the server's: text for text, numbers for numbers."""
+    """Return the values in the Python types that asyncpg requires: str for text parameters, others unchanged."""
     return [
         str(value) if value is not None and parameter.kind == "scalar" and parameter.name in _TEXTS else value
         for value, parameter in zip(values, ready.get_parameters(), strict=True)

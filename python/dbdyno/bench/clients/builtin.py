@@ -62,7 +62,7 @@ def install_command(client: BuiltinClient) -> str:
 
 
 def missing_packages(packages: Sequence[str]) -> str | None:
-    """Return which packages are not installed, in words, or None for an empty list."""
+    """Return a clause that says that these packages are not installed, or None if there are none."""
     if len(packages) < 2:
         return f"the package {packages[0]} is not installed" if packages else None
     return f"the packages {', '.join(packages[:-1])} and {packages[-1]} are not installed"

@@ -112,12 +112,12 @@ class ClientUnderTest:
         return ran.end, ran.records
 
     def rows(self, script: str, *, protocol: str = "prepared", fetch_size: int | None = None, **own: Any) -> list[int]:
-        """Return the number of rows of three transactions of one statement."""
+        """Run three transactions of a script of one statement, and return the number of rows of each."""
         self.assign_job(script, protocol, fetch_size, **own)
         return [int(rows) for rows in _whole(self.run(3)[1])["rows"]]
 
     def codes(self, script: str, count: int, **own: Any) -> list[str]:
-        """Return the error codes of a number of transactions."""
+        """Run `count` transactions of a script and return the error code of each."""
         self.assign_job(script, **own)
         return [code.decode() for code in _whole(self.run(count)[1])["code"]]
 
@@ -202,7 +202,7 @@ def check_values(client: ClientUnderTest) -> str:
 
 
 def check_prepared_statements(client: ClientUnderTest) -> str:
-    """Check that the server keeps a prepared statement exactly if the plan asks for prepared statements."""
+    """Check that the server keeps a prepared statement if, and only if, the plan asks for prepared statements."""
     for mode, protocol in MODES.items():
         kept = client.rows(client.words.kept, **_mode(protocol))[-1]
         least, most = client.words.kept_rows[mode]

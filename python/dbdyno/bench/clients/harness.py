@@ -116,7 +116,7 @@ class ClientSession:
     at: int = 0
 
     def next(self) -> tuple[int, list[tuple[int | None, list[Any]]]]:
-        """Return the next of its transactions, starting again after the last one."""
+        """Return the session's next transaction, starting again after the last one."""
         script, steps = self.drawn[self.at]
         self.at = (self.at + 1) % len(self.drawn)
         return script, steps
@@ -227,7 +227,7 @@ class ProtocolServer:
         self.end_slice(message, began, done)
 
     def shares(self, message: SliceMessage, began: int) -> list[tuple[ClientSession, int, int | None, int | None]]:
-        """Return each session's part of a slice: (seat, slice, end time or None, number of transactions or None)."""
+        """Return each session's part of a slice: (session, slice, end time or None, transactions or None)."""
         count, sessions = message["transactions"] if self.due is None else None, len(self.seats)
         until = None if count is not None else began + (message["length_ns"] or 0)
 

@@ -199,7 +199,7 @@ class ClientArm:
             self.line.close()
 
     def _end_what_it_started(self) -> None:
-        """End processes that the client started, also those that left its group (a pool of workers, a daemon)."""
+        """End the processes that the client started, even if they left its group (a pool of workers, a daemon)."""
         MarkUndo(f"client {self.name}", self.mark).execute()
 
     def end(self) -> None:
@@ -346,7 +346,7 @@ class CombinedLoad(PartWriter):
         return {at: own.process.cpu_ns() for at, own in self.clients.items() if own.process is not None}
 
     def _lines(self) -> list[LineReport]:
-        """Return how late the clients' emulated networks delivered since the last call."""
+        """Return how late the clients' emulated networks delivered data since the last call."""
         return [own.line.lateness(at) for at, own in self.clients.items() if own.line is not None]
 
     def _now_ns(self) -> int:
@@ -391,7 +391,7 @@ def _nothing(arm: int) -> ArmReport:
 
 
 def _merge(report: LoadReport, more: LoadReport) -> None:
-    """Add the report of dbdyno's own load."""
+    """Add the report of dbdyno's own load (`more`) to that of the external clients."""
     report["reconnects"] += more["reconnects"]
     report["cpu_ns"] += more["cpu_ns"]
     report["threads"] = max(report["threads"], more["threads"])

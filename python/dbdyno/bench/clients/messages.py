@@ -42,7 +42,7 @@ class DrawMessage(TypedDict):
 
 
 class SliceMessage(TypedDict):
-    """Request for one slice with a length or a number of transactions, in an open loop with due times."""
+    """Request for one slice, limited by a length or a number of transactions; an open loop also has due times."""
 
     do: Literal["slice"]
     slice: int

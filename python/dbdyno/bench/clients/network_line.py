@@ -60,7 +60,7 @@ class ClientLine:
         self.leader, self.let_in, self.failure = leader, 0, ""
 
     def bypass_problem(self, sessions: int) -> str | None:
-        """Return why some of a client's open sessions cannot use the emulated network, or None if all can use it."""
+        """Return why some of a client's open sessions do not use the emulated network, or None if all use it."""
         if self.let_in >= sessions:
             return None
         return self.failure or (
@@ -114,7 +114,7 @@ def _address(host: str, port: int) -> str:
 
 
 def is_from_session(leader: int, peer: int, port: int) -> bool:
-    """Return True if the connection from port `peer` of 127.0.0.1 to `port` is of a process in the leader's session."""
+    """Return True if a process of the leader's session holds the connection from 127.0.0.1, port `peer`, to `port`."""
     inode = _inode(peer, port)
     return inode is not None and any(_holds(pid, inode) for pid in _members(leader))
 

@@ -101,7 +101,7 @@ class ClientProcess:
         self.about = ""
 
     def read_greeting(self) -> stream.Record:
-        """Read and check the client's first record: which protocol it speaks, and by which clock.
+        """Read and check the client's first record: its version of the protocol, and its clock.
 
         Raises:
             ClientError: It speaks another version, or uses another clock.
@@ -242,7 +242,7 @@ class ClientProcess:
         return kind(f"the client {self.name} {message}", next_step=step or "run `dbdyno client check` with this client")
 
     def last_stderr_line(self) -> str:
-        """Return the last line that it wrote to stderr."""
+        """Return the last line that the client wrote to stderr."""
         lines = self.said.text().strip().splitlines()
         return self.output_line(lines[-1]) if lines else ""
 

@@ -78,7 +78,7 @@ def _text(pieces: list[str]) -> bytes:
 
 
 def _values(values: list[Any]) -> list[Any]:
-    """Return whole numbers as 64 bits, whatever their size, so that a statement always has the same types."""
+    """Return the values, whole numbers always as 64 bits, so that a statement always has the same types."""
     return [Int8(value) if isinstance(value, int) and not isinstance(value, bool) else value for value in values]
 
 

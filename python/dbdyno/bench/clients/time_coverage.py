@@ -122,7 +122,7 @@ def _book(sums: list[int], had_ns: int, told_ns: int) -> None:
 
 
 def _held_ns(records: Records, end_ns: int) -> NDArray[np.int64]:
-    """Return how long each transaction occupied its session in ns: until the next one if it failed.
+    """Return how long each transaction occupied its session, in ns; a failed one occupies it until the next begins.
 
     Rows must be in order of session.
     """

@@ -1,4 +1,4 @@
-"""Descriptions of servers that are started for arms: their effects before a run, their version and options after it."""
+"""Descriptions of servers that are started for arms: what starting them does, and their versions and options."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ class HostLoads(Closeable):
         return planned
 
     def _learn(self, planned: Sequence[HostSlice], reports: Sequence[HostReport]) -> None:
-        """Note the time from which each slice counts, and lengthen the gap if transactions end after it."""
+        """Note from when each slice counts, and adapt the gap between slices to transactions that end late."""
         fits = [self._fit(held) for held in self.held]
         error_ns = max(clock.error_ns for clock in fits)
         began: dict[int, int] = {}

@@ -70,13 +70,13 @@ class MountedVolumes:
         return [folder / _MOUNTS[own.parts[0]] for own in self.volumes]
 
     def make_folders(self, folder: Path, own: Callable[[Path], None]) -> None:
-        """Create the folders that will be moved below the mounts; `own` sets their mode and owner."""
+        """Create the mount folders and, if it is separate, the log folder; `own` sets their mode and owner."""
         for made in [*self.folders(folder), *filter(None, [self.log_folder(folder)])]:
             made.mkdir(mode=0o700, parents=True)
             own(made)
 
     def mount(self, folder: Path) -> None:
-        """Move the created folders below the mounts, and mount the devices.
+        """Move the created folders aside, and mount the devices in their place.
 
         Raises:
             DeviceError: A device cannot be mounted; the others are unmounted.

@@ -27,7 +27,7 @@ class ServerSessions(Protocol):
         """Return the load's connection with keepalives, by which the server soon notices that its client is gone."""
 
     def identify(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Return, for each of these sessions that still exists, a text that no later session with its number shares.
+        """Return, for each of these sessions that still exists, a text that no later session of the same number has.
 
         Raises:
             TargetError: The server does not answer.

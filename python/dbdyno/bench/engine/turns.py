@@ -87,7 +87,7 @@ class EngineBench(ABC):
         """Check that the settings still have the arm's values.
 
         Raises:
-            OtherValueError: A setting has another value.
+            SettingMismatchError: A setting has another value.
         """
 
     @staticmethod
@@ -259,7 +259,7 @@ class EngineBench(ABC):
         return self._host_loads(ready.load_spec()) or _core.Load(ready.load_spec())
 
     def _as_before(self, run: Run) -> None:
-        """Restore the grown timing of a resumed run, and raise `PlanError` if it cannot continue as it began.
+        """Restore the lengthened timing of a resumed run, and raise `PlanError` if it cannot continue as it began.
 
         It cannot if a setting is no longer what the run found, or if the server would switch arms in another way.
         """

@@ -1,4 +1,4 @@
-"""Resources of this host used by the processes or threads that serve the load's sessions: CPU, calls and storage bytes.
+"""Host resources used by the processes or threads that serve the load's sessions: CPU, I/O calls and storage bytes.
 
 PostgreSQL has a process for each connection, MariaDB a thread, and the kernel of the server's host reports what each
 used (its folder in /proc, with stat and io). The sessions of an arm are recognized by the name that the load gives

@@ -57,7 +57,7 @@ class Volume:
         return " and ".join(WORDS[part] for part in self.parts)
 
     def device_and_parameters(self) -> tuple[Device, list[tuple[str, str]]]:
-        """Return the device's name, and its changed parameters by path.
+        """Return the device, and its changed parameters, each as its path and value.
 
         Raises:
             DeviceError: There is no such device or parameter.
@@ -138,7 +138,7 @@ def _is_on(name: str, value: str, device: str) -> bool:
 
 
 def _parameters(devices: Mapping[str, str], part: str, *, alone: bool) -> dict[str, str]:
-    """Return the parameters for a part's device: specific ones (`wal.iops`), and general ones that it has.
+    """Return the parameters for a part's device: those that name the part (`wal.iops`), and general ones that fit.
 
     With one device (`alone`) it gets all of them, so that an unknown one is an error.
     """

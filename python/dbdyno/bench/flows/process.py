@@ -36,7 +36,7 @@ class StopRequested(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class FlowResult:
-    """Result of a flow: its time and CPU time by the engine's process, and its rows."""
+    """Result of a flow: its time and CPU time as the engine's process reports them, and its rows."""
 
     elapsed_ns: int
     cpu_ns: int
@@ -104,7 +104,7 @@ class EngineProcess:
         return answer
 
     def _line(self, patience_s: float) -> list[str]:
-        """Return the next line that it writes, split at tabs."""
+        """Return the next line that the engine writes, split at tabs."""
         assert self.process.stdout is not None
         fileno, deadline = self.process.stdout.fileno(), time.monotonic() + patience_s
         while b"\n" not in self.left:

@@ -130,7 +130,7 @@ class Spark(AnswerWorker):
             frame.createOrReplaceTempView(f"{name}_{table}")
 
     def prepare(self, name: str, optimizer: bool) -> None:
-        """Select the views, and switch the rules that move steps and adaptive execution on or off."""
+        """Select the views, and enable or disable adaptive execution and the optimizer rules that move steps."""
         for table in _columns():
             self.spark.table(f"{name}_{table}").createOrReplaceTempView(table)
         self.spark.conf.set("spark.sql.optimizer.excludedRules", "" if optimizer else self.off)

@@ -55,11 +55,11 @@ class LogArm:
         return {key: value for key, value in self.spec().items() if key != "name"}
 
     def with_separate_files(self, end: str) -> LogArm:
-        """Return a copy on separate files in the same folders, with `end` appended to their names."""
+        """Return a copy of the arm with separate files in the same folders, with `end` appended to their names."""
         return replace(self, paths=tuple(Path(f"{path}{end}") for path in self.paths))
 
     def with_files(self, suffix: str = "") -> LogArm:
-        """Return a copy with a file's path in place of each folder, and `suffix` appended to each name."""
+        """Return a copy of the arm with a file's path in place of each folder, and `suffix` appended to each name."""
         return replace(self, paths=tuple(log_file(path, suffix) for path in self.paths))
 
 
@@ -93,7 +93,7 @@ def facts(arms: list[LogArm]) -> JsonObject:
 
 
 def cache_mode(device: str) -> str:
-    """Return the kernel's setting of the device's cache, as a phrase; 'write back' must be flushed to be durable."""
+    """Return the kernel's setting of the device's cache, as a phrase; a 'write back' cache must be flushed."""
     try:
         text = (Path("/sys/class/block") / device / "queue/write_cache").read_text()
     except OSError:
@@ -102,7 +102,7 @@ def cache_mode(device: str) -> str:
 
 
 def same_device(arm: LogArm) -> str | None:
-    """Return the device that holds all paths of an arm, or None if they differ, are fewer than two, or unknown."""
+    """Return the device of all of an arm's paths; None for fewer than two paths, several devices or no folder."""
     if len(arm.paths) < 2:
         return None
     try:

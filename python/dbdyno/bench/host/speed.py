@@ -119,7 +119,7 @@ def measure_host(
 
 
 def _work(seed: int) -> Callable[[], float]:
-    """Return a function that changes and looks up rows by key and returns the CPU time of a pair [us]."""
+    """Return a function that updates and looks up rows by key and returns the CPU time of one such pair [us]."""
     database = sqlite3.connect(":memory:", isolation_level=None, cached_statements=8)
     database.execute("create table accounts (id integer primary key, balance integer, filler text)")
     database.executemany("insert into accounts values (?, 0, ?)", ((number, "x" * 84) for number in range(ROWS)))
@@ -149,7 +149,7 @@ def _message_us() -> float:
 
 
 def _others() -> list[float]:
-    """Return the cores that were busy while this process slept; nothing where the system does not count that."""
+    """Return how many cores were busy while this process slept; an empty list where the system does not count that."""
     before, begin_ns = _busy_ns(), time.perf_counter_ns()
     time.sleep(IDLE_S)
     after, end_ns = _busy_ns(), time.perf_counter_ns()
@@ -168,7 +168,7 @@ def _busy_ns() -> int | None:
 
 
 class _Echo:
-    """Another process, on another core or on this process's: it computes for a while, then answers each message."""
+    """Another process, on this process's core or another: for each message it computes for a while, then answers."""
 
     def __init__(self, here: int, there: int) -> None:
         self._spent_us: list[float] = []

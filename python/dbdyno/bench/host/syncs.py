@@ -53,7 +53,7 @@ class Syncs:
 
 
 class LogFile:
-    """A file like a segment of the log, which has no name and is gone at the end.
+    """A file like a segment of the log; it has no name and disappears when it is closed.
 
     Raises:
         DeviceError: The folder cannot be written, or it is in memory, where a sync costs nothing.

@@ -115,7 +115,7 @@ def address(dsn: str, failure: type[Error] = TargetError) -> Address:
 
 
 def _protection_of(path: Path, failure: type[Error]) -> dict[str, object]:
-    """Return how an option file protects the connection, so that it applies to all our connections.
+    """Return an option file's settings that protect a connection, so that all our connections can use them.
 
     Raises:
         Error: An error of type `failure`: a connection would ignore an option, or others can write the file.

@@ -179,7 +179,7 @@ class MariaDBBench(EngineBench):
         """Check in a new session that the settings that any arm alters have this arm's values.
 
         Raises:
-            OtherValueError: A setting has another value.
+            SettingMismatchError: A setting has another value.
         """
         own = self.ready.arms[number]
         wanted = {

@@ -68,7 +68,7 @@ def claim_settings(target: MariaDB, guardian: Guardian, run: str = "") -> None:
 def apply_global_settings(
     target: MariaDB, changes: Sequence[SettingChange], guardian: Guardian, run: str
 ) -> Iterator[None]:
-    """Put the global changes in effect for the duration of the block.
+    """Put the global changes in effect for the duration of the context.
 
     Raises:
         TargetError: A change did not take effect, or could not be undone.

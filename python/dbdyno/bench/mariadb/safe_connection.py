@@ -108,7 +108,7 @@ def safe_connection_class() -> Any:
 
 @contextlib.contextmanager
 def _in_words(failure: Any, what: str) -> Iterator[None]:
-    """Turn what a malformed answer raises in the driver into an error of the driver."""
+    """Turn an exception that a malformed answer causes in the driver into one of the driver's own errors."""
     try:
         yield
     except OSError:  # errors of TLS are also instances of ValueError

@@ -130,7 +130,7 @@ class MariaDB:
             raise self._no_answer(error) from error
 
     def load_connection(self, name: str) -> dict[str, object]:
-        """Return the `connection` object of a load specification; `name` is what the server shows of its sessions."""
+        """Return the `connection` object of a load specification; the server shows the load's sessions under `name`."""
         given = self._where.parameters
         if self.engine is not None and self.engine.tcp:
             given = self.engine.tcp_parameters()
@@ -193,7 +193,7 @@ class MariaDB:
         return {**facts, **host_facts()}
 
     def is_here(self, connection: Any) -> bool:
-        """Return True if the server runs on this machine: the connection is local and its process is among ours."""
+        """Return True if the server runs on this machine: the connection is local and this machine has its process."""
         return self.process(connection) is not None
 
     def process(self, connection: Any) -> int | None:

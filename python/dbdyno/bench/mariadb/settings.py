@@ -64,7 +64,7 @@ class SettingFact:
 
     @property
     def is_whole(self) -> bool:
-        """Return True if its values are whole numbers."""
+        """Return True if the setting's values are whole numbers."""
         return self.type.startswith(("INT", "BIGINT"))
 
     @property

@@ -160,7 +160,7 @@ def core_run(plan: Plan, machine: Machine, seed: int) -> ModelRun:
 
 
 def model_spec(plan: Plan, machine: Machine, seed: int) -> ModelSpec:
-    """Return a plan on a machine as the core takes it."""
+    """Return a plan on a machine in the form that the core accepts."""
     warmup = plan.schedule.warmup_transactions
     arms: list[ModelArm] = [
         {

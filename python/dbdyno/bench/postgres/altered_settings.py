@@ -50,14 +50,14 @@ def apply_server_settings(
     allow_alter_system: bool = False,
     run: str = "",
 ) -> Iterator[None]:
-    """Put the changes that need a reload or a restart in effect for the duration of the block.
+    """Put the changes that need a reload or a restart in effect for the duration of the context.
 
     Changes of other kinds are ignored: they are made per session.
 
     Args:
         target: The server.
         changes: The changes.
-        guardian: Guardian that holds the undo; None starts one for the duration of the block.
+        guardian: Guardian that holds the undo; None starts one for the duration of the context.
         allow_alter_system: True if ALTER SYSTEM may be used on a server that dbdyno did not start.
         run: Folder of the run, recorded for commands that later find its settings changed.
 
@@ -154,7 +154,7 @@ def _on_other_engine(
 
 
 def restore_sql(entries: Mapping[str, str | None]) -> tuple[str, ...]:
-    """Return the statements that restore entries of postgresql.auto.conf (None: remove the entry) and reload them."""
+    """Return the statements that restore entries of postgresql.auto.conf (None: remove the entry) and reload it."""
     return (*(alter_system_sql(*entry) for entry in entries.items()), "select pg_reload_conf()")
 
 

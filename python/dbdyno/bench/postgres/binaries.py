@@ -122,7 +122,7 @@ def fetched_folders(clone: Path | None = None) -> Iterator[Path]:
 
 
 def inspect(folders: Iterable[Path], source: str) -> Iterator[Binaries]:
-    """Yield the folders that hold a server that runs, with their versions; other folders are skipped."""
+    """Yield the folders whose server program can be run, each with its version; other folders are skipped."""
     seen: set[Path] = set()
     for folder in folders:
         if folder in seen or not all(_is_program(folder / name) for name in PROGRAMS):

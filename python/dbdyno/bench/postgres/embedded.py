@@ -162,7 +162,7 @@ class EmbeddedPostgres(EmbeddedServer):
             return file.read()
 
     def write_auto_conf(self, content: bytes) -> None:
-        """Restore a content returned by `read_auto_conf`, atomically."""
+        """Write back the content that `read_auto_conf` returned, atomically."""
         account = self._account
         assert account is not None
         aside = self.data_dir / "postgresql.auto.conf.dbdyno"
@@ -248,7 +248,7 @@ class EmbeddedPostgres(EmbeddedServer):
             raise self._failure(f"the embedded server does not answer ({error})") from error
 
     def _write(self, name: str, text: str) -> None:
-        """Write a file beside the data folder that the engine can read but not write."""
+        """Write a file beside the data folder; the engine can read the file but not write it."""
         account = self._account
         assert account is not None
         path = self.folder / name

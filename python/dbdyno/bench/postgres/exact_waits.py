@@ -111,12 +111,12 @@ class ExactWatcher:
         """Do nothing: probes are set when the first stretch begins, as the server may be restarted before it."""
 
     def pause(self) -> None:
-        """Pause looks; probes stay in place."""
+        """Pause looks at the server's memory; probes stay in place."""
         if self._recorder is not None:
             self._recorder.pause(True)
 
     def resume(self) -> None:
-        """Resume looks; probes stayed in place."""
+        """Resume looks at the server's memory; probes stayed in place."""
         if self._recorder is not None:
             self._recorder.pause(False)
 

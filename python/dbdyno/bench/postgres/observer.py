@@ -42,7 +42,7 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
 
     @contextlib.contextmanager
     def disconnected(self) -> Iterator[None]:
-        """Close our connections, so that they do not hinder a restart of the engine in the block."""
+        """Close our connections, so that they do not hinder a restart of the engine while the context lasts."""
         self.drop_connections()
         yield
 

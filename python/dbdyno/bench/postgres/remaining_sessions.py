@@ -41,7 +41,7 @@ class PostgresSessions:
         self.target = target
 
     def with_keepalives(self, connection: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the connection with `KEEPALIVES`, of those that the server accepts; the user's own options win."""
+        """Return the connection with those `KEEPALIVES` that the server accepts; the user's own options win."""
         import psycopg
 
         if self.target.pooled:

@@ -114,7 +114,7 @@ class ReplayWatch:
 
 @contextlib.contextmanager
 def watch_server(target: Postgres) -> Iterator[ReplayWatch]:
-    """Watch a server until the block ends."""
+    """Watch a server until the context ends."""
     with contextlib.closing(target.connect(statement_timeout_ms=2000, lock_timeout_ms=500)) as conn:
         watch = ReplayWatch(conn)
         yield watch

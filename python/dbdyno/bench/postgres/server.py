@@ -314,7 +314,7 @@ class Postgres:
         return {**facts, **host_facts()}
 
     def is_here(self, conn: Connection) -> bool:
-        """Return True if the server runs on this machine: its address is local and its process is among ours."""
+        """Return True if the server runs on this machine: its address is local and this machine has its process."""
         pid = _first_value(conn, "select pg_backend_pid()")
         return _is_local(self._reached) and pid is not None and server_is_here(int(pid))
 

@@ -105,7 +105,7 @@ def read_back(ready: PreparedPlan, number: int) -> None:
     """Check in a new session that the settings that any arm alters have this arm's values.
 
     Raises:
-        OtherValueError: A setting has another value.
+        SettingMismatchError: A setting has another value.
     """
     from dbdyno.bench.postgres.altered_settings import differing_values
 

@@ -143,7 +143,7 @@ def parse_bool(text: str) -> bool | None:
 
 
 def parse_number(text: str, fact: SettingFact) -> float | None:
-    """Return the number in the setting's base unit (rounded for whole-number settings), or None if it is none."""
+    """Return the number in the setting's base unit (rounded for whole-number settings), or None for other texts."""
     match = _NUMBER.fullmatch(text)
     if match is None:
         return None

@@ -172,7 +172,7 @@ def _trust_files(options: Mapping[str, str], home: Path) -> dict[str, str | None
 
 
 def libpq_home() -> Path:
-    """Return the home folder as this libpq finds it: since version 15 HOME comes before the user's entry."""
+    """Return the home folder as this libpq finds it: since version 15, HOME takes precedence over the passwd entry."""
     import pwd
 
     import psycopg

@@ -83,7 +83,7 @@ class ProgramBench(PassiveBench):
 
     @staticmethod
     def side_effects(plan: Plan, target: str | None) -> list[str]:
-        """Return the commands of each arm as they would be started, as sentences: a variable may hold the program."""
+        """Return generated files and commands as sentences; variables are filled in, since one may name the program."""
         work = plan.workload
         lines: dict[str, None] = {f"makes files for it: {name} ({what})": None for name, what in work.files.items()}
         for arm in plan.arms:
@@ -191,7 +191,7 @@ class ProgramBench(PassiveBench):
         self.held.close()
 
     def _words(self, arm: int, session: int) -> tuple[list[str] | None, list[str]]:
-        """Return the commands of a session as words: the one before each operation (or None), and the operation."""
+        """Return a session's commands, each as words: the one before each operation (or None), and the operation."""
         plan = self.plan
         work, own, where = plan.workload, plan.arms[arm], f"arm {plan.arms[arm].name!r}"
         made = {name: str(self.folder / name) for name in work.files}
@@ -304,7 +304,7 @@ SESSION = "session"
 
 
 def _printable_variables(plan: Plan, arm: Arm) -> dict[str, str]:
-    """Return the variables of an arm for a reader: a file that is made is represented by its name."""
+    """Return an arm's variables for display: a generated file is represented by its name."""
     made = {name: f"<{name}>" for name in plan.workload.files}
     return {SESSION: "<session>", **plan.workload.variables, **arm.variables, **made}
 

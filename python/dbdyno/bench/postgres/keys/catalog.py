@@ -117,7 +117,7 @@ class Catalog:
 
 
 def read_catalog(conn: psycopg.Connection[Any]) -> Catalog:
-    """Read the relations and keys of the database that is connected to."""
+    """Read the relations and keys of the connected database."""
     views = dict(conn.execute(_VIEWS).fetchall())
     found: dict[tuple[str, str], tuple[int, list[str]]] = {}
     names: dict[ColumnKey, str] = {}

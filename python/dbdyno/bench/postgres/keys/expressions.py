@@ -41,7 +41,7 @@ _READERS = {
 
 
 class ExpressionReader(ABC):
-    """Reader of expressions; `uses` has each literal and parameter with its uses, none if they reveal no key."""
+    """Reader of expressions; `uses` has the uses of each literal and parameter, to which `is null` adds none."""
 
     def __init__(self) -> None:
         self.uses: dict[Slot, set[Use]] = defaultdict(set)
@@ -57,7 +57,7 @@ class ExpressionReader(ABC):
             self.uses[slot._replace(is_array=False)].add(None if space is None else (space, slot.is_array))
 
     def relate(self, first: Origin, second: Origin) -> None:
-        """Record that two values are compared, or that one is written to the column of the other."""
+        """Record that two values are compared, or that a value is written to a column."""
         self.record_use(first.slots, *second.spaces)
         self.record_use(second.slots, *first.spaces)
 

@@ -58,7 +58,7 @@ Outputs = list[Output] | None
 
 
 def common_origin(origins: Sequence[Origin]) -> Origin:
-    """Return the origin of a value that is one of several."""
+    """Return the origin of a value that has any one of these origins."""
     if len(origins) == 1:
         return origins[0]
     return Origin(
@@ -86,7 +86,7 @@ def name_of(identifier: Any) -> str:
 
 
 def joined_outputs(outputs: Iterable[Outputs]) -> Outputs:
-    """Return the columns of a union: by position, with the names of the first."""
+    """Return the columns of a union: matched by position, with the names of the first query."""
     first, *others = outputs
     for other in others:
         if first is None or other is None or len(first) != len(other):

@@ -44,7 +44,7 @@ def parse_statement(text: str) -> Any:
 
 
 def may_write(tree: Any, writers: Collection[str]) -> bool:
-    """Return True if a statement has a part that changes data, or calls one of these functions."""
+    """Return True if a statement has a part that changes data, or calls one of the functions `writers`."""
     from sqlglot import exp
 
     if any(True for _ in tree.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into)):

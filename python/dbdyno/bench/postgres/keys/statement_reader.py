@@ -65,7 +65,7 @@ class StatementReader(ExpressionReader):
             scope.queries[name] = self._rename(self.query(query, scope), cte)
 
     def _rename(self, outputs: Outputs, node: Any) -> Outputs:
-        """Return columns with the names of an alias."""
+        """Return the columns, renamed if an alias names columns."""
         alias = node.args.get("alias")
         names = [name_of(column) for column in alias.args.get("columns") or ()] if alias is not None else []
         if outputs is None or not names:
@@ -263,7 +263,7 @@ def _items(node: Any) -> list[Any]:
 
 
 def _is_quoted(node: Any) -> bool:
-    """Return True if the name that an expression has is quoted."""
+    """Return True if an expression's name is quoted."""
     alias = node.args.get("alias")
     name = alias if alias is not None else node.this
     inner = getattr(name, "this", None)
