@@ -73,7 +73,7 @@ class Manifest:
 
     # in the run of a plan on a bench
     plan: Section
-    """The plan in the form of `PrunePlan.to_dict`."""
+    """The plan in the form of `Plan.to_dict`."""
     seal: str | None = None
     question: str
     study: str | None

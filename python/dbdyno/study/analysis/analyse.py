@@ -195,7 +195,10 @@ def _figures(run: Run, measures: Measures, latencies: pictures.Latencies, connec
 
 
 def _of_its_kind(model: Model, connection: Any, measures: Measures, run: Run) -> None:
-    """Add the verdict of a kind of run whose arms are not judged one by one, and its basis; every run gets one."""
+    """Add the verdict, and the values behind it, to a run whose arms are not judged one by one.
+
+    A run that has no verdict afterwards gets "unclear".
+    """
     from dbdyno.study.analysis.probe import logs
     from dbdyno.study.analysis.questions import correlation, curve, sweep, tune
 
@@ -225,7 +228,7 @@ def _of_its_kind(model: Model, connection: Any, measures: Measures, run: Run) ->
 
 
 def _is_compared(run: Run) -> bool:
-    """Return True if every arm is compared with its base: for a sweep only with named factors, for a race never."""
+    """Return True if every arm is compared with its base: a race never is, a sweep only if it has named factors."""
     kind = run.manifest.kind
     return bool(run.manifest.plan.get("factors")) if kind == "sweep" else kind != "tune"
 
@@ -284,14 +287,14 @@ def judge_arms(
 
 
 def _sentences(verdict: Verdict) -> list[str]:
-    """Return the sentences under the headline; for many arms only one per arm."""
+    """Return the sentences under the headline; if there are many arms, only one for each."""
     own = [arm.sentence for arm in verdict.arms]
     said = list(verdict.sentences) if len(own) <= ARMS_REPORTED else own
     return [sentence for sentence in said if sentence != verdict.headline]
 
 
 def compare_arm(measures: Measures, arm: int, judge: JudgeRow, run: RunRow) -> list[BlockComparison]:
-    """Compare an arm with its base on all metrics; in an open loop without throughput, because the rate is set."""
+    """Compare an arm with its base on all metrics, except throughput in an open loop, where the rate is set."""
     from dbdyno.stats.blocks import compare_metric
     from dbdyno.stats.metrics import METRICS
 
@@ -387,7 +390,7 @@ def json_model(model: Model) -> Model:
 
 
 def json_value(value: Any) -> Any:
-    """Return a value as JSON values: NaN and infinity become null, numpy's numbers plain ones."""
+    """Return a value in JSON types: NaN and infinity become null, and numpy numbers become plain numbers."""
     if isinstance(value, dict):
         return {key: json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -56,14 +56,14 @@ def bases_of(run: Run) -> dict[str, str]:
 
 
 def rows_of(runs: Sequence[Run], headline: str, bases: dict[str, str]) -> list[RunRow]:
-    """Return a row for each run; the value of an arm in `bases` is the ratio to its base, of any other its level."""
+    """Return a row for each run; an arm in `bases` has its ratio to its base as value, any other its level."""
     rows = [_row(run, headline, bases) for run in runs]
     _compare_machines(rows)
     return rows
 
 
 def counts(row: RunRow, arm: str, base: str | None) -> bool:
-    """Return True if an arm of a run counts for a change."""
+    """Return True if an arm's value in a run is used to find changes."""
     failed = row["failed"]
     return row["comparable"] and arm not in failed and base not in failed and bool(row["values"].get(arm))
 
@@ -105,7 +105,7 @@ def _row(run: Run, headline: str, bases: dict[str, str]) -> RunRow:
 
 
 def _logs(arm: ArmMeasures, headline: str) -> list[float]:
-    """Return the logs of an arm's values by block; NaN if there is none."""
+    """Return the logarithms of an arm's values by block; NaN for a block without a value."""
     return [math.log(value) if value > 0 and math.isfinite(value) else math.nan for value in arm.values[headline]]
 
 

@@ -1,4 +1,4 @@
-"""Study builds: gain of parallel builds, by threads within a build, by builds beside each other, or by both.
+"""Study builds: gain of parallel builds, by threads within a build, by several builds at once, or by both.
 
 The study creates a small C project and builds it with `make -j N`, several builds at once, each in a separate folder. A
 build always compiles every file; earlier results are removed before each build, which is not timed. The headline is

@@ -1,4 +1,4 @@
-"""Study checksum: cost of checksums of data pages, and of full-page images beside them.
+"""Study checksum: cost of checksums of data pages, and of full-page images in addition.
 
 Two separate servers, created by initdb with and without checksums, run side by side; the arms alternate in slices.
 Readers scan a table that does not fit into shared_buffers, so each page that is read is verified. Writers change single

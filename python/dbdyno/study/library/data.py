@@ -78,6 +78,6 @@ def table_read_statements(table: str) -> list[str]:
 
 
 def timed_commits(plan: Plan) -> Plan:
-    """Return a plan of commits of a model as an engine runs it: turns of a second, with the commits timed."""
+    """Return a model's plan of commits, changed for a real engine: turns of one second, with the commits timed."""
     schedule, judge = replace(plan.schedule, turn_ns=TURN_NS), replace(plan.judge, operation="commit")
     return replace(plan, schedule=schedule, judge=judge, watch=Watch(overhead_blocks=0))

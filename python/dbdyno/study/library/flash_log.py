@@ -56,7 +56,7 @@ def _on_device(options: Mapping[str, str], quick: bool, target: str) -> Plan:
 
 
 def commits_plan(study: Study, options: Mapping[str, str], quick: bool, judge: Judge) -> Plan:
-    """Return the plan of commits with and without a flash log, with the verdict's rules of the study."""
+    """Return the plan of commits with and without a flash log, with the study's rules for the verdict."""
     workload = Workload(kind="commit-loop", parameters={"redo_bytes": options["redo_bytes"]})
     return race_plan(study, options, quick, judge, workload)
 

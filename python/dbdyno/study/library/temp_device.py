@@ -74,7 +74,7 @@ MODEL = {"place": "log_sas,log_flash", "work_mem": "64kB,1MB,64MB", "rows": "100
 
 
 def _on_model(options: Mapping[str, str], quick: bool, target: str) -> Plan:
-    """Return the plan with sorts of the same bytes, in areas as large as work_mem."""
+    """Return the plan for a model: sorts of as many bytes, in sort areas as large as work_mem."""
     places = [Level(name, {"storage.temp": name}) for name in option_values(options["place"], "place")]
     sorts: dict[str, Value] = {"bytes": one_number(options["rows"], "rows") * ROW_BYTES}
     plan = _make_plan(options, quick, "work_mem", places, keyed_table)

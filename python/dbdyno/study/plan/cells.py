@@ -18,7 +18,7 @@ _BLOCKS, _BLOCKS_QUICK = 10, 4
 
 
 def flash_log(options: Mapping[str, str], quick: bool, target: str) -> Plan:
-    """Return the plan of flash-log on cells as a plan of the common form.
+    """Return the plan of flash-log on cells, converted to a `Plan`.
 
     Raises:
         PlanError: As in `flash_log_on_cells`.
@@ -27,7 +27,7 @@ def flash_log(options: Mapping[str, str], quick: bool, target: str) -> Plan:
 
 
 def flash_log_on_cells(options: Mapping[str, str], quick: bool, target: str) -> CellsPlan:
-    """Return the plan of flash-log on cells in the terms of the cells.
+    """Return the plan of flash-log on cells as a `CellsPlan`.
 
     Raises:
         PlanError: No cell is named, or an option has an invalid value.

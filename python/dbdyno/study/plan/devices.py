@@ -87,7 +87,7 @@ def level(name: str, value: str) -> Level:
 
 
 def plan_on_devices(plan: Plan, options: Mapping[str, str]) -> Plan:
-    """Return a plan whose target names a device, with `--set` applied to parts and parameters; several make arms.
+    """Return the plan with `--set` applied to its devices and their parameters; several values make several arms.
 
     Raises:
         PlanError: A device or parameter does not exist, or there are too many arms.

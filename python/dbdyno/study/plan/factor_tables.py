@@ -46,7 +46,7 @@ _NAME_LONGEST = 60
 
 
 def arms_of(reader: PlanReader, tables: Any, design: str, given: Sequence[Arm]) -> tuple[list[str], list[Arm]]:
-    """Return the names of the factors and the arms that they make; each `given` arm occurs at every combination.
+    """Return the names of the factors and the arms that they make; the `given` arms are levels of another factor.
 
     Errors are reported through the reader.
     """
@@ -85,7 +85,7 @@ def _every_combination(reader: PlanReader, factors: list[list[Level]]) -> list[A
 
 
 def _one_at_a_time(factors: list[list[Level]]) -> list[Arm]:
-    """Return the combination of all first levels, and each other level of each factor alone."""
+    """Return the arm with all first levels, then arms that differ from it in the level of a single factor."""
     base = combine_levels(*([levels[0]] for levels in factors))[0]
     alone = [with_level(replace(base, name=level.name), level) for levels in factors for level in levels[1:]]
     return [base, *alone]
@@ -155,7 +155,7 @@ class _Factor:
         self.reader.fail(message, "factor", key, self.at, step)
 
     def named(self, value: Any) -> Level:
-        """Return a level that has a name and anything that an arm may have."""
+        """Return a level from a table with a name and any keys that an arm may have."""
         if not isinstance(value, dict):
             self.fail(
                 f'a level is a table such as {{name = "small", work_mem = "4MB"}}, found {value!r}'[:160], "levels"

@@ -110,7 +110,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Watch:
-    """What is observed beside the load."""
+    """What is observed while the load runs."""
 
     activity_hz: float = 10.0
     waits: str = "auto"
@@ -309,7 +309,7 @@ class Plan:
 
 
 def plan_from_dict(value: dict[str, object]) -> Plan:
-    """Return the plan that `PrunePlan.to_dict` wrote.
+    """Return the plan that `Plan.to_dict` wrote.
 
     Raises:
         EvidenceError: The value is anything else.

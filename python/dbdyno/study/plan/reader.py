@@ -1,4 +1,4 @@
-"""Interface of the plan reader for those that read one of its tables: checked values, and errors with their line."""
+"""Interface of the plan reader for modules that read one table of a plan: checked values, errors with lines."""
 
 from __future__ import annotations
 

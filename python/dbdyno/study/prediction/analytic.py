@@ -53,7 +53,7 @@ class Demands:
     starts: float = 0.0
 
     def bound(self, sessions: int) -> float:
-        """Return the throughput that no scheduling exceeds [1/us]: neither delays nor starts of cores are counted."""
+        """Return the throughput that no scheduling exceeds [1/us], without delays and the CPU time to wake cores."""
         least = self.cpu - self.starts
         return min(sessions / (least + self.flush), self.cores / least)
 

@@ -123,7 +123,7 @@ def points_of(machine: Machine, axes: Sequence[Axis], sessions: int) -> list[Poi
 
 
 def _path(machine: Machine, name: str) -> str:
-    """Return the full path of a parameter; parameters of the PostgreSQL take precedence."""
+    """Return the full path of a parameter; parameters of the modelled PostgreSQL take precedence."""
     own = f"postgres.{name}"
     return own if any(row["path"] == own for row in machine.parameters) else machine.path(name, list(_OWN))
 

@@ -187,7 +187,7 @@ def predict(
 
 
 def _places(run: Run, machine: CalibratedMachine) -> dict[str, Any]:
-    """Return server and device of the calibrated arm if it is in this run: for arms with the same, nothing changes."""
+    """Return server and device of the calibrated arm if it is in this run; arms that share both need no changes."""
     own = (arm for arm in run.manifest.arms if machine.machine.title == f"calibrated from {arm['name']} of {run.id}")
     return {name: value for arm in own for name, value in arm["changes"].items() if name in ("server", "device")}
 
@@ -199,7 +199,7 @@ def _threads(measures: Measures) -> dict[str, int]:
 
 
 def as_settings(parameters: Mapping[str, bool | int | float]) -> dict[str, str]:
-    """Return parameters of the PostgreSQL as settings of the model."""
+    """Return parameters of the modelled PostgreSQL as settings of the model."""
     return {f"postgres.{name}": str(value).lower() for name, value in parameters.items()}
 
 

@@ -67,7 +67,7 @@ def device_of(observation: Observation, flush_us: float) -> LogDevice:
 def fit_device(
     times_us: Floats, starts_ns: NDArray[np.int64], added: Parameter, how: str, servers: int = 1
 ) -> LogDevice:
-    """Return a device fitted to its sync times [us] less the time that each KB adds (`added`), and to when each began.
+    """Return a device fitted to sync times [us], without the time that each KB adds (`added`), and to their starts.
 
     `servers` is the number of syncs that the device does at the same time.
     """
@@ -106,7 +106,7 @@ def section(name: str, regimes: str, how: str, servers: int = 1) -> str:
 
 
 def device_of_canaries(observation: Observation) -> LogDevice:
-    """Return a device with a constant time: the median sync measured beside the load."""
+    """Return a device with a constant time: the median sync of a file, measured before blocks."""
     import statistics
 
     found = [b.canaries["fsync_ns"] / 1e3 for b in observation.measures.blocks if "fsync_ns" in b.canaries]

@@ -1,4 +1,4 @@
-"""Costs of an arm's files: how often a statement reads and writes blocks, the CPU of that, and the devices.
+"""Costs of an arm's files: how often a statement reads and writes blocks, the CPU time it takes, and the devices.
 
 The time at a device is the wait for it without its CPU time. A wait that is hardly longer than its CPU time was
 answered by the kernel's cache: the process did not sleep.
@@ -122,7 +122,7 @@ def file_costs(observation: Observation) -> FileCosts:
 
 
 def _starts(observation: Observation, times_us: Floats, slept: int) -> Ints:
-    """Return when the reads began for which a process slept."""
+    """Return the start times of those reads for which a process slept."""
     starts: Ints = observation.waits_for(DATA_READ)["started_ns"]
     return starts if slept == len(starts) else starts[times_us >= CACHED_US]
 

@@ -75,7 +75,7 @@ class FileIo:
 
 
 def no_file_io() -> FileIo:
-    """Return an arm's waits for files if there are none."""
+    """Return the `FileIo` of an arm that never waits for files."""
     import numpy as np
 
     none = np.array([], dtype=np.int64)
@@ -137,7 +137,7 @@ def _within(calls: JsonObject, rows: Ints, started: Ints, elapsed: Ints) -> Ints
 
 
 def without_file_waits(calls: JsonObject, io: FileIo) -> JsonObject:
-    """Return the calls with their waits for files subtracted from their times, also from those of transactions."""
+    """Return the calls, transactions included, with their waits for files subtracted from their times."""
     import numpy as np
 
     if not len(io.call):
@@ -154,7 +154,9 @@ def without_file_waits(calls: JsonObject, io: FileIo) -> JsonObject:
 
 
 def rows_of(calls: JsonObject, statement: str, kind: str) -> Ints:
-    """Return the indexes of a statement's calls; for `transaction`, the kind of a script's only statement, of all."""
+    """Return the indexes of a statement's calls; of all transactions if `kind` is `transaction`.
+
+    A script with a single statement is timed as a transaction."""
     import numpy as np
 
     own = calls["kind"] == kind

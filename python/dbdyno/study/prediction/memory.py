@@ -19,7 +19,7 @@ _BLOCKS = {BUFFERS: "8kb", WORK_MEM: "kb"}
 
 
 def megabytes(text: str, unit: str = "mb") -> float:
-    """Return a size of PostgreSQL in MB: a number with a unit, or one in `unit`; NaN if it is none."""
+    """Return a size of PostgreSQL in MB: a number with a unit, else in `unit`; NaN if the text is not a size."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?b)?\s*", text, re.IGNORECASE)
     if match is None:
         return float("nan")

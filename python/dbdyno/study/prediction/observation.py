@@ -143,11 +143,11 @@ class Observation:
 
     @property
     def fidelity(self) -> str:
-        """Return how its waits were timed: `exact` or `read`; empty if there are none."""
+        """Return how the arm's waits were timed: `exact` or `read`; empty if it has none."""
         return str(self.waits["fidelity"][0]) if len(self.waits["fidelity"]) else ""
 
     def elapsed_us(self, statement: str, kind: str) -> Floats:
-        """Return the times of a statement at the client [us]; for a script's only statement, its transactions'."""
+        """Return the times of a statement at the client [us]; for kind `transaction`, the times of all transactions."""
         calls = self.calls
         own = calls["kind"] == kind
         if kind != "transaction":
@@ -241,7 +241,7 @@ def observe(run: Run, measures: Measures, name: str) -> Observation:
 
 
 def timed_waits(observation: Observation) -> Observation:
-    """Return the measurements if they may be used for a fit; MariaDB's waits are never timed, and not used.
+    """Return the measurements if they may be used for a fit: waits must be timed, but MariaDB's are not used.
 
     Raises:
         ModelError: The waits were sampled, there are none, or the CPU of the server's processes is unknown.

@@ -44,7 +44,7 @@ class Parameter:
     unit: str = ""
 
     def toml(self) -> str:
-        """Return its line in a machine file."""
+        """Return the parameter's line in a machine file."""
         ends = ""
         if math.isfinite(self.low) and math.isfinite(self.high):
             ends = f"low = {toml_value(self.low)}, high = {toml_value(self.high)}, "

@@ -49,7 +49,7 @@ class KeyedRelations:
 
     @property
     def pages(self) -> int:
-        """Return the number of their pages."""
+        """Return the number of pages of all relations."""
         return sum(sum(own["pages"]) for own in self.relations)
 
 

@@ -121,7 +121,7 @@ def _add(found: Steps, script: Script, plan: Plan, arm: Arm, share: float) -> No
 
 
 def drawer_of(script: Script, plan: Plan, arm: Arm) -> Drawer:
-    """Return a drawer of an arm's script, which draws what a load would send."""
+    """Return a `Drawer`, which draws the statements that a load would send for an arm's script."""
     from dbdyno import _core
 
     text = re.sub(r"(?m)^[ \t]*\\redo[ \t]*$", _MARK, script.text)
@@ -170,7 +170,7 @@ def _with_row(step: PostgresStep, statement: DrawnStatement, values: Sequence[li
 
 
 def _number(table: str) -> int:
-    """Return a number for a table's name, equal in all scripts."""
+    """Return a number for a table's name, which is the same in all scripts."""
     import zlib
 
     return zlib.crc32(table.strip('"').encode()) & 0x7FFF_FFFF

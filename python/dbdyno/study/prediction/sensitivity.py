@@ -115,7 +115,7 @@ def _moments(values: Sequence[float]) -> tuple[float, float]:
 def answers_of(
     toml: str, sessions: int, places: Sequence[Mapping[str, str]], count: Callable[[], None] = lambda: None
 ) -> list[tuple[float, float]]:
-    """Return logarithms of throughput and p99 of a machine for several settings; equal on any host."""
+    """Return the logarithms of throughput and p99 of a machine for each of `places`; they are the same on any host."""
     found = []
     for settings in places:
         # The same dice everywhere, so that only the parameters differ.

@@ -22,7 +22,7 @@ _MICROSECONDS = {"us": 1.0, "ms": 1_000.0, "s": 1e6, "": 1.0}
 
 
 def server_settings(observation: Observation) -> tuple[list[Parameter], list[Parameter], list[str]]:
-    """Return the parameters of a server with their scheduler, and sentences on those left at their default."""
+    """Return parameters of a server and of its scheduler, and sentences on changed settings that are not modelled."""
     about = observation.run.manifest.arms[observation.number]
     target: JsonObject = observation.run.manifest.targets.get(str(about["target"])) or {}
     cores = int(target.get("host_cpus") or 0)

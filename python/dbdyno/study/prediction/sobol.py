@@ -35,7 +35,7 @@ def design(count: int, samples: int, seed: int) -> Design:
 
 
 def indices(samples: int, answers: Sequence[float]) -> list[tuple[float, float]]:
-    """Return the first and total index of each parameter; `answers` are the model's, in the order of `Design.places`.
+    """Return first-order and total index of each parameter; `answers` are the model's, in the order of `Design.places`.
 
     Without variance both indices are 0.
     """

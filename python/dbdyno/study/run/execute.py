@@ -273,7 +273,7 @@ def refuse_single_host_bench(plan: Plan) -> None:
 
 @contextlib.contextmanager
 def workers_on_plan_hosts(plan: Plan, around: BenchContext) -> Iterator[BenchContext]:
-    """Yield the circumstances with workers on the hosts named in a plan, unless the user named others.
+    """Yield the bench context, with workers on the hosts that a plan names unless the user named others.
 
     Raises:
         PlanError: The bench cannot be spread over hosts.

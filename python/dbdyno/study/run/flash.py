@@ -37,7 +37,7 @@ PLANNED = 4
 
 @dataclass(frozen=True)
 class Pace:
-    """Length of a round [ns], largest number of rounds, and time limit of everything [ns]."""
+    """Length of a round [ns], largest number of rounds, and time limit of the probe [ns]."""
 
     round_ns: int
     rounds: int

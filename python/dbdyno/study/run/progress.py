@@ -23,7 +23,7 @@ class Progress(Protocol):
         """Show that a block is complete; `rates` are transactions per second by arm."""
 
     def note(self, text: str) -> None:
-        """Show a message in between."""
+        """Show a message without ending the display of progress."""
 
     def end(self) -> None:
         """Show that the run is over, successful or not."""
@@ -88,7 +88,7 @@ class LineProgress:
 
 
 class TerminalProgress(LineProgress):
-    """Progress as a bar that is rewritten in place: block of blocks, arm, throughput, time left."""
+    """Progress as a bar that is rewritten in place: blocks done and in all, arm, throughput, time left."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)

@@ -36,7 +36,7 @@ class Turn:
         return self.sums[name][0] if name in self.sums else math.nan
 
     def values(self) -> dict[str, float]:
-        """Return the compared values by metric; NaN if the cells do not give one."""
+        """Return the compared values by metric; a value is NaN if the cells do not report it."""
         rate = self.sums.get("FL_RQ_W", (math.nan, math.nan))[1]
         time, requests = (self.disk.get(name, (math.nan, 0.0))[0] for name in DISK)
         return {
@@ -51,7 +51,7 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def compare_turns(turns: list[list[Turn]], judge: JudgeRow) -> list[BlockComparison]:
-    """Return the comparisons of the second arm with the first, for every metric that the cells give in some block."""
+    """Return the comparisons of the second arm with the first, for each metric that the cells report in any block."""
     from dbdyno.stats.blocks import compare_metric
 
     found = []

@@ -159,7 +159,7 @@ def _ends(row: RaceRow) -> str:
 
 
 def _outliers(model: Model, turns: list[list[Turn]], level: float) -> Iterator[str]:
-    """Yield sentences on slow redo writes that flash did not prevent, per million, and how the arms differ."""
+    """Yield sentences on slow redo writes: those that flash prevented, and the others per million, by arm."""
     for row in model["race"]:
         slow = row["prevented"] + row["outliers"]
         if row["races"] and slow:
@@ -189,7 +189,7 @@ def _slow_on_both(turn: Turn) -> float:
 
 
 def _interval(values: list[float], level: float) -> tuple[float, float]:
-    """Return Student's interval of the mean of differences over blocks, which may be zero."""
+    """Return Student's interval of the mean of per-block differences; the differences may be zero."""
     from dbdyno.stats.means import mean_interval
 
     return mean_interval(values, level)[1:]

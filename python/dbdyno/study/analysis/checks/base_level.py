@@ -1,8 +1,8 @@
 """Checks for a base that drifted, whose mean over the run then describes no state of the machine.
 
 Arms alternate within blocks, so a ratio within blocks does not follow a drift that affects all arms alike. If arms are
-judged one by one, each ratio to the base is checked for this (`gates_in_time.ratio_problem`). Of the levels of a factor
-each pair is compared, with intervals that hold from the start to the end (`stats/levels.py`); only a ratio that
+judged one by one, each ratio to the base is checked for this (`gates_in_time.ratio_problem`). The levels of a
+factor are compared in pairs, with intervals that hold from the start to the end (`stats/levels.py`); only a ratio that
 certainly moved withholds the verdict. An arm that left a race was not observed afterwards, so in a race a drift
 concerns the whole run.
 """
@@ -33,9 +33,10 @@ def block_starts_s(measures: Measures, run: Run) -> list[float]:
 
 
 def times_if_base_drifted_s(measures: Measures, run: Run, headline: str) -> list[float] | None:
-    """Return the start [s] of each block, or batch, with a headline value if the base drifted by half or more.
+    """Return the start [s] of each block (or batch of blocks) if the base drifted by half or more, else None.
 
-    The result is None if it did not certainly drift that much, or if the plan accepts the drift.
+    A batch is used if one block is too short for the headline metric. The result is also None if the drift is not
+    certain, or if the plan accepts it.
     """
     from dbdyno.stats.gates_in_time import drift
 
@@ -48,7 +49,7 @@ def times_if_base_drifted_s(measures: Measures, run: Run, headline: str) -> list
 
 
 def invalid_ratios(measures: Measures, headline: str, at_s: Sequence[float], threshold: float) -> dict[str, str]:
-    """Return, for each arm that is compared with another, why its ratio is not valid; empty if it is valid."""
+    """Return, for each compared arm, why its ratio to its base is not valid; the text is empty if it is valid."""
     from dbdyno.stats.gates_in_time import ratio_problem
 
     columns = _logs(measures, headline)
@@ -63,7 +64,7 @@ def invalid_ratios(measures: Measures, headline: str, at_s: Sequence[float], thr
 def moved_curve_arms(
     measures: Measures, groups: Sequence[Sequence[int]], headline: str, at_s: Sequence[float], threshold: float
 ) -> dict[str, str]:
-    """Return, for each arm of a factor's curves, how its ratio to another arm of its curve drifted; empty if not."""
+    """Return, for each arm, how its ratio to another arm of its curve drifted; the text is empty if it did not."""
     from dbdyno.stats.gates_in_time import drift_clause, trend
 
     columns, said = _logs(measures, headline), {arm.label: "" for arm in measures.arms}
@@ -77,7 +78,7 @@ def moved_curve_arms(
 
 
 def _logs(measures: Measures, headline: str) -> list[Array]:
-    """Return the log of each arm's headline metric by block, or of its mean if blocks are too short for that."""
+    """Return the logarithm of each arm's headline metric by block; of its mean time if blocks are too short."""
     import numpy as np
 
     name = headline if measures.batch_size(headline) == 1 else "mean"

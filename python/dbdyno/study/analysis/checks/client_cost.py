@@ -57,6 +57,6 @@ def _reports_of(arm: ArmMeasures) -> Iterator[TableRow]:
 
 
 def _left_ns(block: Block) -> int:
-    """Return the CPU of a block that no external client used [ns]."""
+    """Return the CPU time of a block [ns] without that of external clients."""
     clients: int = sum(own.get("client_cpu_ns", 0) for own in block.report["arms"])
     return max(0, int(block.report.get("cpu_ns", 0)) - clients)

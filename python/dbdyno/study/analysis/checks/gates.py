@@ -105,7 +105,7 @@ def withheld_arms(gates: Sequence[Gate], measures: Measures, judge: JudgeRow) ->
 def withheld_arms_of_model(
     arms: Sequence[ArmRow], gates: Sequence[Gate], judge: JudgeRow
 ) -> dict[str, WithheldVerdict]:
-    """Return the arms without a verdict if only the arms of the model are known: every gate concerns the whole run."""
+    """Return the arms without a verdict, from the rows of the model alone: each gate concerns the whole run."""
     from dbdyno.stats.decide import WithheldVerdict
 
     against = [gate for gate in gates if gate.withholds and gate.code not in judge.get("accept", [])]
@@ -195,7 +195,7 @@ def gates_of_run(gate_input: GateInput) -> Iterator[Gate]:
 
 
 def batches_of_p99(measures: Measures) -> int:
-    """Return the number of values of p99."""
+    """Return the number of batches of blocks, each of which gives one value of p99."""
     return min(len(arm.blocks) for arm in measures.arms) // measures.batch_size("p99")
 
 
@@ -221,7 +221,7 @@ def _lost_of(arm: ArmMeasures, lost: int, tried: int, codes: dict[str, int]) -> 
 
 
 def _lost_gates(gate_input: GateInput, losses: list[Losses], words: LossWording) -> Iterator[Gate]:
-    """Yield a gate for each arm, and for each comparison with a base if both pass; a single one if nothing was lost."""
+    """Yield a gate for each arm, and one for each arm and base that both pass; a single gate if nothing was lost."""
     from dbdyno.stats.gates import Gate
     from dbdyno.stats.gates_losses import equal_losses, few_losses
 
@@ -300,7 +300,7 @@ def _in_time(gate_input: GateInput) -> Iterator[Gate]:
 
 
 def _ratios(gate_input: GateInput, at_s: list[float]) -> dict[str, str]:
-    """Return, for each arm compared within blocks, why its ratio is not valid if the base drifted; empty if it is."""
+    """Return, by arm compared within blocks, why a drift makes its ratio invalid; the text is empty if valid."""
     from dbdyno.study.analysis.questions import factors
 
     headline, threshold = gate_input.judge["headline"], gate_input.judge["threshold"]

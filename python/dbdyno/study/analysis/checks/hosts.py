@@ -1,4 +1,4 @@
-"""Checks of a load from many hosts, on what each block's record says of them."""
+"""Checks of a load from many hosts, based on the record of each block."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Types of analysis.json: what is declared and documented (`declared`, `why`), and what is written (`rows`)."""
+"""Types of analysis.json: documented declarations (`declarations`, `explanation`), and rows as written (`rows`)."""

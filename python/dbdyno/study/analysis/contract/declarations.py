@@ -1,4 +1,4 @@
-"""Declared types of analysis.json: the contents of each part by name, with the words of docs/reference/analysis.md.
+"""Declared types of analysis.json: the keys of each part, with the descriptions that docs/reference/analysis.md shows.
 
     python -m dbdyno.study.analysis.contract      # prints the table of docs/reference/analysis.md
 

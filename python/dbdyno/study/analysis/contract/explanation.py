@@ -7,7 +7,7 @@ from typing import Any
 
 
 def documented_field(says: str = "", record: type | None = None) -> Any:
-    """Return a field for a key of the file: its documentation, and the record type of its entries if declared."""
+    """Return a field for a key of the file, with its description (`says`) and the record type of its entries."""
     return field(default=None, metadata={"says": says, "record": record})
 
 

@@ -112,7 +112,10 @@ class LawPoint(TypedDict):
 
 
 class SweepCurve(TypedDict):
-    """The arms that differ only in the axis; `law` is present if their throughput follows a law that bends."""
+    """The arms that differ only in the factor on the axis.
+
+    `law` is present if their throughput follows a law that bends.
+    """
 
     name: str
     points: list[SweepPoint]
@@ -353,7 +356,7 @@ class LogRow(TypedDict):
 
 
 class LineSide(TypedDict):
-    """A line of traces in one set; `scaled_ns` is per execution of the client, or in all."""
+    """A line of one set of traces; `scaled_ns` is per execution by the client, or the total."""
 
     count: int
     total_ns: int
@@ -375,7 +378,7 @@ LineRow = TypedDict(
         "metrics": list[ComparisonRow],
     },
 )
-"""A line of both sets of traces, or of one (`only_in`); the difference is per execution of the client, or in all."""
+"""A line of both sets of traces, or of one (`only_in`); the difference is per execution by the client, or of totals."""
 
 
 class HighQuantile(TypedDict):

@@ -1,6 +1,6 @@
 """Written types of analysis.json: its parts as dictionaries with known keys.
 
-`declared` has the documentation of the keys, and a test requires both to have the same keys; optional parts may be
+`declarations` has the documentation of the keys, and a test requires both to have the same keys; optional parts may be
 missing here.
 """
 

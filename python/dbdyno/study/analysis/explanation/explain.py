@@ -179,7 +179,7 @@ def _counter_sentences(
     stations: tuple[Mapping[str, Station], Mapping[str, Station]],
     amount: float,
 ) -> tuple[str, ...]:
-    """Return sentences on differing counters if the times of the arms do not differ certainly.
+    """Return sentences on differing counters if it is not certain that the times of the arms differ.
 
     A reason that would apply with either arm as the slower one is left out.
     """
@@ -190,7 +190,7 @@ def _counter_sentences(
 
 
 def _slower_counter_sentences(pair: Pair | None, blocks: int) -> tuple[str, ...]:
-    """Return sentences on differing counters of the slower arm, for which waits say too little to name a cause."""
+    """Return sentences on counters that differ in the slower arm, if its waits show too little to name a cause."""
     known = _open_reasons(reasons(pair)) if pair is not None and blocks >= BLOCKS_LEAST else []
     return tuple(
         f"Counted otherwise, though how much of the time it is was not seen: {one.words}." for one in known[:MOST]
@@ -198,7 +198,7 @@ def _slower_counter_sentences(pair: Pair | None, blocks: int) -> tuple[str, ...]
 
 
 def _open_reasons(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:
-    """Return the reasons that have something left to explain; for example, a spill is not also a cold cache."""
+    """Return the reasons that explain some kind of event that no reason before them explains."""
     explained: frozenset[str] = frozenset()
     found = []
     for kinds, reason in known:
@@ -209,7 +209,7 @@ def _open_reasons(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:
 
 
 def _per_transaction(sides: tuple[Side, Side], name: str) -> tuple[float, float] | None:
-    """Return what the host reports of the sessions' processes per transaction; None if not for both arms."""
+    """Return the figure `name` of each arm's processes per transaction, from the host; None if either is unknown."""
     if not all(side.cpu_count.sum() for side in sides):
         return None
     one, two = (float(getattr(side, name).sum() / side.cpu_count.sum()) for side in sides)
@@ -296,7 +296,7 @@ _CODES = {"CPU": "cpu", "ready": "ready", "queue": "queue", "lock": "lock"}
 
 
 def _name(split: Split, at: int) -> str:
-    """Return the event in words; for a program it is unknown whether it was ready to run or slept."""
+    """Return the event in words; of a program off the CPU it is unknown whether it was ready to run or slept."""
     event = split.events[at]
     return "on no processor" if split.other.programs and event == READY else event[1]
 

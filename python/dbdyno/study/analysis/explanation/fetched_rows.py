@@ -60,7 +60,7 @@ def fetched_objects(connection: Any, arm: ArmMeasures, warmup: Sequence[Block], 
 
 
 def _growth(connection: Any, arm: str, blocks: list[int]) -> tuple[Grown, Reading] | None:
-    """Return the rows fetched in an arm's stretches by table and index, and the last reading; None without any."""
+    """Return the rows that an arm fetched by table and index, and the last reading; None without readings."""
     grown: Grown = defaultdict(float)
     last: Reading | None = None
     for (_, before), (_, after) in _stretches(connection, arm, blocks):

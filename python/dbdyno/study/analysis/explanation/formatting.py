@@ -6,7 +6,7 @@ from dbdyno.stats.wording import duration as plain
 
 
 def duration(ns: float) -> str:
-    """Return nanoseconds as text with three digits and a suitable unit.
+    """Return nanoseconds as text with three significant digits and a suitable unit.
 
     >>> duration(12_300)
     '12.3 µs'
@@ -15,11 +15,11 @@ def duration(ns: float) -> str:
 
 
 def number(value: float) -> str:
-    """Return a count as text with three digits, or as a whole number from 100 on."""
+    """Return a count as text with three significant digits, or as a whole number from 100 on."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def plain_name(table: str) -> str:
-    """Return a table's name as it is written: without the schema public."""
+    """Return the name of `schema/table` as SQL writes it: `table` in the schema public, else `schema.table`."""
     schema, _, name = table.partition("/")
     return name if schema == "public" else f"{schema}.{name}"

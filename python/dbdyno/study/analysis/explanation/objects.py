@@ -10,7 +10,7 @@ from dbdyno.evidence.run import Block
 
 @dataclass(frozen=True)
 class ObjectCounters:
-    """A table or an index: its counters per transaction, and the last value of each (rows, indexes)."""
+    """A table or an index: its counters per transaction (`per`), and their last values (`last`)."""
 
     per: dict[str, float] = field(default_factory=dict)
     last: dict[str, float] = field(default_factory=dict)
@@ -25,5 +25,5 @@ class ObjectCounters:
 
 
 def transactions(blocks: Sequence[Block], number: int) -> int:
-    """Return the number of transactions of the arm with this number in these blocks."""
+    """Return how many transactions the arm numbered `number` ran in these blocks."""
     return sum(own["transactions"] for block in blocks for own in block.report["arms"] if own["arm"] == number)

@@ -143,7 +143,7 @@ class Side:
 
 
 def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", programs: bool = False) -> Side:
-    """Return what the evidence says about an arm; `looks` is 0 if `hertz`, the rate of sampling, is 0."""
+    """Return the times and counts of an arm from the evidence; `hertz` is the sampling rate of the sessions."""
     places = {block.index: at for at, block in enumerate(arm.blocks)}
     listed = list(places)
     sums = np.zeros((5, len(places)))

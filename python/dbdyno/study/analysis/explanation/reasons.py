@@ -104,7 +104,7 @@ def _interval_text(rate: float) -> str:
 
 
 def _spill(pair: Pair) -> Reason | None:
-    """Return a reason if files are read that were just written: sorts, hashes and cursors beyond their memory.
+    """Return a reason if just-written files are read: sorts, hashes and cursors that outgrew their memory.
 
     Counters of temporary files or waits show it. If neither does, reads with about as many writes are described as
     such.
@@ -176,7 +176,7 @@ def _slow_reads(pair: Pair) -> Reason | None:
 
 
 def _station(pair: Pair) -> Reason | None:
-    """Return a reason if requests to a model's device took more time: each took longer, or the device is another."""
+    """Return a reason if requests to a model's device took more time: each took longer, or it is a different device."""
     slow, fast = pair.stations
     nothing = Station(0.0, 0.0)
     more = {

@@ -88,7 +88,7 @@ def _at_once(base: ArmMeasures, arm: ArmMeasures) -> str:
 
 
 def _missing_counters(run: Run, counts: Sequence[ArmCounters | None]) -> Iterator[str]:
-    """Yield what would count the work, if a server's counters were read but do not distinguish the arms."""
+    """Yield advice on counting the work, if a server's counters were read too late or for all arms together."""
     if not run.manifest.plan["watch"].get("counters") or _programs(run):
         return
     if run.manifest.switch == "slices" and not any(counts):

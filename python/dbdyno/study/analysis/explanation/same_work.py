@@ -1,4 +1,4 @@
-"""Check of whether two arms did the same work, for the words beside their CPU; it needs counters of both.
+"""Check of whether two arms did the same work, for the sentence on their CPU; it needs counters of both.
 
 >>> from dbdyno.study.analysis.explanation.server_counters import ArmCounters
 >>> slow, fast = (ArmCounters({"rows_read": rows}, {}, {}, 100) for rows in (20.0, 20.1))

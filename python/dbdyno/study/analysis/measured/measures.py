@@ -118,7 +118,7 @@ class Measures:
 
 
 def measure(run: Run, operation: str | None = None) -> Measures:
-    """Read the evidence of a run's complete blocks; `operation` is the kind of call to time if not that of its plan.
+    """Read the evidence of a run's complete blocks; `operation` overrides its plan's kind of call to time.
 
     Raises:
         EvidenceError: There are none.

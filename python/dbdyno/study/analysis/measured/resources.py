@@ -106,7 +106,7 @@ def _log(connection: Any, measures: Measures) -> dict[int, float]:
 
 
 def _exact(row: ResourceRow, on_cpu: float | None) -> ResourceRow:
-    """Return the row with its CPU time as the scheduler reports it, if it does; ticks give the share of system mode."""
+    """Return the row with the CPU time of the scheduler, if known; ticks divide it into user and system mode."""
     ticks = _cpu(row)
     if on_cpu is None or not ticks:
         return row
@@ -221,7 +221,7 @@ def _hits(row: ResourceRow) -> str:
 
 
 def _bloat_sentences(pairs: list[tuple[ResourceRow, ResourceRow]], names: dict[int, str]) -> list[str]:
-    """Return a sentence on arms whose transactions touch more blocks than their base's: for each base the worst."""
+    """Return a sentence on the worst arm of each base whose transactions touch many more blocks than the base's."""
     most: dict[int, tuple[float, str]] = {}
     for row, base in pairs:
         if row["blocks"] and base["blocks"] and row["blocks"] >= BLOATED * base["blocks"]:

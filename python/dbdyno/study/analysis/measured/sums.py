@@ -44,7 +44,7 @@ class SumMeasures(Measures):
     """Measures whose blocks cannot be pooled."""
 
     def batch_size(self, name: str) -> int:
-        """Return 1, because the quantile of several intervals cannot be computed from theirs."""
+        """Return 1, because the quantile of several blocks cannot be computed from the quantiles of each."""
         return 1
 
 

@@ -1,4 +1,4 @@
-"""Comparison of the tails of two arms: which has more of the longest operations of both together."""
+"""Comparison of the tails of two arms: which arm has more of the longest operations in the pool of both."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _over_blocks(base: ArmMeasures, other: ArmMeasures, threshold: float, level:
 
 
 def high_quantiles(sides: Sequence[NDArray[Any]], quantiles: Sequence[float]) -> list[HighQuantile]:
-    """Return high quantiles, and the longest, of the sorted values of several sides."""
+    """Return high quantiles, and the largest value, of the sorted values of each side."""
     import numpy as np
 
     def at(values: NDArray[Any], q: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Modelled devices below the engines of a run: what they carried, their floor, and how late their replies were."""
+"""Modelled devices below the engines of a run: the files on them, the kernel's cost of a request, and late replies."""
 
 from __future__ import annotations
 

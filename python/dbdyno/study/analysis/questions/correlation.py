@@ -64,7 +64,7 @@ def add(model: Model, connection: Any, measures: Measures, run: Run) -> None:
 
 
 def _statements(connection: Any, run: Run, blocks: list[int]) -> tuple[list[CorrelatedStatement], int]:
-    """Return a row per statement, the slowest first, and the number of statements left out as reset."""
+    """Return a row per statement, the slowest first, and the number of those left out because they were reset."""
     found = connection.execute(
         """
         with seen as (

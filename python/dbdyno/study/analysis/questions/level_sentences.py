@@ -27,7 +27,7 @@ def level_text(factor: str, level: str) -> str:
 
 
 def number_text(factor: str, number: str) -> str:
-    """Return a number of a factor that need not be one of its levels: `2.5 sessions`, `rows 120`."""
+    """Return a value of a factor as text, even if it is not one of its levels: `2.5 sessions`, `rows 120`."""
     return f"{number} {_COUNTED[factor][1]}" if factor in _COUNTED else f"{factor} {number}"
 
 

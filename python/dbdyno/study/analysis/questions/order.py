@@ -135,7 +135,7 @@ def _ratios(measures: Measures, arms: Mapping[Key, int], level: float, matters: 
 
 
 def _sentence(found: Mapping[str, Ratio], start: float) -> str:
-    """Return the sentence on one engine: the cost of the written order, what is left of it, and harm by the optimizer.
+    """Return the sentence on one engine: the written order's cost, the part left after optimization, and harm by it.
 
     `start` is the share of the fastest arm's time that a flow over almost no rows also takes.
     """

@@ -1,4 +1,4 @@
-"""Analysis of a race: which arm won, which left when and by how much, and its cost compared with a full design."""
+"""Analysis of a race: the winner, when and by how much the others lost, and the cost compared with a full design."""
 
 from __future__ import annotations
 

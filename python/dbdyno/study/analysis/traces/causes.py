@@ -1,4 +1,4 @@
-"""Causes why one set of traces took longer than the other, with effects that add up to the difference.
+"""Causes of the difference in time between two sets of traces, with effects that add up to it.
 
 Every part of the response time (`account`) goes to the cause that explains it, in this order:
 
@@ -160,7 +160,7 @@ class _Held:
 
 
 def _own(name: str) -> str:
-    """Return what a holder did, in the terms of accounts."""
+    """Return the name that accounts use for what a holder did: an event, or CPU."""
     return CPU if name == WORK else name
 
 
@@ -225,7 +225,7 @@ def _rows_a_fetch(change: Change) -> tuple[float, float]:
 def _other_work(
     part: Part, change: Change, counts: tuple[float, float], times: tuple[float, float]
 ) -> Iterator[tuple[Key, float]]:
-    """Yield the causes for a statement that did other work: its number of executions, then why each took longer."""
+    """Yield the causes for a statement that did different work: its number of executions, then why each took longer."""
     for name in ("new", "gone"):
         if name in change.what:
             yield (name, part.owner), times[1] - times[0]

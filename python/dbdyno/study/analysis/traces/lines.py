@@ -75,7 +75,7 @@ def compare_lines(
 
 
 def _names(sides: Sides) -> list[str]:
-    """Return the lines with most time in either set."""
+    """Return the lines with the most time in either set."""
     total: dict[str, int] = {}
     for side in sides:
         for name, line in side.items():

@@ -221,7 +221,7 @@ def statement(change: Change) -> str:
 
 
 def number(value: float) -> str:
-    """Return a count, or a mean of counts with three digits."""
+    """Return a count, or a mean of counts with three significant digits."""
     if abs(value - round(value)) < 1e-9 or abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"

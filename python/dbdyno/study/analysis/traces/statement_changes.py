@@ -32,7 +32,7 @@ MOST = 30
 
 @dataclass(frozen=True)
 class Change:
-    """A statement of both sets: its sides (None if a set lacks it), and what changed.
+    """A statement of either set: its side in each set (None if a set lacks it), and what changed.
 
     Changes are `new`, `gone`, `plan`, `executions`, `rows`, `fetches`, `gets`, `reads`, `hard parses`.
     """
@@ -48,17 +48,17 @@ class Change:
         return found[0], found[1]
 
     def executions(self) -> tuple[float, float]:
-        """Return the number of its executions on both sides, on the scale of the comparison."""
+        """Return the number of the statement's executions on both sides, on the scale of the comparison."""
         found = [s.executions * scale if s else 0.0 for s, scale in zip(self.sides, self.scales, strict=True)]
         return found[0], found[1]
 
     def time_ns(self) -> tuple[float, float]:
-        """Return its exclusive time on both sides, on the scale of the comparison [ns]."""
+        """Return the statement's exclusive time on both sides, on the scale of the comparison [ns]."""
         found = [s.time_ns * scale if s else 0.0 for s, scale in zip(self.sides, self.scales, strict=True)]
         return found[0], found[1]
 
     def plans(self) -> tuple[str, str]:
-        """Return the plan with most time on each side; empty if none is known."""
+        """Return the plan with the most time on each side; empty if none is known."""
         found = [max(s.plans, key=s.plans.__getitem__) if s and s.plans else "" for s in self.sides]
         return found[0], found[1]
 
@@ -69,7 +69,7 @@ class Change:
 
 
 def basis_of(first: Account, second: Account) -> Basis:
-    """Return whether the sets did the same work, so that totals are compared, or the unit of their times.
+    """Return "run" (totals are compared) if the sets did the same work, else the unit by which times are divided.
 
     An application that asks more often for the same answer executes more in each transaction; per execution it would
     look faster.

@@ -1,4 +1,4 @@
-"""Comparison of the tails of two sets: exceedances, the longest, high quantiles."""
+"""Comparison of the tails of two sets: exceedances, the longest times, high quantiles."""
 
 from __future__ import annotations
 

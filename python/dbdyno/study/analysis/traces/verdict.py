@@ -143,7 +143,7 @@ def _more_calls(explained: Explanation, options: ComparisonOptions) -> list[str]
 
 
 def _is_other_mix(explained: Explanation, at: int) -> bool:
-    """Return True if most executions of a set are of statements that it runs more often; else it only ran longer."""
+    """Return True if a set ran another mix of statements, False if it only ran longer."""
     other = [c for c in explained.changes.values() if {"new", "gone", "executions"} & set(c.what)]
     counts = [c.executions() for c in other if (side := c.sides[at]) and side.depth == 0]
     more = sum(count[at] for count in counts if count[at] > count[1 - at])
@@ -157,7 +157,7 @@ def _event_sentence(lead: BlockComparison, options: ComparisonOptions) -> str:
 
 
 def _main(why: list[JsonObject], explained: Explanation) -> list[JsonObject]:
-    """Return the reasons that make the difference; of equal times only large ones that cancel each other."""
+    """Return the largest reasons: each is a notable share of the difference and 1 % or more of the longer time."""
     response = explained.response_ns
     difference = abs(response[1] - response[0])
     least = max(REASON_LEAST * difference, 0.01 * max(response))
@@ -263,7 +263,7 @@ def warnings_of(
     explained: Explanation,
     pairs: Pairs | None,
 ) -> list[Caution]:
-    """Return the readers' warnings, and what to keep in mind about these two sets."""
+    """Return the warnings of the trace readers, and what to keep in mind about these two sets."""
     sides = [merge_warnings(warnings(traces)) for traces in sets]
     both = [warning["text"] for warning in sides[0] if warning in sides[1]]
     whose = " and ".join(options.names)
