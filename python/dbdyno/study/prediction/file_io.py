@@ -156,7 +156,8 @@ def without_file_waits(calls: JsonObject, io: FileIo) -> JsonObject:
 def rows_of(calls: JsonObject, statement: str, kind: str) -> Ints:
     """Return the indexes of a statement's calls; of all transactions if `kind` is `transaction`.
 
-    A script with a single statement is timed as a transaction."""
+    A script with a single statement is timed as a transaction.
+    """
     import numpy as np
 
     own = calls["kind"] == kind
