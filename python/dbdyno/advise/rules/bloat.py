@@ -84,8 +84,8 @@ RULE = Rule(
     family="vacuum",
     title="Tables with more pages than their rows need (estimated)",
     reads=(Setting, Database, Table, Width),
-    condition="the planner's rows and the widths in pg_stats do not need 40 % of the pages and at least 1,000, and "
-    "the table had 10 full scans",
+    condition="by the planner's rows and the widths in pg_stats, 40 % of the pages and at least 1,000 pages are not "
+    "needed; and the table had 10 full scans",
     expects="time of scans, not of look-ups",
     risk="vacuum full locks the table for as long as it copies it",
     source="PostgreSQL documentation, Database Page Layout and pgstattuple (2025)",

@@ -74,7 +74,7 @@ RULE = Rule(
     title="Old statistics of tables",
     reads=(Server, Setting, Table),
     condition="the table has 1,000 rows or more and twice the changes of autoanalyze's threshold, and autovacuum is "
-    "off for it or had ten minutes",
+    "off for it or has had ten minutes to analyze it",
     expects="time of statements with wrong estimates",
     risk="plans change",
     source="PostgreSQL documentation, Updating Planner Statistics (2025)",

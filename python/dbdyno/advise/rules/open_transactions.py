@@ -157,7 +157,7 @@ RULES = (
     _rule(
         "long_transaction",
         "Transactions that hold back vacuum",
-        "a transaction holds a snapshot since 100,000 transactions ago, or is open for an hour",
+        "a transaction has held a snapshot for 100,000 transactions, or has been open for an hour",
         "dead rows that scans read",
         "ending a session rolls back its work",
         (Session, _find_long_transactions),

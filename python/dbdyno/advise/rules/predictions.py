@@ -166,7 +166,7 @@ RULES = (
     _rule(
         "fewer_sessions",
         "More active sessions than the host can serve",
-        "with half the sessions the model predicts a p99 shorter by 20 % or more and no less throughput (2 %)",
+        "with half the sessions the model predicts a p99 shorter by 20 % or more and throughput at most 2 % lower",
         "sessions wait in front of the pooler instead",
         _fewer_sessions,
     ),

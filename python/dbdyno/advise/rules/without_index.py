@@ -96,7 +96,7 @@ def _advice(digest: Digest, column: Column | None, gain: float) -> Advice:
 RULE = Rule(
     name="without_index",
     family="schema",
-    title="Statements that read many rows without an index to send a few",
+    title="Statements that read many rows without an index but send few",
     reads=(Status, Digest),
     condition="a statement with a filter has 10 calls and 1 % of the time, half of the calls without an index. It "
     "examines 5,000 rows per call and sends 1 % of them. A statement with aggregates must compare a column "

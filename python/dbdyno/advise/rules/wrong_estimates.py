@@ -152,7 +152,7 @@ RULE = Rule(
     reads=(Table, Column, Statement),
     condition="a statement compares columns of one table (of 100 pages or more) with one value each, and has 10 calls "
     "and 1 % of statement time. Per call it finds 10 times fewer rows than the statistics say, or 10 times "
-    "more than the statistics say and than the most common value has. At least 100 rows are estimated or "
+    "more rows than both the statistics say and the most common value has. At least 100 rows are estimated or "
     "found",
     expects="time of statements whose plan depends on the estimate",
     risk="plans change, and some may become worse",

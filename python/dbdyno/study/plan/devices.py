@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 KEYS = (
     Key(DATA, "str", "the device of the data, by its name (`dbdyno device list`) or as a TOML file", '"gp3"'),
-    Key(WAL, "str", 'the device of the log; equal to that of the data they share one volume; "none": neither', '"io2"'),
+    Key(
+        WAL,
+        "str",
+        'the device of the log; if it is that of the data, both share one volume; "none": the disk of this machine',
+        '"io2"',
+    ),
 )
 """Keys with a special meaning; any other is a parameter of the device, or `direct_io` or `poll`."""
 

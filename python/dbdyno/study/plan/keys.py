@@ -180,7 +180,7 @@ SCHEDULE = (
     Key(
         "warmup_transactions",
         "int",
-        "on a model: transactions of each session before them that do not count",
+        "on a model: warm-up transactions of each session, which do not count",
         None,
         low=0,
         high=1_000_000_000,
@@ -272,7 +272,8 @@ VERDICT = (
     Key(
         "tail_times",
         "float",
-        "withhold the verdict if the base's longest operation takes fewer times its median: there is no tail to judge",
+        "withhold the verdict if the base's longest operation takes less than this number of its medians: "
+        "there is no tail to judge",
         None,
         low=1,
         high=1_000_000,

@@ -71,9 +71,9 @@ _MEANING = {
     "arm": "one variant; write [[arm]] once for each. Missing keys are as in the tables above",
     "server": "keys of server = {...} of an arm; arms with the same keys share a server",
     "network": "keys of network = {...} of [load] and of an arm: a longer distance between application and server",
-    "device": "keys of device = {...} of [target] and of an arm; any other name is a parameter of the devices that "
-    "have it, `wal.iops` of one alone, and `direct_io` and `poll` are switches: the kernel "
-    "keeps nothing; the mount polls on a processor of its own",
+    "device": "keys of device = {...} of [target] and of an arm. Any other name is a parameter of all devices that "
+    "have it (`iops`) or of one device (`wal.iops`). `direct_io` and `poll` are switches: `direct_io` bypasses the "
+    "kernel's cache, and with `poll` the mount polls on a separate processor",
     "script": "an element of scripts = [...]; a plain string is short for {file = ...}",
 }
 
