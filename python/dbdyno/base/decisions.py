@@ -102,7 +102,7 @@ _RULES = (
     GateRule(
         "premise",
         "withholds",
-        "`tail_times`: the base's longest operation takes fewer times its median: there is no tail to judge",
+        "`tail_times`: the base's longest operation takes less than this number of its medians: no tail to judge",
     ),
     GateRule("invariants", "withholds", "on a model: a conservation law is broken"),
     GateRule("switched", "withholds", "on cells: no more redo writes raced with the flash log on than with it off"),

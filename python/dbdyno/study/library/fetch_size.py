@@ -60,7 +60,7 @@ STUDY = Study(
     factors=(
         Factor("fetch_size", "rows at a time", "1,10,100,1000", quick="1,10,100"),
         Factor("client", "external clients (`dbdyno client list`)", "psycopg"),
-        Factor("delay", "how far the client stands away, each way, such as 0ms,1ms; none is without a line", NO_LINE),
+        Factor("delay", "delay between client and server, each way, such as 0ms,1ms; none is without a line", NO_LINE),
         Factor("rows", "rows of the table", "1000", quick="100"),
     ),
     make=_plan,
