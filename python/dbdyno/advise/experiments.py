@@ -29,7 +29,7 @@ SESSIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """The tested advice.
+    """The advice that an experiment tests.
 
     `engine` is the system identifier of the server that was advised, "" if not known. With `gains`, the proposed value
     is expected to be faster, otherwise only not slower. `predicted` is the change of throughput with the ends of its
@@ -69,7 +69,7 @@ class Load:
 
 
 def load_name(load: Load) -> str:
-    """Return the name of a load as an experiment has it."""
+    """Return the name of a load as it is stored in `Experiment.load`."""
     return f"your {load.name}" if load.script is not None else _MIX + load.name
 
 

@@ -160,7 +160,7 @@ def _setting(facts: Facts, name: str, operator: str, value: str) -> Evidence | M
 
 
 def _true(given: Any, operator: str, value: str) -> bool:
-    """Compare two values, as numbers if both are numbers."""
+    """Return True if a comparison holds: of numbers if both values are numbers, otherwise of lower-case texts."""
     try:
         return _COMPARED[operator](float(given), float(value))
     except (TypeError, ValueError):

@@ -216,7 +216,7 @@ def _test(rule: Rule, advice: Advice, facts: Facts) -> dict[str, object] | None:
 
 
 def _prediction_of(rule: Rule, advice: Advice, facts: Facts) -> dict[str, object] | None:
-    """Return the predicted effect, or that the setting is not in the model; None without a machine."""
+    """Return the predicted effect, or a note that the setting is not in the model; None if neither applies."""
     if PredictedEffect not in facts.rows:
         return None
     if advice.predicted is not None:

@@ -98,7 +98,7 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Counters, sizes and vacuum of one table; times are microseconds since 1970."""
+    """Counters, sizes and vacuum history of one table; times are microseconds since 1970."""
 
     name: str
     rows: int
@@ -226,7 +226,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Executions of a statement with counted rows, by plan, and a plan node with wrong estimates.
+    """Executions, with counted rows, of a statement with one plan, and a plan node whose estimates were wrong.
 
     The node was wrong in `executions` of them (0: there is no such node). Rows are medians per loop.
     """
@@ -342,7 +342,7 @@ class Slru:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A run as its manifest describes it; `data_bytes` is the database before it plus a built-in workload's data."""
+    """A run, from its manifest; `data_bytes` is the database's size before the run plus a built-in workload's data."""
 
     builtin: str
     data_bytes: int | None

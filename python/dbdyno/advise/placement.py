@@ -33,7 +33,7 @@ class FastDevice:
 
 
 def pack(items: Sequence[tuple[int, float]], room: int, steps: int = STEPS) -> tuple[tuple[int, ...], float]:
-    """Return the indexes of the items with the largest total gain that fit, and an upper bound of any choice's gain.
+    """Return the indexes of items that fit with the largest total gain, and an upper bound on the gain of any choice.
 
     Branch and bound by gain per size. If the steps are not sufficient, the gain of the choice may be below the bound;
     otherwise it equals the bound.
@@ -66,7 +66,7 @@ def pack(items: Sequence[tuple[int, float]], room: int, steps: int = STEPS) -> t
 
 
 def _fractional_gain(items: Sequence[tuple[int, float]], order: Sequence[int], room: int) -> float:
-    """Return the gain if the last item could be divided."""
+    """Return the gain if the first item that does not fit could be divided."""
     total = 0.0
     for at in order:
         size, gain = items[at]

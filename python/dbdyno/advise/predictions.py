@@ -1,4 +1,4 @@
-"""Predictions of a calibrated machine for changes to a server: settings of commits, sessions, the log's device, cores.
+"""Predictions of a calibrated machine for changes to a server: commit settings, sessions, log device, cores.
 
     with_machine(facts, Path("mine.toml"), sessions=8, load=None)
 
@@ -124,9 +124,9 @@ def _active(facts: Facts) -> int:
 
 
 def _scripts(machine: CalibratedMachine, load: Load | None) -> tuple[list[PostgresScript], str, tuple[str, ...]]:
-    """Return the scripts of a load with its name, and sentences about statements without costs.
+    """Return the scripts of a load, its name, and notes on statements whose costs the machine does not know.
 
-    Without a load it is a built-in mix if the machine has its costs, else the machine's own scripts (none).
+    Without a load, a built-in mix is used if the machine has its costs, else the machine's own scripts (an empty list).
     """
     from dbdyno.study.plan.file import parse_plan
 
@@ -162,7 +162,7 @@ class _Asked:
         self.effects = Effects(self.given, state, self.scripts)
 
     def rows(self) -> Iterator[PredictedEffect]:
-        """Yield what the machine says of each change that makes sense on this server."""
+        """Yield the machine's prediction for each change that makes sense on this server."""
         ways: tuple[Callable[[], Iterator[PredictedEffect]], ...] = (self._sync, self._delay, self._device, self._cores)
         for way in (*ways, self._effects_of_fewer_sessions):
             yield from way()

@@ -33,7 +33,7 @@ class CellWork:
 
 @dataclass(frozen=True, slots=True)
 class SlowDisk:
-    """A disk that certainly differs from its siblings: both request times, and the excess time per second."""
+    """A disk that certainly differs from its siblings: its request time, theirs, and the excess time per second."""
 
     cell: str
     disk: str
@@ -57,7 +57,7 @@ class CellCache:
 
 @dataclass(frozen=True, slots=True)
 class CellLog:
-    """Work of the flash logs: redo writes, bypassed writes with (reason, words, number), outliers on both paths."""
+    """Work of the flash logs: redo writes, writes that bypassed them as (reason, words, number), and outliers."""
 
     writes: float
     requests: float

@@ -102,7 +102,7 @@ def _mean(rows: Sequence[tuple[Any, ...]]) -> float | None:
 
 
 def _of_server(counted: list[tuple[Any, ...]], blocks: Sequence[Any]) -> JsonObject:
-    """Return rows read and rows existing by block, rows written, and checkpoints; empty if they were not counted."""
+    """Return rows read and live rows by block, and rows written and checkpoints overall; empty if not counted."""
     if not counted:
         return {}
     count = {block.index: sum(own["transactions"] for own in block.report["arms"]) for block in blocks}

@@ -13,7 +13,7 @@ SPILLS = ("direct path read temp", "direct path write temp")
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """Totals over all sessions of the traces: time without the client's thinking, transactions, changed rows."""
+    """Totals over all sessions of the traces: time without think time, transactions, changed rows, executions."""
 
     response_ns: int
     commits: int

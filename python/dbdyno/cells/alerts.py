@@ -41,7 +41,7 @@ class AlertMemory:
     known: dict[str, set[tuple[tuple[str, str], ...]]] = field(default_factory=dict)
 
     async def query_new(self, fleet: Fleet, since_ns: int, hosts: Sequence[Host]) -> dict[str, list[Alert]]:
-        """Query alerts; return, by cell, those not reported before that began no earlier than a day before `since_ns`.
+        """Query alerts and return, by cell, the new ones that began after `since_ns` or at most a day before it.
 
         Only `hosts`, which have just answered, are queried, because one that hangs would cost its timeout again.
         """

@@ -101,7 +101,7 @@ def recording_of(
     alerts: dict[str, list[dict[str, str]]] | None = None,
     facts: dict[str, dict[str, str]] | None = None,
 ) -> tuple[Run, int, int]:
-    """Write columns as a new run folder, and return the run, its rounds and values; alerts go to the first round."""
+    """Write columns as a new run folder; return the run, its numbers of rounds and values; round 0 gets the alerts."""
     rounds = _rounds([one for column in columns for one in _collections(column, column.asked_ns)])
     rounds[0].alerts = alerts or {}
     names = list(dict.fromkeys([*(column.host.name for column in columns), *(alerts or {}), *(facts or {})]))
@@ -130,7 +130,7 @@ def _collections(column: Column, now: int) -> Iterable[Column]:
 
 
 def _rounds(columns: Sequence[Column]) -> list[Collection]:
-    """Group collections of different cells that follow each other within a minute into rounds."""
+    """Group collections of different cells into rounds; a round lasts less than a minute from its first collection."""
     rounds: list[Collection] = []
     for column in sorted(columns, key=lambda one: one.asked_ns):
         last = rounds[-1].columns if rounds else []

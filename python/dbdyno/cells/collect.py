@@ -130,7 +130,7 @@ def column_of(
 
 
 def _once_each(listing: Listing) -> str | None:
-    """Keep the first of each metric and object, and return a problem if some came twice; a sum would be wrong."""
+    """Keep the first value of each metric and object; return a problem if any came twice, since sums would be wrong."""
     first: dict[tuple[str, str], Reading] = {}
     for reading in listing.readings:
         first.setdefault((reading.name, reading.object), reading)

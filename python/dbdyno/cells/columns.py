@@ -1,4 +1,4 @@
-r"""Listings whose first line names their columns, as users keep metric history in their own files.
+r"""Listings whose first line names their columns, such as the files in which users keep metric history.
 
     Cell;metricType;DateTime;name;objectname;value;unit
     cel01;Cumulative;2026-01-05T10:00:00+01:00;FL_IO_W;FLASHLOG;1.234;IO requests

@@ -59,7 +59,7 @@ class CellCoverage(TypedDict):
 
 
 class Coverage(TypedDict):
-    """Times asked, cells that answered or were late, and remarks of a recording."""
+    """Coverage of a recording: times of the queries, each cell's coverage, late cells, and remarks."""
 
     rounds: int
     asked_s: list[float]

@@ -90,7 +90,7 @@ def parse_details(rest: list[tuple[int, str]], cell: str, listing: Listing) -> N
 
 
 def is_metric(values: Mapping[str, object]) -> bool:
-    """Return True if an object is a metric; an alert has a metric's value too, that of its moment."""
+    """Return True if an object is a metric; an alert also has a `metricValue`: the value when the alert was raised."""
     return "metricValue" in values and not values.keys() & _OF_ALERTS
 
 

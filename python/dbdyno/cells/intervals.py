@@ -129,7 +129,7 @@ def _put(intervals: Intervals, at: int, change: Change) -> None:
 
 
 def _lost_cells(cells: Sequence[str], changes: Sequence[Change]) -> dict[str, str]:
-    """Return the cells without any difference in this interval, with the reason."""
+    """Return the cells for which no difference of any counter can be computed in this interval, with the reason."""
     whys: dict[str, str] = dict.fromkeys(cells, MISSING)
     for change in changes:
         if change.delta is not None:

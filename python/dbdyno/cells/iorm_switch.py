@@ -142,7 +142,7 @@ class PlanUndo:
         return asyncio.run(look())
 
     def state_of(self, host: Host, now: Directives) -> str | None:
-        """Return the state of these directives on a host as in `CurrentPlan`; None if the host is not a cell."""
+        """Return the state (see `CurrentPlan`) of a host with these directives; None if it is not one of the cells."""
         for cell in self.cells:
             if (cell["address"], cell["port"]) == (host.address, host.port):
                 return _state(cell, now)
@@ -172,7 +172,7 @@ class PlanUndo:
         return {host: state.problem for host, state in states.items()}
 
     async def _until_well(self) -> dict[Host, _State]:
-        """Retry until every plan is restored or `patience_s` is over, and return what is left."""
+        """Retry until every plan is restored or `patience_s` is over, and return the remaining problems by cell."""
         found = {_host(cell): cell for cell in self.cells}
         deadline = time.monotonic() + self.patience_s
         states: dict[Host, _State] = {}
@@ -187,7 +187,7 @@ class PlanUndo:
         return states
 
     async def _try_once(self, cells: Mapping[Host, dict[str, object]]) -> dict[Host, _State]:
-        """Try once, and return the cells whose plan differs from the one found; the next try checks altered plans."""
+        """Try once; return cells whose plan is unread, somebody else's, or just altered (the next try checks it)."""
         states: dict[Host, _State] = {}
         back: dict[Host, str] = {}
         async with Fleet(list(cells), self.access) as fleet:

@@ -153,7 +153,7 @@ def _leave_out_ambiguous(listing: Listing) -> None:
 
 
 def _cut(text: str, listing: Listing, rest: list[tuple[int, str]]) -> None:
-    """Leave out a last line without line end and without the unit that the line before has: digits may be missing."""
+    """Leave out an unterminated last line if it lacks the unit that the line before has: digits may be missing."""
     before, reading = listing.readings[-2:]
     unit = metric(reading.name).unit
     if before.unit and unit and reading.unit != unit:
@@ -162,7 +162,7 @@ def _cut(text: str, listing: Listing, rest: list[tuple[int, str]]) -> None:
 
 
 def _keep_rest(text: str, begin: int, end: int, line: int, rest: list[tuple[int, str]]) -> int:
-    """Keep the lines that are not metrics for later, and return their number."""
+    """Add lines that are not metrics to `rest` for later parsing, and return the number of lines."""
     lines = text[begin:end].split("\n")
     if text[end - 1 : end] == "\n":
         lines.pop()

@@ -253,7 +253,7 @@ def cells_of(run: Run) -> list[str]:
 
 
 def reports_of(run: Run, blocks: Sequence[Block], cell: str) -> Iterator[JsonObject]:
-    """Yield what each round's record says about a cell, which may be under an address until it reported its name."""
+    """Yield each round's report on a cell, which is recorded under its address until it reports its name."""
     known = recorded_names(run.manifest)
     ways = [cell, *(run.manifest.addresses or {}).get(cell, ()), *(way for way, own in known.items() if own == cell)]
     for block in blocks:
@@ -269,7 +269,7 @@ def _silent(run: Run, cell: str) -> Column:
 
 
 def _cell(source: str, known: Mapping[str, str]) -> str:
-    """Return the cell of a row; empty if the cell is also there under another name."""
+    """Return the cell of a row; empty if the recording also has this cell under another name."""
     cell = str(source).removeprefix(PREFIX)
     return known.get(cell, cell)
 

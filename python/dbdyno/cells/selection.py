@@ -44,7 +44,7 @@ class Selection:
 
     @property
     def by_object(self) -> Selection:
-        """Return the selection by object only; values left out by name may still be needed, as a latency's requests."""
+        """Return the selection without its name patterns: a latency needs its requests even if these are not named."""
         return replace(self, mask=None, exclude=None)
 
     def _of_database(self, reading: Reading) -> bool:

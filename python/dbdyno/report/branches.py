@@ -9,7 +9,7 @@ from dbdyno.pages import format as fmt
 
 
 def text_below_branch(lead: str, words: str, code: str, notes: Sequence[str], deepest: int, room: int) -> str:
-    """Return words below a branch (`│  └─ `), or with an indentation of two blanks per level.
+    """Return a node's text after its branch characters (`│  └─ `) or its indentation, with its notes below.
 
     Args:
         lead: the branch characters, or the blanks of the indentation.

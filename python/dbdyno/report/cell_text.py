@@ -40,7 +40,7 @@ def cell_of(row: Row, column: Column) -> Cell:
 
 
 def columns_of(table: Table, where: str, width: int = 0) -> list[Column]:
-    """Return the columns to show there; a column of units is omitted if numbers are shown with their unit.
+    """Return the columns to show in `where`; a column of units is omitted if numbers are shown with their unit.
 
     Args:
         table: the table.

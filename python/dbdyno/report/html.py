@@ -124,7 +124,7 @@ def _figure(figure: Any) -> View | None:
 
 
 def _tables(section: Section, colours: list[str]) -> list[View]:
-    """Return the tables of a section; their labels name them among all tables of the page."""
+    """Return the tables of a section, each with a label that identifies it among all tables of the page."""
     shown = [one for one in section.tables if one.where != "text"]
     made = []
     for at, one in enumerate(shown, 1):

@@ -27,7 +27,7 @@ def escape_formula(value: Any) -> Any:
 
 
 def csv_text(rows: Sequence[Mapping[str, object]], *, safe: bool = True) -> str:
-    """Return rows as CSV with a head; `safe` keeps text from being read as a formula."""
+    """Return rows as CSV with a header line; `safe` keeps text from being read as a formula."""
     import csv
 
     out = io.StringIO()

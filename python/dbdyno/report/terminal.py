@@ -208,7 +208,7 @@ def _table(table: Table, out: Console) -> None:
 def _put_lines(
     table: Table, columns: Sequence[Column], rows: Sequence[Row], body: list[list[str]], out: Console
 ) -> bool:
-    """Write a table without colours or folding directly, ten times as fast as by layout; return False if impossible."""
+    """Write a table directly, ten times as fast as by layout; return False if it needs colours or folding."""
     title = fmt.line(table.title or table.folded)
     heads = [column.label if column.kind not in _UNNAMED else "" for column in columns]
     lines = [heads, *body] if table.headed else body

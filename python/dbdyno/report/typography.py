@@ -26,7 +26,7 @@ _MINUS = re.compile(r"(?<![\w.)\]/-])-(?=\d)(?!\d{15})")
 
 
 def add_no_break_spaces(page: str) -> str:
-    """Return the page with no-break spaces before units, minus signs, whole dates, and paths that can break."""
+    """Return the page with no-break spaces before units, true minus signs, unbroken dates, and breakable paths."""
     parts = []
     inside = 0
     headed = False
@@ -56,7 +56,7 @@ def _by_words(name: re.Match[str]) -> str:
 
 
 def _step(tag: str) -> int:
-    """Return the change in nesting depth of unchanged elements that a tag causes: 1, -1 or 0."""
+    """Return by how much a tag changes the nesting depth of elements whose text is left unchanged: 1, -1 or 0."""
     named = _TAG.match(tag)
     if named is None or named[2].lower() not in _LEFT_ALONE or tag.endswith("/>"):
         return 0

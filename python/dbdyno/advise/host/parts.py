@@ -1,4 +1,4 @@
-"""Kinds of evidence about a Linux host; counters are since boot, and None means "not present", never zero."""
+"""Kinds of evidence about a Linux host; counters count from boot, and None means "not present", never zero."""
 
 from __future__ import annotations
 

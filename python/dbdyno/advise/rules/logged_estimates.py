@@ -1,4 +1,4 @@
-"""Rule: nodes of logged plans with far more or fewer rows than expected although the nodes below them are right."""
+"""Rule: nodes of logged plans with far more or fewer rows than estimated, although estimates below them are right."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ LEAST_DISTANCE = 0.4
 
 
 def judge(facts: Facts) -> Iterator[Advice | InsufficientEvidence]:
-    """Yield a finding if requested checkpoints are as frequent as max_wal_size forces them to be."""
+    """Yield a finding if max_wal_size triggers most checkpoints, and much of the WAL is full-page images."""
     points, wal = facts.row_of(Checkpoints), facts.row_of(Wal)
     limit = facts.setting("max_wal_size")
     if limit is None or points.requested < LEAST_REQUESTED or points.requested <= points.timed:

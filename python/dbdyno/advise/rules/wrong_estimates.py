@@ -28,7 +28,7 @@ _LOOK_UP = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _LookUp:
-    """A statement with the table and columns that it compares; rows per call by the statistics, and actual ones."""
+    """A look-up statement, its table and compared columns, and its rows per call: by the statistics, and actual."""
 
     statement: Statement
     table: Table

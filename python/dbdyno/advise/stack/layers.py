@@ -55,7 +55,7 @@ def disk_commands(stack: Stack) -> float:
 
 
 def latency_s(stack: Stack) -> float | None:
-    """Return the time of a command in an array without queueing in seconds, or None if no disk is described."""
+    """Return the time of a command in the array without queueing [s], or None if no time is described."""
     if not stack.has("disk.service_ms"):
         return stack.number("array.hit_ms") / 1e3 or None
     return (stack.number("array.hit_ms") + disk_commands(stack) * stack.number("disk.service_ms")) / 1e3

@@ -19,7 +19,7 @@ class Stack:
         return self.figures.get(key) is not None
 
     def number(self, key: str) -> float:
-        """Return a figure that exists.
+        """Return a figure that is described or has a default.
 
         Raises:
             KeyError: the figure is not known.

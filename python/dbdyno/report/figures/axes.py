@@ -117,7 +117,7 @@ def seconds_ticks(low: float, high: float, limit: int) -> list[float]:
 
 
 class Axis(TypedDict, total=False):
-    """Options of an axis, with Vega-Lite's names; those that figures share."""
+    """Options of an axis that several figures use, under Vega-Lite's names."""
 
     title: str | None
     grid: bool

@@ -14,7 +14,7 @@ from dbdyno.report.figures import axes, theme
 
 @dataclass(frozen=True)
 class Scale:
-    """Shades from zero to the largest value, in equal steps: twice the value is twice the step.
+    """Shades in equal steps from zero to the largest value: twice the value is twice as many steps.
 
     If all values are alike, their median is in the middle of a middle shade. A share has at most 1.
     """

@@ -1,4 +1,4 @@
-"""Figure of a sweep: throughput, and time of an operation, over a growing number; one curve per setting."""
+"""Figure of a sweep: throughput and time of an operation over the levels of a factor, with one curve per setting."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 def chart_of(analysis: Analysis, figure: base.Figure, look: theme.Look) -> Any | None:
-    """Return the chart under the title of a figure, or None without `figures.sweep`."""
+    """Return the chart of a sweep with `figure`'s title and explanation, or None without `figures.sweep`."""
     sweep = reading.dig(analysis, "figures", "sweep") or {}
     points = _points(sweep)
     if not points:

@@ -46,7 +46,7 @@ class _Arm(TypedDict, total=False):
 
 
 class _Run(TypedDict, total=False):
-    """A run: by arm its value with both ends of the interval, and the reason if it is excluded from changes."""
+    """A run: by arm the value, both ends of its interval, and the share of failed transactions if that is too large."""
 
     started_at: str | None
     values: dict[str, float | None]

@@ -1,4 +1,4 @@
-"""Figure of a what-if: throughput and mean time by the model, over a growing number; one curve per setting."""
+"""Figure of a what-if: modelled throughput and mean time over the levels of a factor, with one curve per setting."""
 
 from __future__ import annotations
 

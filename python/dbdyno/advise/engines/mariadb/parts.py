@@ -1,4 +1,4 @@
-"""Kinds of evidence about MariaDB: status, statements by digest, files; counters are since the start or a reset."""
+"""Kinds of evidence about MariaDB: status, statements by digest, files; counters count from server start or a reset."""
 
 from __future__ import annotations
 

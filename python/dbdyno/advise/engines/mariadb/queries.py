@@ -1,4 +1,4 @@
-"""Queries to a live MariaDB, one per kind of evidence; the columns have the names of its fields.
+"""Queries to a live MariaDB server, one per kind of evidence; the columns are named after the fields of that kind.
 
 Times in performance_schema are picoseconds. Only statistics and catalogs are read.
 """
@@ -14,7 +14,7 @@ from dbdyno.advise.placement import Segment
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Query for one kind of evidence; with `accounted`, performance_schema must be on, with any `instrument`."""
+    """Query for one kind of evidence; if `accounted`, it needs performance_schema and the `instrument`, if any."""
 
     kind: type
     sql: str

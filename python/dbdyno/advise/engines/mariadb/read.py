@@ -70,7 +70,7 @@ def read(dsn: str) -> Facts:
 
 
 def _time_reads(rows: dict[type, list[Any]]) -> None:
-    """Use the reads of data files and their time as counters of the single database that represents all schemas."""
+    """Copy the reads of data files and their time into the single database row that represents all schemas."""
     files = next((one for one in rows.get(FileIo, ()) if one.event == DATA_FILES), None)
     if files is not None and Database in rows:
         rows[Database] = [replace(one, reads=files.reads, read_ms=files.read_ms) for one in rows[Database]]
@@ -191,7 +191,7 @@ _INDEX = (*_TABLE, "index_name")
 
 
 def _add(rows: list[_ROW], by: tuple[str, ...], more: list[_ROW], names: tuple[str, ...]) -> None:
-    """Add columns from other rows about the same object, or None if there is no such row."""
+    """Add columns from other rows about the same object; their values are None if there is no such row."""
     known = {tuple(one[name] for name in by): one for one in more}
     for row in rows:
         found = known.get(tuple(row[name] for name in by), {})

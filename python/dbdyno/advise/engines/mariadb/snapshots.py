@@ -110,7 +110,7 @@ def _files(interval: Interval) -> list[FileIo]:
 
 
 def _database(interval: Interval, files: Sequence[FileIo]) -> Database:
-    """Return all schemas as one database: reads of data files, with their time if files are counted."""
+    """Return one row for all schemas: reads of data files and their time, which is None if file I/O was not counted."""
     found = next((one for one in files if one.event == DATA_FILES), None)
     reads, read_ms = (found.reads, found.read_ms) if found else (0, None)
     return Database("all", reads, 0, read_ms, 0, 0, 0, None, None, None, None, interval.seconds, True)

@@ -1,4 +1,4 @@
-"""Counters of MariaDB over the same time: total time of statements, and whether other counters match it."""
+"""Statement time and file reads of a MariaDB server, if they cover the same time as its status counters."""
 
 from __future__ import annotations
 

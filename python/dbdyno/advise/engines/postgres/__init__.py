@@ -1,1 +1,1 @@
-"""Evidence of a PostgreSQL: live, and of an interval of snapshots."""
+"""Evidence of a PostgreSQL server: live, or from an interval of snapshots."""

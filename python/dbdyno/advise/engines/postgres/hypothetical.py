@@ -27,7 +27,7 @@ where e.extname = 'hypopg'
 
 
 def lookup_costs(connection: Connection, wanted: Iterable[tuple[str, str]]) -> list[HypotheticalIndex]:
-    """Return the costs of a look-up for each table (quoted as in the rules) and column, without and with an index.
+    """Return the costs of a look-up without and with an index, for each table (quoted as in the rules) and column.
 
     The list is empty without the extension; look-ups that cannot be planned (a lock, a missing right) are left out.
     """

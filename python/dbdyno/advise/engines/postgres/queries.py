@@ -1,4 +1,4 @@
-"""Queries to a live PostgreSQL, one per kind of evidence; the columns have the names of its fields.
+"""Queries to a live PostgreSQL server, one per kind of evidence; the columns are named after the fields of that kind.
 
 Only catalogs and statistics are read, and no function opens a table, so locks on tables block nothing. A column that
 only some versions have is read from the row as JSON (`to_jsonb(x) ->> 'name'`): the same text works for versions 12 to

@@ -163,7 +163,7 @@ def _rows(connection: Connection, kind: type, sql: LiteralString) -> tuple[list[
 
 
 def evidence_row(kind: type, row: Mapping[str, Any]) -> Any:
-    """Return a row of evidence for a row of a query; lists become tuples, decimals numbers, and secrets are removed."""
+    """Return a query row as a row of evidence: lists become tuples, decimals become numbers, secrets are removed."""
     names = {one.name for one in fields(kind)}
     if kind is Setting:
         row = {**row, "value": shown_value(row["name"], row["value"])}
