@@ -56,7 +56,7 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """Find the commit between a good and a bad one that made it slower, or faster.
+    """Find the commit, between a good and a bad one, that made a program slower or faster.
 
     PLAN has one arm and names the folder of a build as {build}, in a command, a script, a variable, or in the server of
     the arm. Each commit is built once, in a git worktree of its own, and kept for the next search; one that does not

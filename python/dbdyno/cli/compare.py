@@ -129,7 +129,7 @@ def _compare_runs(runs: list[Run], form: str | None, output: Path | None) -> Non
 
 
 def _source(name: str, folder: Path) -> Run | str:
-    """Return the run of an experiment, or a name for traces: path of an imported run, a file, a folder, a pattern."""
+    """Return the run of an experiment, or for traces a name: an imported run, a file, a folder or a pattern."""
     path = Path(name)
     is_run = (path / "manifest.json").is_file()
     if not is_run and (path.exists() or glob.has_magic(name)):
@@ -220,7 +220,7 @@ def _compare_cells(
 
 
 def _short_names(names: tuple[str, ...]) -> tuple[str, str]:
-    """Return short names of two sets: the last path parts that differ, long ones without their common beginning."""
+    """Return short names of two sets: the shortest path ends that differ; long ones lose their common beginning."""
     parts = [Path(name).parts or (name,) for name in names[:2]]
     for length in range(1, max(len(part) for part in parts) + 1):
         short = [str(Path(*part[-length:])) for part in parts]
@@ -230,7 +230,7 @@ def _short_names(names: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _differing_ends(first: str, second: str) -> tuple[str, str]:
-    """Return two names without their common beginning, up to a separator, if they are long."""
+    """Return two names; if they are long, cut their common beginning at its last separator."""
     if max(len(first), len(second)) <= NAME_LONGEST:
         return first, second
     pairs = zip(first, second, strict=False)

@@ -35,7 +35,7 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
 
 
 def _show_unrestored() -> None:
-    """Print the settings still to be restored on servers, which the checked server cannot report itself."""
+    """Print the settings still to be restored on any server; the checked server cannot report them itself."""
     from dbdyno.bench.engine.unrestored_settings import all_records
     from dbdyno.bench.postgres.leftovers import describe
 

@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def logs_option(words: str) -> Callable[[F], F]:
-    """Return a function that adds --log with this help; it may be given several times."""
+    """Return a decorator that adds the repeatable option --log with this help."""
     return click.option("--log", "logs", multiple=True, type=PATH, metavar="FILE", help=words)
 
 

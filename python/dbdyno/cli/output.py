@@ -128,7 +128,7 @@ def show_rows(rows: Sequence[Mapping[str, object]], form: str | None, output: Pa
 
 
 def stream_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], form: str, output: Path | None) -> None:
-    """Write rows as CSV, JSON or JSON lines as they arrive, so that a million of them need no memory."""
+    """Write rows as CSV, JSON or JSON lines; to stdout as they arrive, so that a million rows need little memory."""
     pieces = _PIECES[form](names, rows)
     if output is not None:
         write_text(output, "".join(pieces))
@@ -248,7 +248,7 @@ def _table(rows: Sequence[Mapping[str, object]], names: list[str], title: str, t
 
 
 def _stays_whole(values: Sequence[Any]) -> bool:
-    """Return True if values of a column may not be broken: numbers, and names, which are short and have no blank.
+    """Return True if values of a column must not be split over lines: numbers, and short names without blanks.
 
     A table of them may be wider than the screen, because a number cut in two is wrong.
     """
@@ -256,7 +256,7 @@ def _stays_whole(values: Sequence[Any]) -> bool:
 
 
 def is_numeric(values: Sequence[Any]) -> bool:
-    """Return True if a column holds numbers, also as text (1,234.5, 1.5e+07, 3 to 7, –); it is right-aligned then."""
+    """Return True if a column holds numbers, even as text (1,234.5, 1.5e+07, 3 to 7, –); it is right-aligned then."""
     texts = [value for value in values if not (value is None or value in ("", "–", "-"))]
     return bool(texts) and all(
         isinstance(value, int | float) or (isinstance(value, str) and _NUMBER.fullmatch(value)) for value in texts

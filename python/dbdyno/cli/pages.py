@@ -84,7 +84,7 @@ def terminal(output: Path | None) -> tuple[int, bool]:
 
 
 def _own_file(model: Mapping[str, Any], suffix: str) -> str | None:
-    """Return a form that only this kind of page has (a machine's drawing, a fit as text), or None."""
+    """Return the page in a form that only its kind has (a machine as SVG, a fit as TOML), else None."""
     page = model.get("page")
     if page == "machine" and suffix == "svg":
         from dbdyno.pages import reading

@@ -126,7 +126,7 @@ def _is_log(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _import_logs(path: Path, options: LoadOptions) -> Iterator[tuple[Path, list[str]]]:
-    """Yield a capture made from server logs, in memory if no value may be on a disk, with notes on missing data."""
+    """Yield a capture made from server logs, in memory if values must not reach a disk, and notes on missing data."""
     from dbdyno.base.memory_folder import memory_folder
     from dbdyno.snapshot.plans.log_files import recognize_logs
     from dbdyno.trace.proxy.log_import import import_logs

@@ -68,7 +68,7 @@ def command(run_name: str, form: str | None, output: Path | None, figures: Path 
 
 
 def _job(name: str) -> Path | None:
-    """Return the folder of a move's job, or None if it is not a job."""
+    """Return the folder of a move's job, or None if the name is not that of a job."""
     from dbdyno.move.ledger.folder import INNER
 
     return Path(name) if (Path(name) / INNER / "manifest.json").is_file() else None

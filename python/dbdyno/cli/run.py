@@ -154,7 +154,7 @@ def _carried_out(
     ways: dict[str, object],
     yes: bool,
 ) -> Run:
-    """Run a new run, or the rest of an interrupted one, and return it."""
+    """Start a new run, or finish an interrupted one, and return it."""
     from dbdyno.study.run.execute import Declined, resume, start
 
     agree = None if yes else _ask
@@ -169,7 +169,7 @@ def _carried_out(
 
 
 def _agreed_to(cut: Run, target: str | None, yes: bool) -> bool:
-    """Show what resuming a run from elsewhere would do, and ask; return True if something was shown."""
+    """Show what resuming a foreign or changed run would do, and ask; return True if something was shown."""
     from dbdyno.cli.cells.options import confirm
     from dbdyno.study.run.execute import plan_to_resume, side_effects
 

@@ -25,7 +25,7 @@ _LEAVE = "\x1b[?25h\x1b[?1049l"
 
 
 def is_usable() -> bool:
-    """Return True if stdout is a terminal that supports more than lines."""
+    """Return True if stdout is a terminal that supports control sequences."""
     return sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
 
 

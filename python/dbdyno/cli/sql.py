@@ -81,7 +81,7 @@ def command(
 def _answer(
     text: str, on: str, folder: Path, store: Path, target: str | None, stack: contextlib.ExitStack
 ) -> RestrictedAnswer:
-    """Return the answer of a query over a run, or over an interval that `stack` closes."""
+    """Return the answer to a query on a run, or on an interval of snapshots, which stays open until `stack` closes."""
     if not on.startswith("snap:"):
         from dbdyno.evidence.query import Answer
 

@@ -22,7 +22,7 @@ def run_to_folder(function: F) -> F:
 
 
 def create_empty(folder: Path, error: type[Error]) -> None:
-    """Create the folder unless it exists and is empty.
+    """Create the folder, or accept an existing empty one.
 
     Raises:
         error: The folder is not empty.

@@ -206,7 +206,7 @@ def _text(path: Path) -> str:
 
 
 def _judge(facts: Facts, rules: tuple[Rule, ...], named_on: str) -> JsonObject:
-    """Return the model of the advice.
+    """Judge the evidence, and return the advice as data for its page.
 
     Raises:
         AdviceError: rules were named, and none of them is for this subject.

@@ -133,7 +133,7 @@ def plan_of(model: Mapping[str, Any], named: str, load: Load | None) -> str:
 
 
 def _refuse(plan: Plan, experiment: Experiment, target: str, where: str) -> None:
-    """Raise `AdviceError` if the plan is not a test of this advice on this target alone."""
+    """Raise `AdviceError` unless the plan tests exactly this advice, and works only on this target."""
     from dbdyno.bench.kinds import EMBEDDED
 
     why, step = "", "write it again: `dbdyno advise DSN --plan DIR`"

@@ -24,7 +24,7 @@ ROWS = {
 
 @click.group(cls=LazyGroup, rows=ROWS)
 def command() -> None:
-    """Ask storage cells over SSH, all at once.
+    """Query storage cells over SSH, all at once.
 
     Values are shown beside their meaning; only what may be summed is summed.
 

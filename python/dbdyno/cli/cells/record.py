@@ -49,7 +49,7 @@ def command(every: float, lasting: float | None, out: Path, **reach: Any) -> Non
     known: dict[str, str | None] = {}
 
     def on_round(index: int, rows: int, collection: Collection) -> None:
-        """Report a round; a cell that fails as in the round before is only counted."""
+        """Report a round; a cell that fails with the same problem as in the previous round is only counted."""
         nonlocal failed
         columns = collection.columns
         silent = sum(not column.everything for column in columns)

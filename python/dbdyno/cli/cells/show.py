@@ -100,7 +100,7 @@ def command(
 
 
 def _columns(page: ShowPage, by: str, per_cell: bool, chosen: str | None, output: Path | None) -> bool | Sequence[str]:
-    """Return which cells have a column: all if they fit, otherwise the selected ones beside `all` and the worst."""
+    """Return which cells get columns: the selected ones, else all if they fit, else none beside `all` and the worst."""
     names = [cell["name"] for cell in page["cells"]]
     if chosen:
         wanted = [name.strip() for name in chosen.split(",") if name.strip()]

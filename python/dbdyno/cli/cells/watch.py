@@ -115,7 +115,7 @@ def _lines(rows: list[WatchedRow]) -> list[dict[str, str]]:
 
 
 def digits(value: float | None) -> str:
-    """Return a number with four digits, or with all digits before the point if it is 1,000 or more."""
+    """Return a number as text: four significant digits, or from 1,000 on a whole number with all its digits."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -37,7 +37,7 @@ def command(
     output: Path | None,
     folder: Path,
 ) -> None:
-    """Fit a device to JSON of fio, the text of blkparse, a CSV of MSR Cambridge's form, or a RUN of `dbdyno probe`.
+    """Fit a device to fio's JSON, blkparse's text, a CSV in MSR Cambridge's format, or a RUN of `dbdyno probe`.
 
     Service times are those of requests that had the device to themselves; how many it serves at once follows
     from the throughput of jobs, or from replays of the trace. The page says how far it is off where it was not

@@ -178,7 +178,7 @@ def _quote(text: str) -> str:
 
 
 def _counted_condition(source: Source, where: str | None) -> str | None:
-    """Return the condition extended to exclude blocks of a run that do not count; calls are already restricted."""
+    """Return the condition; for a run's waits it also excludes blocks that do not count, as calls already do."""
     if (
         source.run is None
         or source.table != "waits"

@@ -1,4 +1,4 @@
-"""`dbdyno model predict`: every arm of a run, model beside live."""
+"""`dbdyno model predict`: predicted beside measured values for every arm of a run."""
 
 from __future__ import annotations
 

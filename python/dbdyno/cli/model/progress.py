@@ -13,7 +13,7 @@ WIDTH = 78
 
 @contextlib.contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """Return a context whose function shows the current step; it shows nothing if stderr is not a terminal."""
+    """Yield a function that shows the current step; it shows nothing if stderr is not a terminal."""
     shown = sys.stderr.isatty()
 
     def tell(words: str) -> None:

@@ -62,10 +62,10 @@ def command(
 
 
 def _prices(path: Path) -> dict[str, object]:
-    """Return the prices of a file.
+    """Return the prices that a file contains.
 
     Raises:
-        ModelError: The file is no TOML, or a price is no number from 0.
+        ModelError: The file is not TOML, or a price is not a number of 0 or more.
     """
     found = user_file_toml(path, ModelError)
     devices = found.get("devices", {})

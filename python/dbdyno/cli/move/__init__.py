@@ -30,7 +30,7 @@ class _MoveGroup(LazyGroup):
 
 
 def _places(args: list[str]) -> list[str]:
-    """Return the arguments with the value of --to, the former name of the target, after the source."""
+    """Return the arguments, with the value of --to (the former option for the target) moved to follow the source."""
     for place, word in enumerate(args):
         name, sign, value = word.partition("=")
         if name == "--to" and (sign or place + 1 < len(args)):

@@ -93,7 +93,7 @@ def file_or_stdin(source: str) -> contextlib.AbstractContextManager[Path]:
 
 
 def load_request(table: str, other_options: Mapping[str, Any]) -> LoadRequest:
-    """Return how rows go into a table, from the options."""
+    """Return the load request that the options describe."""
     from dbdyno.move.loading.request import PARTITIONS, REJECTS_MOST, LoadRequest
 
     mode, key = other_options["mode"] or "insert", other_options["key"]
@@ -132,7 +132,7 @@ def show(loaded: LoadResult | MultiTableResult) -> None:
 
 
 def split_names(text: str | None) -> tuple[str, ...]:
-    """Return names separated by commas."""
+    """Return the names in a comma-separated list; empty for None."""
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 

@@ -62,7 +62,7 @@ def _request(other_options: Mapping[str, Any]) -> Request:
 
 
 def export_tables(source: str, folder: Path, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
-    """Copy tables of a MariaDB to Parquet files."""
+    """Copy tables of a MariaDB server to Parquet files."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.job import begin, file_chunk_builder, run_job
     from dbdyno.move.proof.statement import compare_rereads
@@ -79,7 +79,7 @@ def export_tables(source: str, folder: Path, level: str, options: JobOptions, ot
 
 
 def write(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
-    """Copy one table of a MariaDB to one Arrow file, or to stdout."""
+    """Copy one table of a MariaDB server to one Arrow file, or to stdout."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.single import write as write_one
 
@@ -96,7 +96,7 @@ def write(source: str, to: str, level: str, options: JobOptions, other_options: 
 
 
 def load_into_table(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
-    """Load files into a table of a MariaDB."""
+    """Load files into a MariaDB table."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.dry_run import describe_load
     from dbdyno.move.engines.mariadb.load import load_files
@@ -122,7 +122,7 @@ def load_into_table(source: str, to: str, level: str, options: JobOptions, other
 
 
 def transfer_rows(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
-    """Move rows from server to server, one of which is a MariaDB."""
+    """Move rows between two servers, at least one of which is MariaDB."""
     from dbdyno.move.engines.mariadb.transfer import move
 
     if is_mariadb(to):
@@ -158,7 +158,7 @@ def resume_job(
     restart: bool,
     as_of_now: bool,
 ) -> None:
-    """Resume a job of a MariaDB."""
+    """Resume a job that reads from or writes to MariaDB."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.job import file_chunk_builder, resume
     from dbdyno.move.engines.mariadb.transfer import resume_transfer
@@ -194,7 +194,7 @@ def resume_job(
 def _show_across(
     source: Postgres | MariaDB, request: Request, options: JobOptions, target: Postgres | MariaDB, goal: LoadRequest
 ) -> None:
-    """Print what would be moved, and the table that it would become at the other server."""
+    """Print what would be moved, and what each table would become at the other server."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.dry_run import tables_of
 

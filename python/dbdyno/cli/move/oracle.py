@@ -32,7 +32,7 @@ REFUSED_OPTIONS = (
 
 
 def export_table(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
-    """Run a new job."""
+    """Copy a table to Parquet files as a new job."""
     from dbdyno.move.engines.oracle.job import begin, run_job
     from dbdyno.move.engines.oracle.source import Address, without_password
     from dbdyno.move.engines.postgres.source import Request

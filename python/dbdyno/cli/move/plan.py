@@ -63,7 +63,7 @@ def show_table(
 
 
 def show_target(plan: Plan, place: int, target: Postgres, load_request: LoadRequest) -> None:
-    """Print the table of a PostgreSQL that would receive the rows, and what each column becomes."""
+    """Print the PostgreSQL table that would receive the rows, and what each column becomes."""
     from dbdyno.move.loading.dry_run import columns_of
     from dbdyno.move.loading.staged_rows import target_tables
     from dbdyno.move.loading.transfer import target_session

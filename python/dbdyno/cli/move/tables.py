@@ -1,4 +1,4 @@
-"""`dbdyno move SOURCE TARGET`: tables of PostgreSQL to files, files into a table, and from server to server."""
+"""`dbdyno move SOURCE TARGET`: from PostgreSQL tables to files, from files to a table, and from server to server."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def _write(source: str, to: str, level: str, options: JobOptions, other_options:
 
 
 def _take_away(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
-    """Copy to a folder on a Hadoop file system; the ledger is in --job."""
+    """Copy PostgreSQL tables to a folder on a Hadoop file system; the ledger is in the folder of --job."""
     refuse(other_options, (*LOAD_OPTIONS, "into"), "is not for the way to a Hadoop file system")
     if Path(source).exists() or source == "-" or mariadb.is_mariadb(source):
         raise click.UsageError("only tables of PostgreSQL can be moved to a Hadoop file system")

@@ -19,7 +19,7 @@ machine_option = click.option("--ran-on", "machine", metavar="NAME", help="Only 
 
 
 def report_refused(refused: Sequence[EvidenceError]) -> None:
-    """Report files that are no results."""
+    """Report files that are not results."""
     for error in refused[:SHOWN]:
         click.echo(f"dbdyno: left out: {error}", err=True)
     if len(refused) > SHOWN:

@@ -15,9 +15,9 @@ from dbdyno.cli.results.options import remote_option, report_refused
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @remote_option
 def command(place: str, folder: Path, remote: str | None) -> None:
-    """Copy the results in PLACE that the folder DIR lacks into it.
+    """Copy into the folder DIR the results in PLACE that it lacks.
 
-    Files that are no results are reported and not copied; then the exit code is 2.
+    Files that are not results are reported and not copied; then the exit code is 2.
 
     \b
     dbdyno results pull branch:performance results/ --remote origin

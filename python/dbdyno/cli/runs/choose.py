@@ -12,9 +12,9 @@ AnyRun = TypeVar("AnyRun", bound=Run)
 
 
 def choose_runs(folder: Path, plan: Path | str | None, since: str | None) -> list[Run]:
-    """Return the runs of a plan file, or with the plan of a run, from a time on, oldest first.
+    """Return the runs since a time, oldest first; `plan` (a file or a run) restricts them to runs of that plan.
 
-    Runs with the plan of a run are searched in that run's folder, all others in `folder`.
+    If `plan` names a run, the folder that holds this run is searched, otherwise `folder`.
     """
     if plan is not None and not _is_file(plan):
         folder = find_run(str(plan), folder).path.absolute().parent
@@ -25,7 +25,7 @@ def choose_runs(folder: Path, plan: Path | str | None, since: str | None) -> lis
 
 
 def of_plan(runs: Iterable[AnyRun], plan: Path | str, folder: Path) -> list[AnyRun]:
-    """Return the runs of a plan file, or those with the plan of a run; `folder` is where runs are searched by name."""
+    """Return the runs of a plan file, or those with the plan of a run, which is searched for in `folder`."""
     from dbdyno.study.plan.runs_of_plan import are_runs_alike, is_same_plan, runs_of_builds
 
     if _is_file(plan):

@@ -118,7 +118,7 @@ class _Source:
 
 
 class _Watched:
-    """A connected target with its sampler running; makes frames between two readings."""
+    """A connected target with its sampler running; makes each frame from two successive readings."""
 
     def __init__(self, source: _Source) -> None:
         from dbdyno.snapshot.engines.live import open_live
@@ -167,7 +167,7 @@ class _Watched:
 
 
 def visible_frame(frame: TopFrame, desk: ScreenState) -> dict[str, object]:
-    """Return a frame restricted to the desk's view, order and filter."""
+    """Return a frame with the view, order and filter of the screen's state applied."""
     from dbdyno.snapshot.engines.live_sessions import blocking_tree, select_sessions
 
     rows = select_sessions(frame["all_sessions"], desk.sort, desk.words)

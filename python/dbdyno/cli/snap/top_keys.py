@@ -1,6 +1,6 @@
-"""Keys of the live screen: which view is shown, in what order, of which sessions; questions and answers.
+"""Keys of the live screen: they select the view, its order and its sessions, and answer questions.
 
-    desk = Desk(allow_cancel=False)
+    desk = ScreenState(allow_cancel=False)
     desk.press("s")            # "draw": the order has changed
     desk.press("e"), desk.press("4711"), desk.press("\\r")   # "plan": desk.pid is 4711
 

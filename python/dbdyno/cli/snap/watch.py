@@ -128,7 +128,7 @@ class FailureReporter:
         self.said, self.times = "", 0
 
     def report(self, result: Snapshot | Error, name: str = "") -> None:
-        """Report a new or changed error, or that a snapshot was taken again."""
+        """Report a new or changed error, or the first success after errors."""
         from dbdyno.base.errors import Error
 
         if isinstance(result, Error):

@@ -17,7 +17,7 @@ def number(value: float) -> str:
 
 
 def bars(groups: Sequence[Mapping[str, Any]], width: int = 40) -> str:
-    """Return the steps of a histogram, one line per step and group with a bar."""
+    """Return a histogram as text, one line with a bar per bucket and group."""
     most = max((share for g in groups for *_, share in g["steps"]), default=0.0) or 1.0
     lines = []
     for at, (low, high, _) in enumerate(groups[0]["steps"] if groups else []):

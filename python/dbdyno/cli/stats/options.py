@@ -118,7 +118,7 @@ _ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def _object_of(head: Row, parts: Sequence[Part]) -> str:
-    """Return a JSON object of the head's fields and the parts, with one line per field and per row.
+    """Return a JSON object of the fields in `head` and the parts, with one line per field and per row.
 
     Python's encoder is compiled only for text without line breaks: with them, 10,000 rows took four times as long.
     """
@@ -146,7 +146,7 @@ def _titled_table(title: str, rows: list[Row]) -> str:
 
 
 def table(rows: list[Row]) -> str:
-    """Return rows under their names, numbers right-aligned, text left-aligned; a name of blanks is shown empty."""
+    """Return a text table under column names, numbers right-aligned, text left-aligned; a blank name is shown empty."""
     names = list(dict.fromkeys(key for row in rows for key in row))
     columns = []
     for name in names:

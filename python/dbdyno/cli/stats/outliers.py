@@ -78,6 +78,6 @@ def command(
 
 
 def _text(rows: list[Row]) -> list[Row]:
-    """Return rows with values that JSON cannot hold as text."""
+    """Return the rows, with values that JSON cannot represent converted to text."""
     kinds = (int, float, str, bool, type(None))
     return [{key: value if isinstance(value, kinds) else str(value) for key, value in row.items()} for row in rows]

@@ -11,7 +11,7 @@ from dbdyno.cli.stats.options import Output, level_option, output_options, p_fie
 
 
 class WholeNumber(click.ParamType[int]):
-    """A whole number, also as 1e6 or 1_000_000."""
+    """A whole number, which may also be written as 1e6 or 1_000_000."""
 
     name = "whole number"
 

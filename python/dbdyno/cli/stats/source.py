@@ -35,7 +35,7 @@ _REAL = {"FLOAT", "DOUBLE", "HUGEINT", "UBIGINT", "UHUGEINT"}
 
 @dataclass(frozen=True)
 class Source:
-    """One operand; `counted` if it is the calls of an experiment, of which only slices that count are used."""
+    """One operand; `counted` marks an experiment's calls, of which only those in slices that count are used."""
 
     label: str
     files: tuple[Path, ...]

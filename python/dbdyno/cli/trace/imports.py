@@ -112,7 +112,7 @@ def _refuse_given(why: str, options: Mapping[str, str]) -> None:
 def _sources(
     server: str | None, paths: Sequence[Path], line_prefix: str | None, timezone: str | None
 ) -> Iterator[tuple[LogSources, str]]:
-    """Yield the logs to import, and a title; statements that a server remembers are a log in memory until the end."""
+    """Yield the logs to import, and a title; statements that a server remembers become a temporary log in memory."""
     from dbdyno.base.memory_folder import memory_folder
     from dbdyno.snapshot.engines.mariadb.history import read_history, write_history
     from dbdyno.snapshot.plans.log_files import recognize_logs

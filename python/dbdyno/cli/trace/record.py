@@ -74,7 +74,7 @@ def command(
     cost_limit: float | None,
     details: bool,
 ) -> None:
-    """Record the waits and calls of a PostgreSQL 14 to 18 on this machine.
+    """Record the waits and calls of a PostgreSQL server (versions 14 to 18) on this machine.
 
     The server is neither changed nor restarted. By default dbdyno reads its memory, which stops nothing: each length is
     known to within the time between two looks. With --exact the kernel notes where the server's code begins and ends

@@ -180,7 +180,7 @@ def _by_name(
 
 
 def _are_same(first: Sequence[tuple[str, str]], second: Sequence[tuple[str, str]]) -> bool:
-    """Return True if both sides have the same statements and owners; no owner stands for a missing one."""
+    """Return True if both sides have the same statements and owners; an empty owner in `first` matches any."""
     return len(first) == len(second) and all(
         text == there and owner in ("", has) for (text, owner), (there, has) in zip(first, second, strict=True)
     )

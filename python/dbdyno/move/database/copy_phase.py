@@ -79,7 +79,7 @@ def write_plan(
 
 
 def _notes(inventory: Inventory, here: Facts, entries: Sequence[Entry]) -> list[str]:
-    """Return the differences between the databases themselves, and what stays with the source's."""
+    """Return notes on how the databases themselves differ, and on what is not moved or arrives changed."""
     facts = inventory.facts
     found = [f"{one}, which belongs to the database itself" for one in inventory.own]
     found += [

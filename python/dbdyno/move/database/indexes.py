@@ -1,4 +1,4 @@
-"""Statements after the rows, in several sessions: indexes and constraints, the largest first.
+"""Statements that run after the rows are copied, in several sessions: indexes and constraints, the largest first.
 
 A statement starts when everything that it depends on exists and no running statement holds a conflicting lock. It
 commits together with a record of itself, so no statement is executed twice after a kill. While all sessions are busy,

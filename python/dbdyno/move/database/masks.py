@@ -84,7 +84,7 @@ class Mask:
 
     @property
     def method_text(self) -> str:
-        """Return the method with its constant, as a column of the move has it."""
+        """Return the method with its constant, as stored in a moved column's `mask`."""
         return self.method if self.constant is None else f"{self.method}:{self.constant}"
 
 
@@ -133,7 +133,7 @@ def read_masks(given: Iterable[str]) -> tuple[Mask, ...]:
 
 
 def apply_masks(snapshot: Snapshot, inventory: Inventory, masks: Sequence[Mask]) -> Inventory:
-    """Return the inventory with masked columns, and sentences on objects that may not arrive because of them.
+    """Return the inventory with masked columns and with notes on objects that the masks may break.
 
     The snapshot's tables are masked, too.
 

@@ -167,7 +167,7 @@ def _statements_around(conn: psycopg.Connection[Any], chunk: Chunk, table: Table
 
 
 def reconcile(conn: psycopg.Connection[Any], ledger: Ledger) -> int:
-    """Update the ledger to the target's record of chunks, and return how many are missing.
+    """Update the ledger from the target's record of chunks, and return how many chunks the target lacks.
 
     A kill may occur between the target's commit and the ledger's record, and a crash of the target may undo commits
     that were recorded, so the target's record is authoritative.

@@ -208,7 +208,7 @@ class Restorer:
 
 
 def statements_of(text: str) -> list[str]:
-    """Return the statements of an entry with privileges, whose texts contain only names."""
+    """Return the statements of an entry with privileges, which holds no code: it is split at unquoted semicolons."""
     found, words = [], ""
     for part in _PART.findall(text):
         words += part

@@ -66,7 +66,7 @@ def _quote(*names: str) -> str:
 
 
 def publish_order(conn: psycopg.Connection[Any], goals: Sequence[TargetTable]) -> list[int]:
-    """Return the indexes of the tables, those first that foreign keys of others reference.
+    """Return the indexes of the tables in publishing order: referenced tables before those that reference them.
 
     Tables in a cycle keep the given order: the server then reports which key has no row.
     """

@@ -82,7 +82,7 @@ class Rejects:
             ) from None
 
     def remove_file(self, conn: psycopg.Connection[Any]) -> None:
-        """Remove the written file after a failed load; it stays if the connection is lost: the commit may be done."""
+        """Remove the written file after a failed load, unless the connection is lost: the commit may have succeeded."""
         if self.written and not conn.closed:
             self.path.unlink(missing_ok=True)
 

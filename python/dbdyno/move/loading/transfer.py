@@ -156,7 +156,7 @@ def resume_transfer(
 def resume_into(
     target: Postgres, ledger: Ledger, options: JobOptions, say: Say, read: ReadChunks, *, restart: bool, level: str
 ) -> LoadResult | MultiTableResult | None:
-    """Resume a job into a PostgreSQL; return None if it turns out to have been published already.
+    """Resume a job into PostgreSQL; return None if it turns out to have been published already.
 
     Args:
         target: The server to write.
@@ -308,7 +308,7 @@ def job_of_postgres(
     *,
     rejects: bool = False,
 ) -> _core.MoveJob:
-    """Return the core's job that reads a PostgreSQL and writes to a target as it goes."""
+    """Return the core's job that reads from PostgreSQL and forwards the rows to a target as they arrive."""
     return _core.MoveJob(
         {
             "connection": {**source.conninfo(), "application_name": application_name(plan.id)},

@@ -39,7 +39,7 @@ def resume(
     make: JobBuilder | None = None,
     restarted: Callable[[Plan], None] | None = None,
 ) -> Snapshot:
-    """Finish a job, and return the snapshot that was read now, which the caller must close.
+    """Finish a job, and return the snapshot from which the remaining chunks were read; the caller must close it.
 
     Args:
         target: The server to read.

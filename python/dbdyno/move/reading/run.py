@@ -134,7 +134,7 @@ def plan_for_transfer(plan: Plan, into: Mapping[str, Any]) -> Plan:
 
 
 def table_as_sent(table: Table, into: Mapping[str, Any]) -> Table:
-    """Return the table as sent to another server; unchanged for a MariaDB, whose rows are decoded as for files."""
+    """Return the table as sent to another server; unchanged for MariaDB, for which rows are decoded as for files."""
     if str(into.get("target")).startswith(MARIADB):
         return table
     return replace(table, columns=tuple(one.as_sent() for one in table.columns))

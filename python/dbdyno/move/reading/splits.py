@@ -1,4 +1,4 @@
-"""Pieces of equal size, more than there are workers, which each worker takes as it becomes free.
+"""Pieces of equal size, more than there are workers: each worker takes the next one when it becomes free.
 
 A table is cut by the blocks of its file: a piece is a range of `ctid`, which PostgreSQL (from version 14 on) reads as
 that part of the file and nothing else; it needs no index or key, and skew or NULLs do not matter. The last piece of a
@@ -36,7 +36,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Chunk:
-    """One piece of a relation, from `start` to before `before`.
+    """One piece of a relation, from `start` (included) to `before` (excluded).
 
     `before` None means to the end; both None mean the whole relation.
     """

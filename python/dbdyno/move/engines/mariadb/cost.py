@@ -1,4 +1,4 @@
-"""Cost of a job to a MariaDB, from the status counters that the server keeps per session.
+"""Cost of a job to a MariaDB server, from the status counters that the server keeps per session.
 
 rows_read    rows read by the storage engine's handlers
 bytes_sent   bytes sent to the client

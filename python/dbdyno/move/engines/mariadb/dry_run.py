@@ -1,4 +1,4 @@
-"""Dry run of a load into a MariaDB: describes what would be done and writes nothing."""
+"""Dry run of a load into MariaDB: describes what would be done and writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that read a MariaDB: snapshots, workers, one record per chunk, and recovery after a failure.
+"""Jobs that read from MariaDB: snapshots, workers, one record per chunk, and recovery after a failure.
 
 A MariaDB snapshot belongs to the session that took it. For all workers to see the same data, nobody may commit while
 their snapshots are taken, so the job holds `FLUSH TABLES WITH READ LOCK` until every worker has begun (milliseconds,

@@ -96,7 +96,7 @@ def publish(
 
 
 def _publish_order(conn: Any, parts: Sequence[StagedTable]) -> list[int]:
-    """Return the indexes of the parts, those first that foreign keys of others reference."""
+    """Return the indexes of the parts in publishing order: referenced tables before those that reference them."""
     refers: dict[int, set[int]] = {place: set() for place in range(len(parts))}
     if len(parts) > 1:
         places = {(one.goal.schema, one.goal.name): place for place, one in enumerate(parts)}

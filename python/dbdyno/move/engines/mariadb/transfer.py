@@ -1,4 +1,4 @@
-"""Transfers between servers of which at least one is a MariaDB, with the splits, ledger and modes used for PostgreSQL.
+"""Transfers between servers, at least one of which is MariaDB, with the splits, ledger and modes used for PostgreSQL.
 
 Each chunk goes into its own staging table beside the target, recreated whenever the chunk is read; one transaction
 publishes all of them.

@@ -132,7 +132,7 @@ def load(
 def _copy(
     conn: psycopg.Connection[Any], staged: StagedRows, files: Sequence[Path], options: JobOptions
 ) -> list[MoveCount]:
-    """Copy all files in one statement, because the server would wait between two of them."""
+    """Copy all files in one statement, because the server would wait between two statements."""
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in staged.columns)
     text = sql.SQL("copy {} ({}) from stdin (format binary)").format(staged.table, names)
     source = _core.MoveBytes(files, options.memory_bytes // BATCHES)

@@ -112,7 +112,7 @@ def _wait_for_end(stdin: int) -> bool:
 
 
 def _first_line() -> bytes:
-    """Read the first line of stdin unbuffered, because `select` waits for what follows it."""
+    """Read the first line of stdin unbuffered, so that `select` still sees what follows it."""
     line = b""
     while not line.endswith(b"\n"):
         more = os.read(sys.stdin.fileno(), 1)

@@ -238,7 +238,7 @@ def copy_privileges(
 
 
 def has_older_snapshots(conn: psycopg.Connection[Any]) -> bool:
-    """Return True if a session still has a snapshot older than the last commit of a worker, which shows only some rows.
+    """Return True if a session still has a snapshot from before a worker's last commit, so that it sees only some rows.
 
     Waits up to `SNAPSHOTS_S` seconds for such sessions to end.
     """
