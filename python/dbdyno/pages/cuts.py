@@ -148,7 +148,7 @@ def _numbers(found: Any) -> str:
 
 
 def _by_cut(model: Analysis, failed: set[Any]) -> list[Any]:
-    """Return the faults in order, those of cuts that were not survived first."""
+    """Return the faults with those of failed cuts first, otherwise in order."""
     return sorted(reading.entries(model, "faults"), key=lambda entry: entry.get("cut") not in failed)
 
 

@@ -1,4 +1,4 @@
-"""Section about the causes of a difference or of a time, for every page whose model has them."""
+"""Section about the causes of a difference or of time spent, for every page whose model has them."""
 
 from __future__ import annotations
 

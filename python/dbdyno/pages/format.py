@@ -212,7 +212,7 @@ def moment(iso: object) -> str:
 
 
 def seconds(ns: object) -> str:
-    """Return a time in nanoseconds as seconds with all microseconds, so that a column adds up: `12.000345`."""
+    """Return a time in nanoseconds as seconds with six decimals, so that a column adds up: `12.000345`."""
     given = number(ns)
     if given is None:
         return NONE

@@ -1,4 +1,4 @@
-"""Builder of the page about a query's answer: its rows, and a chart of the last number."""
+"""Builder of the page about a query's answer: its rows, and a chart of the last numeric column."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def _budget(model: Analysis, statements: Sequence[Entry]) -> Section:
 
 
 def _budget_tables(columns: tuple[Column, ...], rows: tuple[Row, ...]) -> tuple[Table, ...]:
-    """Return the table; on the page, statements with little time are folded."""
+    """Return the budget by statement as tables; on the page, statements that add little are in a folded table."""
     if len(rows) <= _UNFOLDED:
         return (Table("", columns, rows, most=12, look="loose"),)
     rest = rows[_UNFOLDED:]
@@ -233,7 +233,7 @@ def _plans(row: Entry) -> Table | None:
 
 
 def _first_executions(statements: Sequence[Entry]) -> Section | None:
-    """Return the section of statements whose first executions in new server processes changed differently."""
+    """Return the section of statements whose ratio differs between first executions in new processes and later ones."""
     rows = [
         {"text": row.get("text"), **row["first"], "later": row.get("ratio")} for row in statements if row.get("first")
     ]
@@ -250,7 +250,7 @@ def _first_executions(statements: Sequence[Entry]) -> Section | None:
 
 
 def _uncompared_section(statements: Sequence[Entry]) -> Section | None:
-    """Return the section of statements whose answers were not compared because they are not determined."""
+    """Return the section of statements whose answers were not compared because they may differ legitimately."""
     rows = [row for row in statements if row.get("answers")]
     if not rows:
         return None

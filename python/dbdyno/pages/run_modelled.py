@@ -124,7 +124,7 @@ def resources(model: Analysis) -> Iterator[Section]:
 
 
 def laws(model: Analysis) -> Iterator[Section]:
-    """Yield the operational laws of a run: what was counted twice must agree."""
+    """Yield the operational laws of a run: each relates two figures that must agree."""
     given = reading.entries(model, "laws")
     if not given:
         return
@@ -199,7 +199,7 @@ def _sides(row: Entry) -> TableRow:
 
 
 def volumes(model: Analysis) -> Iterator[Section]:
-    """Yield the modelled devices below the engines: what each carried, its floor, and how late its replies were."""
+    """Yield the modelled devices below the engines: contents, kernel cost of a request, lateness of replies."""
     given = reading.entries(model, "volumes")
     if not given:
         return

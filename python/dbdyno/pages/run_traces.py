@@ -162,7 +162,7 @@ def _pair(row: Entry, time: str) -> TableRow:
 
 
 def lines(model: Analysis) -> Iterator[Section]:
-    """Yield a table per family of lines: the mean time of one, and the cost of the line."""
+    """Yield a table per family of lines: the mean time of one wait, call or execution, and the cost of the line."""
     given = reading.entries(model, "lines")
     if not given:
         return

@@ -37,7 +37,7 @@ HOLDERS_LEAST = 0.01
 
 
 def events(model: Analysis) -> Iterator[Section]:
-    """Yield a table with one line per event, and a hint how to see the waits of one event."""
+    """Yield a table with one line per event, and a hint on how to see the waits of one event."""
     given = reading.entries(model, "events")
     if not given:
         return

@@ -44,12 +44,12 @@ class Allocation:
         return found if found is not None and self._look(found)[0] > 0 else None
 
     def nearest(self, limit: int) -> list[RehearsedStatement]:
-        """Return at most `limit` undecided statements, those worth most per second of measuring first."""
+        """Return up to `limit` undecided statements, those first that decide most database time per second."""
         worth = sorted(((-self._look(item)[1], at) for at, item in enumerate(self.items)))
         return [self.items[at] for value, at in worth[:limit] if value < 0]
 
     def _look(self, item: RehearsedStatement) -> tuple[float, float]:
-        """Return a statement's standard error in the total, and the database time decided per second spent."""
+        """Return a statement's standard error in the total, and the database time decided per second of measuring."""
         count = len(item.old_ns)
         known = self._known.get(item.statement.number)
         if known is None or known[0] != count:

@@ -131,7 +131,7 @@ def _same_keys(old: Answer, new: Answer, keys: Sequence[int]) -> bool:
 
 
 def _same_inside(old: Answer, new: Answer, by: DeterminedParts) -> bool:
-    """Return True if the rows are equal whose keys are neither the first row's nor the last row's."""
+    """Return True if the rows are equal, ignoring rows whose keys equal those of a row at an end that was cut."""
     usable = _usable(old, by.keys)
     keys = _pick(old, usable)
     cut = {keys[0]} if by.cuts_begin else set()

@@ -29,7 +29,7 @@ _numbers = count()
 
 
 def new_processes(old: Side, new: Side) -> int:
-    """End the server processes of both sides, so that the next block starts new ones; return their number."""
+    """End both sides' server processes, so that the next block starts new ones; return the number of the new pair."""
     for side in (old, new):
         side.close()
     return next(_numbers)
@@ -75,7 +75,7 @@ def is_quick(item: RehearsedStatement) -> bool:
 
 
 def _warm_up(item: RehearsedStatement, side: Side, *, is_first: bool) -> float:
-    """Execute every set of values if that is quick, and use up the custom plans; return the time of the first [ns].
+    """Execute every set of values if that is quick, use up custom plans, and return the first execution's time [ns].
 
     The first execution is timed only in new server processes. Of a slow statement, its first turn warms up.
     """

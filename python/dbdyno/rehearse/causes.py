@@ -286,7 +286,7 @@ def _indexes(plan: ExplainedPlan | None) -> Sequence[str]:
 
 
 def _indexes_below(node: Node, schema: str) -> Iterator[str]:
-    """Yield the indexes in a plan with the schema of their table, which a bitmap index scan has in its parent node."""
+    """Yield the indexes in a plan with their table's schema; for a bitmap index scan it is in the parent node."""
     schema = node.schema if node.relation else schema
     if node.index:
         yield f"{schema}.{node.index}" if schema else node.index

@@ -64,7 +64,7 @@ def changed_settings() -> tuple[ChangedSetting, ...]:
 
 
 def _kind(word: str) -> Kind:
-    """Return a word of the table as a kind; a test of the table compares each row with servers."""
+    """Return a word from the TSV file as a `Kind`, unchecked: a test compares each row of that file with servers."""
     return cast(Kind, word)
 
 
@@ -92,7 +92,7 @@ def change_clause(name: str, old: int, new: int) -> str | None:
 
 
 def default_since(name: str, values: tuple[str, str], versions: tuple[int, int]) -> int | None:
-    """Return the version whose other default makes a setting differ, None if the values are not those defaults.
+    """Return the version whose new default makes a setting differ; None if the values are not the two defaults.
 
     Args:
         name: The setting.
@@ -111,7 +111,7 @@ def default_since(name: str, values: tuple[str, str], versions: tuple[int, int])
 
 
 def value_in(name: str, value: str, old: int, new: int) -> str:
-    """Return a value in the meaning that the setting has in another version.
+    """Return a value converted to the meaning that the setting has in another version.
 
     >>> value_in("effective_io_concurrency", "4", 12, 15), value_in("effective_io_concurrency", "4", 13, 15)
     ('8', '4')

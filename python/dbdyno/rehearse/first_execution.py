@@ -29,7 +29,7 @@ class FirstExecution:
 
 
 def first_execution(decision: Decision, threshold: float) -> FirstExecution | None:
-    """Return the figures of a statement's first executions if these differ from later ones."""
+    """Return the figures of a statement's first executions; None unless their ratio differs from that of later ones."""
     old, new = decision.item.old_first_ns, decision.item.new_first_ns
     if not decision.is_timed or len(old) < LEAST_BLOCKS:
         return None

@@ -148,7 +148,7 @@ def _explain_changes(
     catalogs: tuple[Catalog, Catalog],
     budget: Budget,
 ) -> dict[int, Cause]:
-    """Execute the plans of changed statements, and return the cause for each worse statement, by its number.
+    """Execute changed statements to get their plans; return the cause for each worse statement, by its number.
 
     Slower statements come before faster ones, the heaviest first. The first one may exceed the time by half of it, at
     least by 20 s; for those reached after the end of the time, the cause says that there was no time.
@@ -238,6 +238,6 @@ def _mean_ns(item: RehearsedStatement, new: Side, settings: tuple[str, ...]) -> 
 
 
 def _set_local(name: str, value: str) -> str:
-    """Return the command that sets a setting out of `TRIED_SETTINGS` to the old server's value."""
+    """Return the command that sets one of `TRIED_SETTINGS` to the old server's value."""
     quoted = value.replace("'", "''")
     return f"set local {name} = '{quoted}'"

@@ -93,7 +93,7 @@ def undetermined_reason(text: str) -> str:
 
 
 def _inside(tree: Any) -> Iterator[str]:
-    """Yield reasons within a tree why its result is not determined."""
+    """Yield the reasons, found in a tree, why the result of the tree is not determined."""
     from sqlglot import expressions as exp
 
     for cut in tree.find_all(exp.Limit, exp.Fetch, exp.Offset):

@@ -1,7 +1,7 @@
-"""Trials of settings as a cause: a slower statement on the new side, with the old side's value of one setting.
+"""Trials of settings as a cause: a slower statement run on the new side with the old side's value of one setting.
 
-The statement is executed alternately with the new side's own value and with the old side's. A setting that restores a
-good part of the difference in two rounds is tried in six fresh ones. It is the cause if these restore at least half of
+The statement is executed alternately with the new side's own value and with the old side's. A setting that removes a
+good part of the difference in two rounds is tried in six fresh ones. It is the cause if these remove at least half of
 the difference, and the whole 99 % interval of their ratio shows an improvement.
 """
 
@@ -78,7 +78,7 @@ class OutOfTimeError(Exception):
 
 
 def setting_cause(decision: Decision, grounds: CauseContext, try_setting: TrySetting) -> Cause | None:
-    """Return the setting that certainly restores most of the difference; None if there is none."""
+    """Return the setting whose old value certainly removes half of the difference or more; None if there is none."""
     candidates = []
     for name in TRIED_SETTINGS:
         was, now = grounds.old.settings.get(name), grounds.new.settings.get(name)
@@ -97,7 +97,7 @@ def setting_cause(decision: Decision, grounds: CauseContext, try_setting: TrySet
 
 
 def plan_choice_cause(decision: Decision, try_setting: TrySetting) -> Cause | None:
-    """Return the generic plan as the cause if reversing the plan choice makes the new side as fast as the old."""
+    """Return the generic plan as the cause if reversing the plan choice removes at least half of the difference."""
     choices = decision.item.choices
     if choices is None or not (choices[0].is_generic or choices[1].is_generic):
         return None
@@ -114,7 +114,7 @@ def plan_choice_cause(decision: Decision, try_setting: TrySetting) -> Cause | No
 
 
 def parallel_plan_cause(decision: Decision, grounds: CauseContext, try_setting: TrySetting) -> Cause | None:
-    """Return the parallel plan as the cause if only the new side has one, and without it is not slower than the old."""
+    """Return a parallel plan that only the new side has as the cause if it explains at least half of the difference."""
     old, new = grounds.plans
     if old is None or new is None or _is_parallel(old) or not _is_parallel(new):
         return None
@@ -135,7 +135,7 @@ def _is_parallel(plan: ExplainedPlan) -> bool:
 
 
 def _certainly_restored(decision: Decision, try_setting: TrySetting, name: str, value: str) -> float | None:
-    """Return the share of the difference that a setting restores; None if it is too small or not certain."""
+    """Return the share of the difference that a setting removes; None if it is too small or not certain."""
     tried = try_setting(name, value, _CONFIRMED)
     if tried is None or (restored := _restored_share(decision, tried)) < _RESTORED:
         return None
@@ -145,7 +145,7 @@ def _certainly_restored(decision: Decision, try_setting: TrySetting, name: str, 
 
 
 def _restored_share(decision: Decision, tried: TrialTimes) -> float:
-    """Return the share of a statement's difference that a setting restores, from the ratio of its times."""
+    """Return the share of a statement's difference that a setting removes, from the ratio of its times."""
     excess = 1 - decision.old_ns / decision.new_ns
     if excess <= 0:
         return 0.0

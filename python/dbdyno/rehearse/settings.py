@@ -42,7 +42,7 @@ def differing_settings(old: Catalog, new: Catalog) -> Iterator[tuple[str, str, s
 
 
 def why_differing(name: str, old: Catalog, new: Catalog) -> str:
-    """Return which version's other default makes a setting differ, empty if it was set."""
+    """Return in words the version whose new default makes a setting differ; empty if defaults do not explain it."""
     values = settable_value(old.settings[name]), settable_value(new.settings[name])
     since = default_since(name, values, (int(old.major), int(new.major)))
     return f"default of {since} and later" if since is not None else ""

@@ -54,7 +54,9 @@ class Independence:
 
 
 def independence(log_ratios: Floats, *, randomised: bool = True) -> Independence:
-    """Return the variance inflation (1 + r) / (1 - r) of the mean of an AR(1) series (Bayley and Hammersley 1946).
+    """Return the lag-1 autocorrelation and variance inflation of the mean of an AR(1) series.
+
+    The inflation is (1 + r) / (1 - r) (Bayley and Hammersley 1946).
 
     r is the lag-1 autocorrelation with its bias removed, r + (1 + 3 r) / n (Marriott and Pope 1954), at most 0.9. The
     inflation is 1 if the order was randomised (see the module docstring), below 6 blocks (too few for an estimate), and

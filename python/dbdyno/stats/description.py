@@ -277,7 +277,7 @@ def describe_parquet(
 
 
 def description_of(found: Mapping[str, Any], level: float, files: Sequence[str] = ()) -> Description:
-    """Return the core's answer as named fields; `files` are the files whose indexes the core uses."""
+    """Return the core's answer as named fields; the core refers to `files` by their index."""
     shift = _number(found["shift"])
     groups = tuple(_group(entry, shift) for entry in found["groups"])
     names = [group.name for group in groups]

@@ -1,4 +1,4 @@
-"""Tails and quantiles of distributions, from the core: loading scipy for them would double the start of a command.
+"""Tails and quantiles of distributions, from the core: loading scipy for them would double a command's start-up time.
 
 Tails that may underflow are base 10 logarithms. With millions of waits every p does: Welch's test on the 4,000,000
 waits per arm of the flash-log post has log10 p = -15,046.8, where a library prints 0. Undefined parameters give NaN.

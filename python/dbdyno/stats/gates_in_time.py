@@ -66,7 +66,7 @@ class Trend:
         return self.p <= 1 - _LEVEL
 
     def span(self, level: float) -> tuple[float, float]:
-        """Return the lowest and highest end of the intervals of the line at the two ends of the run."""
+        """Return the lowest and the highest value that the line's intervals cover at the two ends of the run."""
         reach = t_quantile(self.blocks - 2, 0.5 + level / 2) * self.end_error
         half = abs(self.change) / 2 + reach
         return self.mean - half, self.mean + half
@@ -161,7 +161,7 @@ def ratio_problem(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, t
 
 
 def drift_clause(arm: str, base: str, trend: Trend, threshold: float, *, tests: int = 1) -> str:
-    """Return a clause if a ratio certainly moved by more than half its mean, 5 % and the threshold; else "".
+    """Return a clause if a ratio certainly moved by more than each of half its mean, 5 % and the threshold; else "".
 
     The significance level is divided by the number of `tests`.
     """
@@ -280,7 +280,7 @@ def clock_kept(steps: Sequence[tuple[int, float]]) -> Gate:
 
 
 def processors_free(share: float, count: int) -> Gate:
-    """Check whether the processors were free for the programs; `share` is what others used of all `count`."""
+    """Check whether the processors were free for the programs; others used `share` of all `count`."""
     free = share <= OTHERS_SHARE_MAX
     return Gate(
         "the processors were free",

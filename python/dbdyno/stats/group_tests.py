@@ -236,7 +236,7 @@ class GroupComparison:
 
 
 def compare_in_blocks(described: Description, *, randomised: bool = False) -> list[GroupComparison]:
-    """Compare two groups block by block: the mean, and each quantile from the median on that the blocks support.
+    """Compare two groups block by block: the mean, and each quantile from the median up that the blocks support.
 
     Blocks that hold both groups are pairs. If there are fewer than two such blocks, the blocks of one group are
     compared with the blocks of the other (Welch's t on the logs).
@@ -265,7 +265,7 @@ def compare_in_blocks(described: Description, *, randomised: bool = False) -> li
 
 
 def _supported_quantiles(described: Description) -> list[float]:
-    """Return the quantiles from the median on beyond which every block has ten values."""
+    """Return the quantiles from the median up that have at least ten values above them in every block."""
     if not described.blocks:
         return []
     least = min(value.n for value in described.blocks)

@@ -156,7 +156,7 @@ def _series_count(n: int) -> int:
 
 
 def _tail(table: Floats, values: Floats) -> Floats:
-    """Return the share of a sorted table, the value itself included, that is at least as large as each value."""
+    """Return, for each value, the share of a sorted table that is at least as large, counting the value itself."""
     return (1 + table.size - np.searchsorted(table, values * (1 - 1e-12))) / (table.size + 1)
 
 

@@ -115,7 +115,7 @@ def _side(logs: Floats) -> _Side:
 
 
 def _inflation(logs: Floats) -> Floats:
-    """Return the variance inflation of each row, as `blocks.independence` of values in time order."""
+    """Return the variance inflation of each row, as `blocks.independence` computes it for values in time order."""
     n = logs.shape[1]
     if n < BOOTSTRAP_BLOCKS_MIN:
         return np.ones(len(logs))

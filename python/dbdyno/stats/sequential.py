@@ -23,7 +23,7 @@ BLOCKS_LEAST = 3
 
 
 def t_limit(n: int, alpha: float, g: float = G) -> float:
-    """Return the t of `n` differences from which on the Bayes factor exceeds 1 / alpha; infinite if it never does."""
+    """Return the t above which the Bayes factor of `n` differences exceeds 1 / alpha; infinite if it never does."""
     if n < 2:
         return math.inf
     k = 1 + n * g

@@ -83,7 +83,7 @@ def begin_reading(words: Sequence[str]) -> None:
 
 
 def take_reading(options: str, request: str) -> Reading | None:
-    """Return the reading started for these options and request and hand it over to the caller, or None."""
+    """Remove and return the reading started for these options and request; None if none was started."""
     return _begun.pop((options, request), None)
 
 

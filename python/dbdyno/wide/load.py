@@ -180,7 +180,7 @@ def load(
 def _write_rows(
     session: Any, state: LoadState, files: Sequence[Path], table: WideTable, writer: Writer, loaded: LoadResult
 ) -> bool:
-    """Write to the end; return False if a node was restarted meanwhile, because it may have lost acknowledged rows."""
+    """Write the remaining rows; return False if a node was restarted meanwhile: acknowledged rows may be lost."""
     now = node_generations(session)
     if state.done and was_restarted(state.starts, now) is not False:
         loaded.repeated += state.done - state.sure

@@ -60,7 +60,7 @@ def jars() -> list[Path]:
 
 
 def check_scala_version(connector: Sequence[Path], spark: Path) -> None:
-    """Check that the connector is built for Spark's Scala version, because neither would report that clearly.
+    """Check that the connector is built for Spark's Scala version, because neither reports a mismatch clearly.
 
     Raises:
         WideError: The versions differ.

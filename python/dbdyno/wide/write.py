@@ -1,4 +1,4 @@
-"""INSERT, UPDATE and DELETE on a mapped table as CQL, with statements of what Cassandra does not guarantee.
+"""INSERT, UPDATE and DELETE on a mapped table as CQL, with sentences on what Cassandra does not guarantee.
 
 The rows to write are first queried by a SELECT over the map, so any condition and expression is possible, and an UPDATE
 changes only existing rows. Each row is then written by its whole key. This is not a transaction: others may write

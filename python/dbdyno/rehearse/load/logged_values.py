@@ -71,7 +71,7 @@ class LoggedValues:
 
 
 def logged_values(paths: Sequence[Path], prefix: str | None = None) -> LoggedValues:
-    """Return the executions of which auto_explain logged plans, in files, folders and patterns.
+    """Return the executions whose plans auto_explain logged in these files, folders and patterns.
 
     `prefix` is the server's log_line_prefix for text logs, None to find it.
 
@@ -91,7 +91,7 @@ def logged_values(paths: Sequence[Path], prefix: str | None = None) -> LoggedVal
 
 
 def values_of(given: str) -> tuple[bytes | None, ...] | None:
-    """Return the values in `$1 = '5', $2 = NULL`; None if they are not complete.
+    """Return the values in a text such as `$1 = '5', $2 = NULL`; None if they are not complete.
 
     >>> values_of("$1 = 'it''s', $2 = NULL")
     (b"it's", None)

@@ -1,4 +1,4 @@
-"""What looks at a server's memory cannot know, as sentences: the resolution of a recording by `--mode read`."""
+"""Sentences on what a recording by `--mode read` misses, because it sees a server's memory only at instants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SHORT = 1.02
 
 
 def look_warnings(report: JsonObject) -> list[str]:
-    """Return the warnings about a recording by looks."""
+    """Return the warnings about a recording made by looking at the server's memory at instants."""
     found = [_resolution(report)]
     if missed := _missed_events(report):
         found.append(missed)

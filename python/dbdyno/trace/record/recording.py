@@ -40,7 +40,7 @@ _MEANS = {
 
 @dataclass(frozen=True)
 class RecordingOptions:
-    """What to record: database and user, duration, overhead limit, with bind values or not, and how.
+    """What to record, and how: database, user, duration, overhead limit, whether to time binds, technique.
 
     `cost_limit` is the largest cost as a share of a backend's time, or for looks, which cost the backends nothing, of
     the machine's time (0: no limit; None: 5 % of a backend's time, or for looks the limit in
