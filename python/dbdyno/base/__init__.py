@@ -1,1 +1,1 @@
-"""What every room may use: errors, connection strings, files, processes, signals, numbers and decisions."""
+"""Code that every package may use: errors, connection strings, files, processes, signals, numbers and decisions."""

@@ -127,7 +127,7 @@ class ClientArmReport(ArmReport):
 
 
 class LineReport(TypedDict):
-    """How late the emulated line of an arm forwarded its pieces in one block: sum and maximum of the delay [ns]."""
+    """How long after their due time an arm's emulated line forwarded pieces of data in one block: sum, maximum [ns]."""
 
     arm: int
     pieces: int

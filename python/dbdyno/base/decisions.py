@@ -148,7 +148,7 @@ WITHHOLDING = tuple(rule.code for rule in _RULES if rule.effect == "withholds")
 
 
 def decision_named(name: Any) -> Decision:
-    """Return the answer with this name, or the "Cannot tell" answer for an unknown name."""
+    """Return the decision with this name, or the decision "Cannot tell" for an unknown name."""
     return DECISIONS.get(name, DECISIONS[UNCLEAR]) if isinstance(name, str) else DECISIONS[UNCLEAR]
 
 

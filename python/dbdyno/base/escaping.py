@@ -54,7 +54,7 @@ class EscapingStream:
         self.behind = behind
 
     def write(self, value: str) -> int:
-        """Write escaped text and return the number of characters given.
+        """Write the text, escaped, and return the length of the original text.
 
         Raises:
             TypeError: the value is not a str, as with any text stream.

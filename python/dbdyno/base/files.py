@@ -215,7 +215,7 @@ def file_replacement(path: Path) -> Iterator[Path]:
 
 
 def restrict_mode(path: Path) -> None:
-    """Set the mode of a file that another library created to what its folder permits."""
+    """Give a file that another library created the mode that its folder permits."""
     path.chmod(0o600 | (_mode(path.parent) & READ_ONLY))
 
 

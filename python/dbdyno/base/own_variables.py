@@ -23,5 +23,5 @@ def set_own_variables() -> None:
 
 
 def without_own_variables(env: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without the variables that were set here: a program that is measured has its own."""
+    """Return an environment without the variables set by `set_own_variables`, for a program that dbdyno starts."""
     return {name: value for name, value in env.items() if _own.get(name) != value}

@@ -110,7 +110,7 @@ class _Counter:
         return bool(ready)
 
     def _signals(self) -> int | None:
-        """Wait for signals and return the number received since the last call, or None once the counter is closed."""
+        """Wait for signals and return how many arrived since the last call, or None once the counter is closed."""
         told = os.read(self._end, 64)
         return sum(number in SIGNALS for number in told) if told else None
 

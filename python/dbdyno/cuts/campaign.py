@@ -204,7 +204,7 @@ def run_campaign(
     progress: Callable[[CutRow], None] = lambda row: None,
     workers: Workers | None = None,
 ) -> CampaignEvidence:
-    """Cut the power `cuts` times; with `only`, repeat just the database of that cut, and stop after this cut.
+    """Cut the power `cuts` times; with `only`, use just the database of cut number `only`, and stop after that cut.
 
     With `workers`, each database is a separate task. Without them, Ctrl-C ends the campaign early if its first cut is
     complete.
@@ -283,7 +283,7 @@ def run_database(
 
 
 def run_database_as_task(plan: CutPlan, seed: int, first: int, last: int) -> CampaignEvidence:
-    """Run a database's cuts on a worker; it ends after a cut if nobody waits for it any longer."""
+    """Run the cuts of a database on a worker; stop after the current cut once nobody waits for the task any longer."""
     return run_database(plan, seed, first, last, lambda _: None, lambda own: stop_if_unwanted(own.stop))
 
 

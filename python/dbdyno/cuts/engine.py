@@ -60,7 +60,7 @@ class CutEngine(Protocol):
         """Return the size of the log that the last recovery read [bytes]; 0 if there is none or it is unknown."""
 
     def kill(self) -> None:
-        """Kill all its processes at once."""
+        """Kill all processes of the engine at once."""
 
     def close(self) -> None:
         """Remove all files."""

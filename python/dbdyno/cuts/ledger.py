@@ -53,7 +53,7 @@ class Content:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Differences between a content and a ledger; all fields are empty if it is right."""
+    """Differences between the content of a database and the ledger; all fields are empty if there are none."""
 
     lost: list[int] = field(default_factory=list)
     doubled: list[int] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Judgement:
 
 
 def judge(ledger: Ledger, content: Content) -> Judgement:
-    """Compare a content with a ledger.
+    """Compare the content of a database with the ledger.
 
     A commit that was attempted but not acknowledged may be present or missing.
     """

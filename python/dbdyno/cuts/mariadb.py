@@ -40,7 +40,7 @@ END = re.compile(r"End of log at LSN=(\d+)")
 
 
 class _MountedMariaDB(EmbeddedMariaDB):
-    """An embedded server whose only check is whether it answers, because this process serves its folder."""
+    """An embedded server that is ready once it answers; nothing else is checked, as this process serves its folder."""
 
     has_database = False
 
@@ -108,7 +108,7 @@ class MariaDBCuts(ServerCuts[_MountedMariaDB]):
         return Content([(row[0], row[2]) for row in found], counts, [row[1] for row in found], "; ".join(problems))
 
     def log_bytes(self) -> int:
-        """Return how much of the log the last recovery read from its checkpoint on [bytes]."""
+        """Return the amount of log after the checkpoint that the last recovery read [bytes]."""
         said = self._server.log_since_start()
         begin, end = REDO.search(said), END.search(said)
         return max(0, int(end[1]) - int(begin[1])) if begin and end else 0

@@ -150,7 +150,7 @@ def plan_of(name: str) -> CutPlan:
 
 
 def check_plan(values: JsonObject, where: str) -> CutPlan:
-    """Return the plan of the values of a file.
+    """Check the values of a plan file, and return them as a plan.
 
     Raises:
         DeviceError: a key is unknown or missing, or a value is not valid.

@@ -93,7 +93,7 @@ class PostgresCuts(ServerCuts[_MountedPostgres]):
         self._engine.back = self.back
 
     def start(self) -> None:
-        """Start the server, which recovers; remove a lock file without a process number, since it would not start."""
+        """Start the server, which recovers; first remove a lock file without a process number, which prevents it."""
         lock = self.back / LOCK
         if lock.exists() and not NUMBER.match(lock.read_bytes()):
             lock.unlink()

@@ -77,7 +77,7 @@ class Shrinker:
         return self._earlier(plan, row)
 
     def _earlier(self, plan: CutPlan, row: CutRow) -> tuple[CutPlan, CutRow]:
-        """Move the cut to fewer changes: halving while it still fails, then by ever smaller steps."""
+        """Move the cut to fewer changes: halve their number while the cut still fails, then take ever smaller steps."""
         after = row["after_changes"]
         step = max(1, after // 2)
         while step and after > 1 and self.tries < TRIES_MOST:

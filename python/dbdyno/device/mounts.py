@@ -49,11 +49,11 @@ class MountedFolder:
     folder: Path
 
     def process(self) -> int | None:
-        """Return the process that serves it; None if that process is dead, or if another user has mounted it."""
+        """Return the process that serves the folder; None if it is dead, or if another user has mounted the folder."""
         return _process(self.folder)
 
     def is_dead(self) -> bool:
-        """Return True if the process that served it is dead: every access is answered by an error."""
+        """Return True if the process that served the folder is dead, so that every access fails."""
         try:
             (self.folder / STATUS).stat()
         except OSError as error:
@@ -150,7 +150,7 @@ def check_processors(polling: int) -> None:
 
 @contextlib.contextmanager
 def mount_folder(spec: DeviceSpec) -> Iterator[_core.DeviceMount]:
-    """Mount a folder in this process, and unmount it when the block ends.
+    """Mount a folder in this process, yield the mount, and unmount the folder at the end of the `with` block.
 
     Raises:
         DeviceError: the folder cannot be mounted or unmounted.
@@ -243,7 +243,7 @@ def status(folder: Path) -> DeviceStatus:
 
 
 def transport(state: DeviceStatus, switch: Path = URING) -> str:
-    """Return in words how requests reach the process of a mount, and whether the kernel has another way."""
+    """Return in words how requests reach the process of a mount, and whether the kernel has FUSE over io_uring."""
     words = "polls for requests" if state["polls"] else "woken for requests"
     if state["transport"] == "ring":
         return f"{words}, over io_uring"

@@ -1,4 +1,4 @@
-"""Positions of keys in the statements of a capture: the input of the replay's core, and its report about them."""
+"""Positions of keys in the statements of a capture, as passed to the core, and the core's report on these keys."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class KeyPositions:
     writes: bool = False
 
     def is_needed(self) -> bool:
-        """Return True if the replay has to know about the text: it has a key or writes."""
+        """Return True if the replay must know about the text, because it contains or returns a key, or writes."""
         returned = any(space is not None for columns in self.returns for space in columns)
         return bool(self.parameters or self.literals or returned or self.writes)
 

@@ -71,7 +71,7 @@ def is_encrypted(run: Path) -> bool:
 
 @contextlib.contextmanager
 def encrypt_parts(folder: Path, key: bytes | None) -> Iterator[None]:
-    """Keep what is written into `folder/wire/` in memory, and encrypt each part when it is complete.
+    """Hold in memory what is written into `folder/wire/`, and encrypt each part when it is complete.
 
     With no key, nothing is done.
 

@@ -46,7 +46,7 @@ def sync_names(*folders: Path) -> None:
 
 
 def read_json(path: Path, objects: type[JsonObject] = dict) -> Any:
-    """Read a JSON file and create each of its objects as `objects`.
+    """Return the content of a JSON file, with each JSON object as an instance of the class `objects`.
 
     Raises:
         EvidenceError: the file cannot be read or is not valid JSON; the error names file, line and column.

@@ -35,7 +35,7 @@ class Process(TypedDict, total=False):
 
 
 class ArmRecord(TypedDict, total=False):
-    """An arm as it was run: `changes` holds its settings, `how` how they take effect, `was` their previous values."""
+    """An arm as it was run: `changes` has its settings, `how` says how they take effect, `was` has the old values."""
 
     name: str
     description: str

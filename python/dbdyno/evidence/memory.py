@@ -33,7 +33,7 @@ def memory_connection(*, in_order: bool = False) -> duckdb.DuckDBPyConnection:
 
 
 def _read_at_once() -> dict[str, int]:
-    """Return the setting with which a thread reads files itself.
+    """Return the DuckDB setting with which each query thread reads files itself.
 
     Since DuckDB 2.0 eight more threads read them, which for small local files takes more processor time.
     """

@@ -80,7 +80,7 @@ def _chart_of(names: Sequence[str], units: Sequence[str], rows: Sequence[Sequenc
 
 
 def _rises(rows: Sequence[Sequence[Any]], texts: Sequence[int]) -> bool:
-    """Return True if the first column only rises, within each value of the first text column if there is one."""
+    """Return True if the first column always rises; if there is a text column, within each value of the first one."""
     last: dict[Any, Any] = {}
     for row in rows:
         name = row[texts[0]] if texts else None

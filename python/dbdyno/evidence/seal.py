@@ -19,7 +19,7 @@ KEY_BYTES = 32
 
 
 def seal(plan: Any) -> str | None:
-    """Return the code of a plan, or None if no key can be stored; resuming such a run asks the user first."""
+    """Return the code of a plan, or None if no key can be stored; resuming a run without a code asks the user first."""
     try:
         return _code(_key(), plan)
     except OSError:

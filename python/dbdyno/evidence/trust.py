@@ -16,7 +16,7 @@ OTHERS_WRITE = 0o022
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raise an error for a folder that another user may have written, by owner and mode of folder and manifest.
+    """Raise an error if another user may have written a folder, judging by owner and mode of folder and manifest.
 
     Files of root are trusted, since root can do anything anyway.
 

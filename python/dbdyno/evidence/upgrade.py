@@ -30,7 +30,7 @@ def upgrade_manifest(manifest: JsonObject) -> JsonObject:
 
 
 def _copy_switch(manifest: JsonObject, plan: JsonObject, iorm: JsonObject) -> None:
-    """Copy the settings that a run on cells switches into the plan, as parameters of its workload.
+    """Copy to the plan, as parameters of its workload, the settings that a run on cells switches.
 
     A value of an unexpected type is left unchanged; the reader of the plan refuses it.
     """

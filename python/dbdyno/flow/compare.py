@@ -20,7 +20,7 @@ MARKS = (MOVED, MERGED, DROPPED, ADDED)
 
 @dataclass(frozen=True)
 class Change:
-    """Change of one condition, or of the joins."""
+    """Change of one condition, of the joins, or of one kind of step."""
 
     what: str
     mark: str
@@ -46,7 +46,7 @@ class FlowComparison:
         return f"{words}."
 
     def marks(self) -> dict[str, str]:
-        """Return the mark of each condition."""
+        """Return the mark of each condition, of the joins and of each kind of step that changed."""
         return {one.what: one.mark for one in self.changes}
 
 
@@ -137,7 +137,7 @@ def _order_free(step: Step) -> object:
 
 
 def _kinds(written: Step, executed: Step) -> Iterator[Change]:
-    """Yield changes of sorts, groups, limits and other steps that vanished or were replaced."""
+    """Yield changes of sorts, groups, distincts, limits and unions: steps dropped, merged or added."""
     before, after = (Counter(one.kind for one in step.walk()) for step in (written, executed))
     if before["sort"] > after["sort"] and after["top"] > before["top"]:
         yield Change("sort", MERGED, "sort and limit: merged into one step that keeps only the first rows.")

@@ -60,7 +60,7 @@ class TimedOperations:
 
 @dataclass(frozen=True)
 class Interval:
-    """Sums over a span of time; `values` are by name: those in `UNITS`, or the program's own names."""
+    """Sums over a span of time; `values` has them by name, which is one of `UNITS` or the program's own."""
 
     started_ns: int
     ended_ns: int

@@ -36,7 +36,7 @@ class BlockedTime:
         before: Waiting sessions in the first period.
         after: Waiting sessions in the second period.
         active: Sessions in the database in both periods, including the waiting ones.
-        certain: True if the rise is more than chance gives.
+        certain: True if the rise is more than chance explains.
     """
 
     before: float
@@ -51,14 +51,14 @@ class BlockedTime:
 
     @property
     def share(self) -> float:
-        """Return the share of the additional database time that is blocked time, at most 1; 1 if there is none."""
+        """Return the share of the additional database time that is blocked time, at most 1; 1 if no time was added."""
         more = self.active[1] - self.active[0]
         return min(self.growth / more, 1.0) if more > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class FailedTransactions:
-    """Share of transactions that were rolled back in both periods; `certain` if the rise is more than chance gives."""
+    """Share of transactions that were rolled back in both periods; `certain` if chance does not explain the rise."""
 
     before: float
     after: float
@@ -66,7 +66,7 @@ class FailedTransactions:
 
 
 def blocked_time_of(looked: Sequence[ActiveRates | None], kind: str = LOCK) -> BlockedTime | None:
-    """Return the time of two periods in waits of one class, or None if sessions were not sampled in both."""
+    """Return the time that sessions spent in waits of one class in two periods; None if one was not sampled."""
     old, new = looked
     if old is None or new is None:
         return None

@@ -243,7 +243,7 @@ def _told_otherwise(metric: str, siblings: str, groups: Mapping[tuple[str, str],
 
 
 def _severity(row: Sibling) -> tuple[bool, float]:
-    """Sort latencies before rates, and the largest difference first."""
+    """Return the sort key of a row: latencies come before rates, and larger differences first."""
     return not row["metric"].endswith("_RQ"), -abs(math.log(row["ratio"]))
 
 

@@ -100,7 +100,7 @@ def _count_rows(recording: MeasuredRecording, family: str, names: dict[str, str]
 
 
 def _by_round(cells: dict[str, list[Step]]) -> list[Step]:
-    """Add up the first steps of all cells, their second steps and so on: their times differ from cell to cell."""
+    """Add up the steps of all cells by position (all first steps, and so on), since their times differ by cell."""
     longest = max((len(own) for own in cells.values()), default=0)
     found = []
     for at in range(longest):

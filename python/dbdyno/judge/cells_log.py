@@ -1,4 +1,4 @@
-"""Comparison of the flash log in two recordings: who was first, what it prevented, and why writes bypassed it.
+"""Comparison of the flash log in two recordings: races won by flash, outliers prevented, reasons for bypasses.
 
 The interval of a share is over rounds: writes of one round depend on each other, so the round is the observation.
 Wilson's interval is shown beside it, which assumes independent writes; if it is narrower, the writes were not

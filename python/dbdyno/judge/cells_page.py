@@ -267,7 +267,7 @@ def _verdict(rows: Sequence[Row], allowed: bool) -> Verdict:
 
 
 def _leading_change(rows: Sequence[Row], what: str) -> str:
-    """Return a sentence on the first row, by how much it changed, and how many others changed as well."""
+    """Return a sentence that says by how much the first row changed, and how many others changed as well."""
     first, others = rows[0], len(rows) - 1
     ratios = [first.ratio, first.low, first.high]
     if all(0 < ratio < CHANGE_MOST for ratio in ratios):
@@ -371,7 +371,7 @@ def _measured_section(name: str, title: str, rows: Sequence[Row], everything: bo
 
 
 def _by_weight(row: Row) -> tuple[int, float, float]:
-    """Sort rows that differ first, and within each decision the most certain first."""
+    """Return the sort key of a row: rows that differ come first, and within each decision the most certain ones."""
     q = row.q if not math.isnan(row.q) else 2.0
     change = 0.0 if math.isnan(row.ratio) else -abs(math.log(row.ratio))
     return _ORDER.get(row.decision, 3), q, change

@@ -130,7 +130,7 @@ def _names(both: Both) -> list[str]:
 
 
 def _objects(both: Both, name: str, cell: str) -> list[str | None]:
-    """Return the objects of a cell that both recordings have; first None (the whole cell) if several changed."""
+    """Return the objects of a cell that both recordings have, preceded by None (the whole cell) if several changed."""
     found = [set(side.counters[name].get(cell, ())) for side in both]
     items: list[str | None] = [*sorted(found[0] & found[1])]
     moved = [item for item in items if any(value > 0 for side in both for value in side.deltas[name, cell, item or ""])]

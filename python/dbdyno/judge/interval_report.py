@@ -1,4 +1,4 @@
-"""Report of an interval with its finding: what changed inside it, judged like two periods, otherwise where time went.
+"""Report of an interval with its finding: a change inside it, judged as between two periods, or else where time went.
 
 The interval is cut where it changed most. The position of the cut was chosen from the same numbers, so a change of the
 same work counts as certain only below p = 0.01. An uncertain change is not used as the title; its causes remain in the

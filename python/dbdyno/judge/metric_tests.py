@@ -40,7 +40,7 @@ def compare_metrics(metrics: Sequence[tuple[Metric, list[float], list[float]]]) 
 
 
 def compared_rows(metrics: Sequence[Metric], a: Floats, b: Floats) -> list[dict[str, object]]:
-    """Return a comparison row for each metric; a row of each array holds its values."""
+    """Return a comparison row for each metric; `a` and `b` have one row of values per metric."""
     rows = [_unknown(metric) for metric in metrics]
     if not a.shape[1] or not b.shape[1]:
         return [{**row, "decision": "not measured"} for row in rows]

@@ -1,4 +1,4 @@
-"""Facts for a verdict on two stretches of one server, collected from counters and samples."""
+"""Facts for a verdict on two periods of one server, collected from counters and samples."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def facts_of(
     """Return the facts of a change.
 
     Args:
-        change: The change between the two stretches.
-        looked: Active sessions of both stretches, as sampled; None for a stretch that was not sampled.
-        values: Metrics of both stretches, one value for each sub-interval.
-        counts: Number of sub-intervals of both stretches.
+        change: The change between the two periods.
+        looked: Active sessions of both periods, as sampled; None for a period that was not sampled.
+        values: Metrics of both periods, one value for each sub-interval.
+        counts: Number of sub-intervals of both periods.
         by_hour: True for one value per hour.
         closed: Decision on throughput if the load is a closed loop; empty otherwise.
     """
@@ -55,7 +55,7 @@ def facts_of(
 
 
 def _mean(values: Sequence[Mapping[str, Sequence[float | None]]], name: str) -> tuple[float, float]:
-    """Return the mean of a metric in both stretches; 0 if it is unknown."""
+    """Return the mean of a metric in each period; 0 if it is unknown."""
     known = [[one for one in side.get(name, ()) if one is not None] for side in values]
     means = [sum(side) / len(side) if side else 0.0 for side in known]
     return (means[0], means[1]) if len(means) == 2 else (0.0, 0.0)

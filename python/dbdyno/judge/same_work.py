@@ -79,7 +79,10 @@ def same_work(change: Change, old: StatementCosts, new: StatementCosts) -> SameW
 def _index(
     what: Literal["ms", "work"], old: StatementCosts, new: StatementCosts, both: Pairs, names: Mapping[str, str]
 ) -> CostIndex | None:
-    """Return the cost of the first period's calls at the second's means, relative to the first; None if it is 0."""
+    """Return the cost of the first period's calls at the second period's means, relative to their actual cost.
+
+    The result is None if either cost is 0.
+    """
     from dbdyno.stats.two_stretches import difference
 
     means = {key: getattr(b, what) / b.calls for key, (_, b) in both.items()}

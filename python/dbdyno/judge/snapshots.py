@@ -331,5 +331,5 @@ def differences(first: Period, second: Period) -> list[Difference]:
 
 
 def _facts(part: Period) -> Iterable[Mapping[str, object]]:
-    """Return the facts of a period's snapshots, which most of them share, each once."""
+    """Return the distinct facts of a period's snapshots, most of which share the same facts."""
     return {id(facts): facts for facts in (end.steady_facts for end in part.chain)}.values()

@@ -147,7 +147,7 @@ def _outweighing_rules(facts: Facts) -> list[_Rule]:
 
 
 def _slower(facts: Facts, threshold: float) -> Verdict | None:
-    """Judge whether the same work takes longer: certainly, or much longer with a direct cause for half of it."""
+    """Judge whether the same work takes longer for certain, or much longer with a direct cause that explains half."""
     work = facts.work
     if work is None:
         return None
@@ -280,7 +280,7 @@ def _machine(work: SameWork) -> tuple[str, ...]:
 
 
 def _is_certain(facts: Facts, work: SameWork) -> bool:
-    """Return True if a change of the same work is more than chance and more than the machine.
+    """Return True if a change of the same work is explained neither by chance nor by the machine.
 
     It is judged by its time; or by the blocks or rows that the same calls read, which other programs on the machine do
     not change, if time moved in the same direction.
@@ -294,7 +294,7 @@ def _is_certain(facts: Facts, work: SameWork) -> bool:
 
 
 def _move_together(effort: CostIndex, time: CostIndex) -> bool:
-    """Return True if both moved by at least a quarter in the same direction."""
+    """Return True if effort and time both changed by at least a quarter in the same direction."""
     return min(effort.ratio, time.ratio) >= UNEXPLAINED or max(effort.ratio, time.ratio) <= 1 / UNEXPLAINED
 
 
@@ -335,7 +335,7 @@ def _text(added: AddedWork) -> str:
 
 
 def _first_evidence(facts: Facts) -> tuple[str, ...]:
-    """Return the evidence for the first cause, since when, and settings that changed besides it."""
+    """Return sentences on the first cause: its evidence, when it began, and other changes between the periods."""
     if not facts.causes:
         return ("No rule found a cause.",)
     first = facts.causes[0]
@@ -390,7 +390,7 @@ def _load(facts: Facts) -> tuple[str, ...]:
 
 
 def _to_tell(work: SameWork) -> str:
-    """Return a sentence on the number of sub-intervals that would bound the change by the largest bound."""
+    """Return a sentence on how many sub-intervals would be enough to tell a change as large as the largest bound."""
     half = math.log(work.time.high / work.time.low) / 2
     wanted = math.log(1 + BOUNDS[-1])
     count = math.ceil(min(work.counts) * max(half / wanted, 1.2) ** 2)

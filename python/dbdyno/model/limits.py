@@ -17,7 +17,7 @@ PIECE = 1 << 20
 
 
 def sentences(machine: Machine, settings: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return sentences about the outstanding requests allowed and who shares a limit, over the settings of all arms.
+    """Return sentences about the limits on outstanding requests and how they are shared, for the settings of all arms.
 
     The list is empty if the machine has no LUN.
     """

@@ -117,7 +117,7 @@ def _fewer(transactions: int, machine: str) -> int:
 
 
 def _blocks(machine: str) -> float:
-    """Return the number of blocks that a machine's statement waits for, of the one that waits for most."""
+    """Return the largest mean number of blocks that a statement of a machine waits for."""
     import tomllib
 
     statements = tomllib.loads(machine).get("postgres", {}).get("statements", [])

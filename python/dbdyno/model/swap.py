@@ -33,7 +33,7 @@ def with_data_device(machine: str, name: str) -> str:
 
 
 def renamed_device(name: str, prefix: str, settings: Mapping[str, object] | None = None) -> tuple[str, str]:
-    """Return the sections of a built-in device, their names with a prefix, and the name of the part that holds data.
+    """Return the name of the part that holds data, and the sections of a built-in device; all names have a prefix.
 
     Raises:
         ModelError: there is no such device, or a setting is none of its parameters.
@@ -73,7 +73,7 @@ def _set(text: str, key: str, value: str) -> str:
 
 
 def _value(given: object) -> object:
-    """Return a value without its source."""
+    """Return the value of a parameter, without the source that may be stated with it."""
     return given["value"] if isinstance(given, dict) else given
 
 

@@ -141,7 +141,7 @@ def _has_figures(page: Page) -> bool:
 
 
 def _waiting_page(error: NotReadyError) -> View:
-    """Return the page about an interval whose sums are being made, which is followed by the interval itself."""
+    """Return the page to show until the sums of an interval are computed; the interval's page then replaces it."""
     said = (f"{error.message}; {error.next_step}.", "dbdyno keeps each sum, so you wait only once.")
     headline = "dbdyno is summing up this interval"
     head = Head("Being prepared", "", name="waiting", headline=headline, section="Wait")

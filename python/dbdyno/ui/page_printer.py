@@ -38,7 +38,7 @@ def print_page(places: Places, address: str, form: str, width: int, color: bool,
 
 
 def _with_rest(places: Places, address: str, sql: bool) -> Iterator[View]:
-    """Yield the view, and the second one that the browser loads after it."""
+    """Yield the view, then the second view that a browser loads after it, if there is one."""
     view = _view(places, address, sql)
     yield view
     if view.later:

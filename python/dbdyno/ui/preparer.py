@@ -40,7 +40,7 @@ class Preparer:
         self._asked: set[tuple[str, int, int]] = set()
 
     def check(self, store: Store, chain: Sequence[Snapshot]) -> None:
-        """Start making the sums that an interval lacks, if they are more than a page makes by itself.
+        """Start computing the sums that an interval lacks, if they are too many for a page to compute by itself.
 
         Raises:
             NotReadyError: They are being made.

@@ -67,7 +67,7 @@ def render_part(view: View, zone: tzinfo) -> str:
 
 @functools.cache
 def environment() -> Any:
-    """Return the template environment of this room, which includes the templates of reports."""
+    """Return the template environment of the web pages, which includes the templates of reports."""
     return html.template_environment(_template)
 
 

@@ -53,7 +53,7 @@ def zone_of(request: Request) -> tzinfo:
 
 @contextlib.contextmanager
 def draw_in_zone(zone: tzinfo) -> Iterator[None]:
-    """Draw charts in a time zone within the block; charts that need Vega are drawn in another process."""
+    """Draw charts in a time zone inside the `with` block; charts that need Vega are drawn in another process."""
     zone_before, drawer_before = clock.ZONE.set(zone), figures.ELSEWHERE.set(drawing.draw_figure)
     try:
         yield

@@ -69,7 +69,7 @@ class BuildCache:
             os.close(descriptor)
 
     def build(self, commit: Commit) -> Path | None:
-        """Return the folder of a commit's build, which is built if it does not exist; None if the build fails."""
+        """Return the folder of a commit's build, after building the commit if necessary; None if the build fails."""
         place = self.folder_of(commit)
         record = place.with_name(f"{place.name}.json")
         if not record.exists():

@@ -24,7 +24,7 @@ class Commit:
 
     @property
     def short(self) -> str:
-        """Return the first twelve characters of its name."""
+        """Return the first twelve characters of the commit's name."""
         return self.name[:12]
 
 

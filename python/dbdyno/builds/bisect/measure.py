@@ -95,11 +95,11 @@ class Laboratory:
     runs: int = 0
 
     def compare(self, good: Path, bad: Path, alpha: float, name: str) -> Measurement:
-        """Compare two builds; the mean is the logarithm of how many times better the second one is."""
+        """Compare two builds; the mean is the logarithm of the factor by which the second one is better."""
         return self._test({GOOD: good, BAD: bad}, alpha, lambda logs: logs[1] - logs[0], name)
 
     def between(self, good: Path, tested: Path, bad: Path, alpha: float, name: str) -> Measurement:
-        """Compare a build with the midpoint between two others; the mean is the logarithm of its distance from it."""
+        """Compare a build with the midpoint of two others; the mean is its distance from that point in logarithms."""
         builds = {GOOD: good, TESTED: tested, BAD: bad}
         return self._test(builds, alpha, lambda logs: logs[1] - (logs[0] + logs[2]) / 2, name)
 

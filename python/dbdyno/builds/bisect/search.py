@@ -149,7 +149,7 @@ class CommitSearch:
 
 
 def _ratio(measurement: Measurement) -> Ratio:
-    """Return a change of the goodness as ratios; None where an end is not yet known."""
+    """Return the measured change as a ratio with its interval; an end that is not yet known is None."""
     ends = (measurement.mean - measurement.half, measurement.mean + measurement.half)
     low, high = (math.exp(end) if math.isfinite(end) and abs(end) < 700 else None for end in ends)
     return {"ratio": math.exp(measurement.mean), "low": low, "high": high}

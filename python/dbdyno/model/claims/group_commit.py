@@ -21,7 +21,7 @@ def arm(cpu_us: float, members: int = 1, sessions: int = SESSIONS) -> Arm:
 
 
 def measure(bench: Bench) -> list[ClaimQuantity]:
-    """Measure the commits of 20 sessions per write of the log writer, and the sync that goes with them."""
+    """Measure commits per log write with 20 sessions, and the log file sync relative to the published one."""
     arms = [arm(CPU_US), arm(CPU_US, members=2), arm(100.0)]
     with bench.run(MACHINE, arms, transactions=2_000) as evidence:
         one, two, little = (evidence.arm_values(PER_WRITE, "waits", each.name) for each in arms)

@@ -57,7 +57,7 @@ def ratio(evidence: Evidence, upper: Scan, lower: Scan, value: str = "sum(waited
 
 
 def _ahead(curve: str, ahead: float) -> list[Arm]:
-    """Return the arms with and without KEEP that read this many I/Os ahead; a curve is a number of lines at once."""
+    """Return the arms with and without KEEP; `ahead` is the number of I/Os read ahead, `curve` names that of lines."""
     scan, populates = {**SCAN, "ahead": int(ahead)}, curve.partition(" ")[0]
     settings = {"cells.flash_cache.populates": populates}
     return [Arm("", scan, 1, {**settings, "storage.caching": "keep"}), Arm("", scan, 1, settings)]

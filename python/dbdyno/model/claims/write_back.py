@@ -51,7 +51,7 @@ def measure(bench: Bench) -> list[ClaimQuantity]:
 
 
 def _memory(curve: str, blocks: float) -> list[Arm]:
-    """Return the arms of both modes on a table of this many blocks; a curve is the controllers' memory."""
+    """Return the arms of both modes on a table of this many blocks; `curve` begins with a controller's memory [MB]."""
     memory = {"cells.controller.capacity_kb": str(int(curve.partition(" ")[0]) << 10)}
     work = {**LARGE, "blocks": int(blocks)}
     return [replace(one, settings={**one.settings, **memory}) for one in arms(work)]

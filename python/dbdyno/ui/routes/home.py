@@ -131,7 +131,7 @@ def _is_running(row: Row) -> bool:
 
 
 def _watch(server: Server) -> Row | None:
-    """Return the row of a `snap watch` that is running on a server, or None if none has for two intervals."""
+    """Return the row of the `snap watch` of a server; None if the last snapshot is over `LATE_INTERVALS` old."""
     snapshots = server.snapshots()
     if len(snapshots) < 2:
         return None
