@@ -87,7 +87,7 @@ const UNKNOWN: u8 = 0;
 const PLAIN: u8 = 1;
 const WIDE: u8 = 2;
 
-/// Version of the code that is used, once the processor was checked.
+/// Version of the code in use; `UNKNOWN` until the processor has been checked.
 static WAY: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 /// Returns true if work runs with the wide registers.

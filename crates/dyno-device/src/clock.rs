@@ -27,10 +27,10 @@ use crate::devices::Model;
 use crate::engine::Engine;
 use crate::orders::{Order, Range, Reply, Shared, Timing};
 
-/// Longest wait for the wear of a device.
+/// Longest wait for a device to report its wear.
 const WEAR_WAIT: Duration = Duration::from_secs(1);
 
-/// Function that ends the rest of the thread that drives a device.
+/// Function that wakes the thread that drives a device.
 pub type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// A modelled device in wall-clock time; see the [module](self).
@@ -123,12 +123,12 @@ impl Clock {
         self.shared.half_floor_ns.store(floor_ns / 2, Ordering::Relaxed);
     }
 
-    /// Sets the time that the start of a waiting program on an idle processor takes beyond the floor [ns].
+    /// Sets how much longer than the floor it takes to start a waiting program on an idle processor [ns].
     pub fn set_wake_ns(&self, wake_ns: u64) {
         self.shared.wake_ns.store(wake_ns, Ordering::Relaxed);
     }
 
-    /// Replies after a pause, as a device with this constant time would [ns].
+    /// Replies after a pause of `pause_ns` [ns], like a device whose requests all take this time.
     pub fn pause(&self, arrived_ns: u64, pause_ns: u64, reply: Reply) {
         self.order(Order::Pause { arrived_ns, pause_ns, reply });
     }

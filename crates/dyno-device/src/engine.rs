@@ -72,7 +72,7 @@ impl Engine {
         Self { shared, simulation, device, finished, number: 0, open, writes, flushes }
     }
 
-    /// Drives the device until it is to end.
+    /// Drives the device until it is stopped.
     pub(crate) fn run(mut self) {
         while !self.is_stopping() {
             match self.turn() {
@@ -90,12 +90,13 @@ impl Engine {
         self.device.capacity_bytes()
     }
 
-    /// Returns true once the device is to end.
+    /// Returns true once the device is to be stopped.
     pub fn is_stopping(&self) -> bool {
         self.shared.stopping.load(Ordering::Relaxed)
     }
 
-    /// Takes the requests that have arrived, and processes all events that are due.
+    /// Takes the requests that have arrived, and processes all events that are due; returns the time until the next
+    /// event.
     pub fn turn(&mut self) -> Rest {
         self.accept();
         self.advance();
@@ -116,7 +117,7 @@ impl Engine {
         self.shared.half_floor_ns.load(Ordering::Relaxed)
     }
 
-    /// Returns how long before its time a reply leaves now [ns].
+    /// Returns how much earlier than its modelled time a reply is to be sent now [ns].
     fn early_ns(&self) -> u64 {
         let alone = self.open.len() + self.flushes.len() == 1;
         self.half_floor_ns() + if alone { self.shared.wake_ns.load(Ordering::Relaxed) } else { 0 }

@@ -71,7 +71,7 @@ impl Extents {
         free.into_iter().map(|extent| (extent * EXTENT_BYTES, EXTENT_BYTES)).collect()
     }
 
-    /// Returns the ranges of the device that a range of a file has; what has no space yet is left out.
+    /// Returns the ranges of the device that hold a range of a file; parts without allocated space are left out.
     pub fn ranges(&self, file: u64, offset: u64, bytes: u64) -> Vec<Range> {
         let parts = offset / EXTENT_BYTES..(offset + bytes).div_ceil(EXTENT_BYTES);
         let part = |number: u64| {

@@ -61,7 +61,7 @@ pub struct Rule {
     /// Faulty operation; if none is given, reads, writes and flushes, as far as the kind allows.
     #[serde(default)]
     pub operation: Option<Operation>,
-    /// First byte of the files that is faulty.
+    /// Offset of the first faulty byte in each file.
     #[serde(default)]
     pub from_bytes: u64,
     /// Byte after the last faulty one; 0 for the end of the file.

@@ -160,7 +160,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives a range of a file its place on an array with a write hole.
+    /// Allocates space for a range of a file on an array with a write hole.
     fn settle(&self, kind: Kind, number: u64, range: (u64, u64)) {
         if self.hole.is_some() {
             locked(&self.extents).pieces(kind, number, range.0, range.1);
@@ -284,7 +284,8 @@ impl Shared {
         }
     }
 
-    /// Completes a write of the status file, which measures this machine: at once, or after as many ns as its offset.
+    /// Completes a write of the status file, which measures this machine: at once, or after a pause as long as the
+    /// write's offset [ns].
     fn measure(&self, pause_ns: u64, arrived_ns: u64, reply: impl FnOnce(Result<(), Errno>) + Send + 'static) {
         match &self.clock {
             Some(clock) if (1..=LONGEST_PAUSE_NS).contains(&pause_ns) => {

@@ -222,7 +222,7 @@ impl Journal {
     }
 }
 
-/// Reads a page of a file, which may end within it.
+/// Reads a page of a file; the content is shorter than a page if the file ends within it.
 ///
 /// # Errors
 /// The file cannot be read.

@@ -74,8 +74,8 @@ pub struct MountSpec {
 }
 
 impl MountSpec {
-    /// Returns a thread with a ring, if its kernel has one for this mount. A rule that makes the device slow, or a
-    /// journal of what a power cut undoes, would hold up the one thread of a ring.
+    /// Returns a thread with a ring, if the mount can use one and the kernel offers it. A fault rule that makes the
+    /// device slow, or a journal of what a power cut undoes, would hold up the one thread of a ring.
     fn ring(&self) -> Option<RingThread> {
         let wanted = self.transport == Transport::Ring && !self.cuts && self.faults.is_empty();
         wanted.then(|| RingThread::new(self.polls)).flatten()
@@ -94,7 +94,8 @@ pub struct Mount {
 const FLOOR_REQUESTS: usize = 400;
 /// Number of requests with a pause, whose median tells how long an idle processor takes to start.
 const PAUSED_REQUESTS: usize = 100;
-/// Pause before such a request [ns]: longer than a virtual machine's processor waits for work before it becomes idle.
+/// Pause before each of these requests [ns]: longer than a virtual machine's processor waits for work before it becomes
+/// idle.
 const PAUSE_NS: u64 = 300_000;
 /// Time for which an unmount waits for programs that use the folder.
 const BUSY: Duration = Duration::from_secs(1);
@@ -329,7 +330,7 @@ impl Mount {
     }
 }
 
-/// Returns the sorted times of writes of the status file, each complete after a pause [ns].
+/// Returns the sorted times of `count` writes of the status file, each of which completes after a pause [ns].
 fn writes_ns(file: &File, pause_ns: u64, count: usize) -> io::Result<Vec<u64>> {
     let page = vec![0; PAGE_BYTES as usize];
     let mut times = Vec::with_capacity(count);

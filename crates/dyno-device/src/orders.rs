@@ -1,4 +1,4 @@
-//! What a device is to do, and the state that the thread that drives it shares with others.
+//! Orders to a device, and the state that its thread shares with other threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Mutex, mpsc};
@@ -10,7 +10,7 @@ use dyno_stats::histogram::LogHistogram;
 /// Function that sends the reply of a request.
 pub type Reply = Box<dyn FnOnce() + Send>;
 
-/// What the device is to do.
+/// Order to a device.
 pub(crate) enum Order {
     Io { arrived_ns: u64, pieces: Vec<Request>, reply: Reply },
     Flush { arrived_ns: u64, reply: Reply },
@@ -23,7 +23,7 @@ pub(crate) enum Order {
 pub type Range = (u64, u64);
 
 impl Order {
-    /// Returns when it arrived [ns].
+    /// Returns the arrival time of the order [ns].
     pub(crate) fn arrived_ns(&self) -> u64 {
         match self {
             Self::Io { arrived_ns, .. }

@@ -28,10 +28,11 @@ use crate::engine::{Engine, Rest};
 use crate::filesystem::{DeviceFiles, Shared, locked};
 use crate::requests::LARGEST_WRITE;
 
-/// Entries of all queues, if there are few, and of a queue: requests of one processor that are under way at once.
+/// Total number of entries, divided among the queues, and the limits of a queue's entries: requests of one processor
+/// that are under way at once.
 const ENTRIES: u16 = 2_048;
 const DEPTH: std::ops::RangeInclusive<u16> = 16..=128;
-/// Numbers of requests (`enum fuse_opcode`).
+/// Opcodes of requests (`enum fuse_opcode`).
 const READ: u32 = 15;
 const WRITE: u32 = 16;
 const SYNC: u32 = 20;
@@ -40,11 +41,11 @@ const SYNC_FOLDER: u32 = 30;
 /// Size of a reply's header [bytes].
 const REPLY_HEADER: usize = 16;
 
-/// Time for which the thread stays awake after a reply, if the program sent its last request within this time after the
-/// reply before. To wake the thread on an idle processor would take as long.
+/// Time for which the thread stays awake after a reply, if the program's last request came within this time of the
+/// preceding reply: waking the thread on an idle processor would take as long.
 const LINGER: Duration = Duration::from_micros(60);
 
-/// What a request is answered with.
+/// Content of a reply.
 enum Content {
     Nothing,
     Written(u32),
@@ -58,7 +59,7 @@ struct Answer {
     content: Content,
 }
 
-/// Replies for the ring's thread to send, from whichever thread.
+/// Replies from any thread, for the ring's thread to send.
 struct Outbox {
     answers: Mutex<Vec<Answer>>,
     waker: Waker,
@@ -99,7 +100,7 @@ pub struct RingThread {
 }
 
 impl RingThread {
-    /// Starts a thread with a ring, unless this kernel or process may have none.
+    /// Starts a thread with a ring; `None` if the kernel does not offer one or refuses it to this process.
     pub fn new(polls: bool) -> Option<Self> {
         if !dyno_ring::is_offered() {
             return None;
@@ -122,7 +123,7 @@ impl RingThread {
         Some(Self { waker, start, join })
     }
 
-    /// Returns a handle that ends the thread's rest.
+    /// Returns a handle that wakes the thread.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
@@ -145,7 +146,7 @@ impl RingThread {
         result.recv().map_err(|_| broken())?
     }
 
-    /// Returns true if it has ended, as it does after the unmount.
+    /// Returns true if the thread has ended, as it does after the unmount.
     pub fn has_ended(&self) -> bool {
         self.join.is_finished()
     }
@@ -209,7 +210,7 @@ impl Server {
         }
     }
 
-    /// Commits the replies that are there; returns false if there are none.
+    /// Commits the replies that are waiting; returns false if there are none.
     fn reply(&mut self) -> io::Result<bool> {
         let answers = std::mem::take(&mut *locked(&self.outbox.answers));
         for Answer { entry, error, content } in &answers {
@@ -226,7 +227,7 @@ impl Server {
         Ok(!answers.is_empty())
     }
 
-    /// Drives the device up to now.
+    /// Drives the device up to now; returns the time until its next event.
     fn drive(&mut self) -> Rest {
         let Some(engine) = &mut self.engine else { return Rest::Forever };
         if engine.is_stopping() {
@@ -260,7 +261,7 @@ impl Server {
     }
 }
 
-/// When programs come back after a reply.
+/// Time of the last reply, and whether programs send their next request soon after a reply.
 #[derive(Default)]
 struct Programs {
     left: Option<Instant>,

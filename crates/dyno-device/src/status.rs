@@ -57,9 +57,10 @@ pub struct Status {
     pub process: u32,
     /// Cost of a request through the kernel [ns], subtracted from each request's time.
     pub floor_ns: u64,
-    /// The same at the 99th percentile [ns]; what it exceeds the median by is not subtracted.
+    /// 99th percentile of the cost of a request through the kernel [ns]; its excess over the median is not subtracted.
     pub floor_p99_ns: u64,
-    /// Time to start a program that waits alone, on a processor that has become idle [ns]; subtracted where one does.
+    /// Time to start the only waiting program on a processor that has become idle [ns]; subtracted when only one
+    /// request is outstanding.
     pub wake_ns: u64,
     /// True if the kernel caches writes until they are synced or old.
     pub kernel_writeback: bool,

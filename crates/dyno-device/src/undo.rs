@@ -121,8 +121,8 @@ impl Changes {
         gone
     }
 
-    /// Undoes a random number of the last changes, and returns the paths of their names. `path` returns a place's path
-    /// in the underlying folder; `moved` is called for files whose place changed back.
+    /// Undoes a random number of the last changes, and returns the paths of the names that they concern. `path` returns
+    /// a place's path in the underlying folder; `moved` is called for files that are back at their former place.
     ///
     /// # Errors
     /// A change cannot be undone.

@@ -1,4 +1,5 @@
-//! Write hole of a RAID-5 array without a protected log: the power goes between the data and the parity of a row.
+//! Write hole of a RAID-5 array without a protected log: the power fails between the writes of the data and the parity
+//! of a row.
 //!
 //! ```text
 //!   row of an array of four:   a   b   c   parity = a + b + c       (+ is exclusive or)
@@ -41,11 +42,11 @@ const MEMBERS: u64 = 4;
 const STRIPE_KB: u64 = 64;
 const PAGES_OF_EXTENT: u64 = EXTENT_BYTES / PAGE_BYTES;
 
-/// Page of a row: the column of its piece, and the content that the parity accounts for.
+/// Page of a row: the column of its piece, and the content of the page that the row's parity includes.
 struct Part<'a> {
     column: u64,
     in_parity: &'a [u8],
-    /// What the parity has, and the page has not: exclusive or.
+    /// Exclusive or of `in_parity` and the page's actual content.
     differs: Vec<u8>,
 }
 
@@ -87,8 +88,8 @@ impl Hole {
         (column < self.columns()).then_some(column)
     }
 
-    /// Loses a member after a cut and rebuilds it from the others; returns the pages whose content is different then.
-    /// `unsure` are the pages that were not synced before the cut; `path` returns the path of a file that still exists.
+    /// Loses a member after a cut and rebuilds it from the others; returns the pages whose content changes. `unsure`
+    /// are the pages that were not synced before the cut; `path` returns the path of a file that still exists.
     ///
     /// # Errors
     /// A file cannot be read or written.
@@ -126,7 +127,7 @@ impl Hole {
     }
 }
 
-/// Returns a page as the parity and the other pieces of its row give it.
+/// Returns a page as rebuilt from the parity and the other pieces of its row.
 fn rebuilt(now: &[u8], column: u64, parts: &[Part]) -> Vec<u8> {
     let own = parts.iter().find(|part| part.column == column);
     let begin = own.map_or(now, |part| part.in_parity).to_vec();
@@ -138,7 +139,7 @@ fn xor(left: &[u8], right: &[u8]) -> Vec<u8> {
     left.iter().zip(right).map(|(left, right)| left ^ right).collect()
 }
 
-/// Returns a page of a file with zeros behind the file's end; `None` if there is nothing of it.
+/// Returns a page of a file, padded with zeros beyond the file's end; `None` if the file or the page does not exist.
 fn page_of(path: &impl Fn(u64) -> Option<PathBuf>, (file, page): Page) -> io::Result<Option<Vec<u8>>> {
     let Some(path) = path(file).filter(|path| path.is_file()) else { return Ok(None) };
     let mut content = read_page(&File::open(path)?, page)?;
@@ -191,7 +192,7 @@ mod tests {
         }
     }
 
-    /// A file of a whole row, whose first page is being written: the parity makes the member that is lost, or damages it.
+    /// A file fills a row, and its first page is being written: the rebuild of a lost member is correct or damages it.
     #[test]
     fn only_pages_of_the_row_and_offset_of_an_unsynced_page_are_damaged_by_the_exclusive_or_of_its_versions() {
         let folder = std::env::temp_dir().join(format!("dyno-hole-{}", std::process::id()));

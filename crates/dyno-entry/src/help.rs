@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 
-/// Help of `dbdyno`, as Python prints it from `WIDTH` columns on (`python tests/manners/native_help.py` writes it).
+/// Help of `dbdyno` as Python prints it at `WIDTH` columns or more (`python tests/manners/native_help.py` writes it).
 const HELP: &str = include_str!("help.txt");
-/// Width from which on Python's help no longer becomes wider [columns].
+/// Width of the output beyond which Python's help becomes no wider [columns].
 const WIDTH: usize = 80;
 
 /// Returns the help if only the help is requested and the terminal, if there is one, is wide enough.

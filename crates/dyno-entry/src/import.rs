@@ -73,7 +73,7 @@ fn is_plain(out: &str) -> bool {
     is_graphic && !out.starts_with(['-', '.', '~']) && written.as_os_str() == out && written.file_name().is_some()
 }
 
-/// Returns true if nothing exists at the place or beside it from an earlier import, and its folder exists.
+/// Returns true if the parent folder exists, and neither the run nor a folder that an earlier import left is in it.
 fn is_free(out: &str) -> bool {
     let out = Path::new(out);
     let left = format!("{}importing-", prefix(out));
@@ -88,7 +88,7 @@ fn above(out: &Path) -> &Path {
     out.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Returns the common prefix of the names of folders beside the place.
+/// Returns the prefix of the names of the temporary folders beside the run.
 fn prefix(out: &Path) -> String {
     format!(".{}.", out.file_name().unwrap_or_default().to_string_lossy())
 }
@@ -123,7 +123,7 @@ fn make(aside: &Path) -> io::Result<()> {
     create_file(&aside.join(NOTE))?.write_all(note.to_string().as_bytes())
 }
 
-/// Returns the boot id and the kernel's start time of this process, in the form of `evidence/run.py`.
+/// Returns the boot id and the kernel's start time of this process, in the form that `evidence/run.py` uses.
 fn started() -> Option<String> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -173,7 +173,7 @@ fn torn(found: &Found) -> u64 {
         .sum()
 }
 
-/// Returns the manifest in the form of `trace/source.py`.
+/// Returns the manifest in the form that `trace/source.py` writes.
 fn manifest(found: &Found) -> Option<String> {
     let files = found["files"].as_array()?;
     let first = files.first()?.get("path")?.as_str()?;
@@ -207,7 +207,7 @@ fn title(first: &str, files: usize) -> String {
     if files == 1 { name.into_owned() } else { format!("{name} and {} more", files - 1) }
 }
 
-/// Returns the current time as Python's `isoformat` writes it, except that a whole second has digits, too.
+/// Returns the current time as Python's `isoformat` writes it, except that a whole second has decimals, too.
 fn now() -> Option<String> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     Some(moment(i64::try_from(since.as_nanos()).ok()?, 0, 6))

@@ -3,7 +3,7 @@
 /// Space between a number and its unit, and between groups of digits.
 pub const THIN: char = '\u{202f}';
 const MINUS: char = '−';
-/// Number of whole digits from which on groups of three are separated.
+/// Smallest number of digits before the point at which groups of three are separated.
 const GROUPED_FROM: usize = 5;
 const DIGITS: usize = 3;
 

@@ -78,7 +78,7 @@ impl Pages {
         Self { descr, encoding, list: Vec::new(), rows: 0 }
     }
 
-    /// Appends a page: its stored bytes and their number before compression.
+    /// Appends a page: its stored bytes, its size before compression [bytes], and its number of rows.
     pub(crate) fn push(&mut self, buf: Bytes, raw: usize, rows: usize) {
         let page = Page::DataPage {
             buf,
@@ -142,8 +142,8 @@ impl Pages {
     }
 }
 
-/// Compressor of the pages of a part, and memory that one page after the other uses: fresh memory costs more than
-/// copying a page that is finished.
+/// Compressor of the pages of a part, and buffers reused from page to page: allocating fresh memory costs more than
+/// copying a finished page.
 pub(crate) struct Packer {
     zstd: Compressor<'static>,
     packed: Vec<u8>,

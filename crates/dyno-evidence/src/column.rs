@@ -65,7 +65,7 @@ pub struct NumberPiece {
     pub first_row: u64,
     /// The values.
     pub numbers: Numbers,
-    /// Row of each value after `first_row`; empty if no row was left out.
+    /// Row of each value, counted from `first_row`; empty if no row was left out.
     pub rows: Vec<u32>,
     /// Number of the word of the first grouping column; empty without one.
     pub groups: Vec<u32>,
@@ -143,7 +143,7 @@ pub fn read_numbers(
     Ok(NumberColumn { pieces: pieces?, groups, blocks })
 }
 
-/// Runs `work` and returns a panic of the Parquet library as a damaged file.
+/// Runs `work`; a panic of the Parquet library is reported as a damaged file.
 fn guarded<T>(path: &Path, work: impl FnOnce() -> Result<T, ColumnError>) -> Result<T, ColumnError> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(broken(path, &"damaged bytes")))
 }
@@ -156,7 +156,7 @@ fn unsupported(path: &Path, reason: impl Into<String>) -> ColumnError {
     ColumnError::Unsupported { path: path.to_owned(), reason: reason.into() }
 }
 
-/// Reads the metadata, with grouping text as dictionaries.
+/// Reads the metadata of a file, with text in grouping columns to be read as dictionaries.
 fn open(path: &Path, names: &[Option<&str>; 3]) -> Result<ArrowReaderMetadata, ColumnError> {
     let file = File::open(path).map_err(|e| broken(path, &e))?;
     let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| broken(path, &e))?;

@@ -151,7 +151,7 @@ fn number(rest: &[u8]) -> usize {
     at
 }
 
-/// Drops a minus behind an operator, a comma or a parenthesis, where it belongs to the number.
+/// Drops a trailing minus sign after an operator, a comma or a parenthesis, where it is the sign of the number.
 fn drop_sign(out: &mut Vec<u8>) {
     let Some((b'-', before)) = out.split_last() else { return };
     let last = before.iter().rev().find(|byte| **byte != b' ');

@@ -1,4 +1,4 @@
-//! Size and time of one file in each numbered folder, as of the manifests of a store of snapshots.
+//! Size and time of one file in each numbered folder, such as the manifests of a store of snapshots.
 //!
 //! A store of a month has 43,000 of them. They are added up by blocks of numbers, so that whoever knows the sums of a
 //! block need not look at its files one by one. Listing the folders is cheap, looking at a file in each of them is not:
@@ -23,10 +23,10 @@ pub struct NumberedFile {
     pub changed_ns: i64,
 }
 
-/// What the files of a block of numbers add up to.
+/// Totals of the files of a block of numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BlockTotals {
-    /// Number of the block: those of its folders divided by the length of a block.
+    /// Number of the block: the numbers of its folders divided by the length of a block.
     pub block: i64,
     /// Number of files.
     pub count: i64,
@@ -40,15 +40,15 @@ pub struct BlockTotals {
     pub nanoseconds: i64,
 }
 
-/// Which files are looked at.
+/// Selection of the files that are looked at.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
     /// Length of a block of numbers.
     pub length: i64,
     /// Blocks whose files are looked at.
     pub blocks: &'a RangeInclusive<i64>,
-    /// For each of the other blocks that is known, the number of its folders and the sum of their numbers. Its files
-    /// are looked at only if its folders differ.
+    /// For each known block outside `blocks`, the number of its folders and the sum of their numbers. The files of such
+    /// a block are looked at only if its folders differ.
     pub known: &'a HashMap<i64, (i64, i64)>,
 }
 

@@ -167,7 +167,7 @@ impl<T: Copy + PartialEq, N: Fn(T) -> i64> Work for Put<'_, T, N> {
     }
 }
 
-/// Returns a bit for each of up to 64 values, set if it is there.
+/// Returns a bit for each of up to 64 values, set if the value is present.
 #[inline(always)]
 fn present<T: Copy + PartialEq>(values: &[T], none: T) -> u64 {
     let mut there = [0_u8; MINI];

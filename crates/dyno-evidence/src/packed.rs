@@ -9,7 +9,7 @@ use crate::chunk::varint;
 
 /// Number of differences in a block.
 const BLOCK: usize = 256;
-/// Number of differences packed with the same width; they fill as many 64-bit words as each has bits.
+/// Number of differences packed with the same width; at a width of w bits they fill w 64-bit words.
 pub(crate) const MINI: usize = 64;
 
 /// Values of a page, packed block by block.
@@ -45,7 +45,7 @@ impl Packed {
         &mut self.waiting[self.held..self.held + MINI]
     }
 
-    /// Accepts `count` values that were written into that space.
+    /// Accepts `count` values that were written into the space that [`Self::room`] returned.
     #[inline(always)]
     pub(crate) fn take(&mut self, count: usize) {
         self.held += count;

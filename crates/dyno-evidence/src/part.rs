@@ -225,8 +225,8 @@ impl Writer {
         }
     }
 
-    /// Makes the columns of a row group; the library's own only if a column needs one, since each has its own
-    /// compressor.
+    /// Makes the columns of a row group; the library's column writers are made only if a column needs one, since each
+    /// has its own compressor.
     fn begin(&self) -> ParquetResult<Vec<Column>> {
         let fields = || self.schema.fields().iter().zip(self.file.schema_descr().columns());
         let own: Vec<Option<Column>> =

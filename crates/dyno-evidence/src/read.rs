@@ -1,4 +1,4 @@
-//! Reader of `calls` parts: columns of numbers for the kernels of statistics.
+//! Reader of `calls` parts: columns of numbers for the statistics kernels.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,12 +14,12 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::{EvidenceError, NONE};
 
-/// Calls of one part as columns of the same length. Words are numbers into `words`.
+/// Calls of one part as columns of the same length. Words are indexes into `words`.
 #[derive(Clone, Debug, Default)]
 pub struct CallColumns {
     /// Distinct words of the columns `arm`, `kind`, `statement` and `error`.
     pub words: Vec<String>,
-    /// Arm, as a number into `words`.
+    /// Arm, as an index into `words`.
     pub arm: Vec<u32>,
     /// Number of the block.
     pub block: Vec<u32>,
@@ -27,11 +27,11 @@ pub struct CallColumns {
     pub slice: Vec<u32>,
     /// Number of the session.
     pub session: Vec<u16>,
-    /// Kind, as a number into `words`.
+    /// Kind, as an index into `words`.
     pub kind: Vec<u32>,
-    /// Statement, as a number into `words`.
+    /// Statement, as an index into `words`.
     pub statement: Vec<u32>,
-    /// Error code, as a number into `words`; `u32::MAX` for none.
+    /// Error code, as an index into `words`; `u32::MAX` for none.
     pub error: Vec<u32>,
     /// True if the plan lists the error as an expected outcome; `None` if the part does not say.
     pub expected: Vec<Option<bool>>,

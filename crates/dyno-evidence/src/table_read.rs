@@ -36,7 +36,7 @@ fn torn(path: &Path, reason: &str) -> EvidenceError {
     EvidenceError::Part { path: path.to_owned(), reason: reason.to_owned() }
 }
 
-/// Returns texts as numbers into the list of the distinct ones.
+/// Returns each text as an index into the list of distinct texts, and that list; `u32::MAX` for a missing text.
 fn numbered(texts: &StringArray) -> (Vec<u32>, Vec<String>) {
     let (mut known, mut list) = (HashMap::new(), Vec::new());
     let number = |text: Option<&str>| {
@@ -110,7 +110,7 @@ impl Rows {
         Ok(values.iter().map(|value| value.unwrap_or(missing)).collect())
     }
 
-    /// Returns a column of whole numbers; a missing one is [`NONE`].
+    /// Returns a column of whole numbers; a missing value is [`NONE`].
     ///
     /// # Errors
     /// The part cannot be read, is torn, or has no such column.
@@ -118,7 +118,7 @@ impl Rows {
         self.numbers::<Int64Type>(name, NONE)
     }
 
-    /// Returns a column of unsigned whole numbers; a missing one is 0.
+    /// Returns a column of unsigned whole numbers; a missing value is 0.
     ///
     /// # Errors
     /// The part cannot be read, is torn, or has no such column.
@@ -126,7 +126,7 @@ impl Rows {
         self.numbers::<UInt64Type>(name, 0)
     }
 
-    /// Returns a column of small whole numbers; a missing one is 0.
+    /// Returns a column of small whole numbers; a missing value is 0.
     ///
     /// # Errors
     /// The part cannot be read, is torn, or has no such column.
@@ -134,7 +134,7 @@ impl Rows {
         self.numbers::<UInt32Type>(name, 0)
     }
 
-    /// Returns a column of tiny whole numbers; a missing one is 255.
+    /// Returns a column of tiny whole numbers; a missing value is 255.
     ///
     /// # Errors
     /// The part cannot be read, is torn, or has no such column.
@@ -142,7 +142,7 @@ impl Rows {
         self.numbers::<UInt8Type>(name, u8::MAX)
     }
 
-    /// Returns a column of flags; a missing one is false.
+    /// Returns a column of flags; a missing value is false.
     ///
     /// # Errors
     /// The part cannot be read, is torn, or has no such column.
@@ -151,8 +151,8 @@ impl Rows {
         Ok(values.iter().map(|value| value.unwrap_or(false)).collect())
     }
 
-    /// Returns a column of words as numbers into this batch's own list; `u32::MAX` is missing. Plain text is accepted,
-    /// too: tables that `DuckDB` wrote have no dictionaries.
+    /// Returns a column of words as indexes into a list, and the list of this batch; `u32::MAX` marks a missing word.
+    /// Plain text is accepted, too: tables that `DuckDB` wrote have no dictionaries.
     ///
     /// # Errors
     /// The part cannot be read, is torn, or has no such column.

@@ -52,7 +52,7 @@ pub const CALLS: [Column; 35] = [
     opt("tim", I64),
 ];
 
-/// One row per stretch of looks of a recording by reading, in `looks/`.
+/// One row per stretch of looks at the server, in recordings made by reading its memory, in `looks/`.
 pub const LOOKS: [Column; 8] = [
     new("started_ns", I64),
     new("elapsed_ns", I64),

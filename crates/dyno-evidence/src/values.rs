@@ -16,7 +16,7 @@ pub enum Kind {
     U8,
     /// Flags; never missing.
     Bool,
-    /// Few different texts, as numbers into a list; `u32::MAX` is missing.
+    /// Few different texts, as indexes into a list; `u32::MAX` is missing.
     Words,
     /// Texts.
     Text,
@@ -58,7 +58,7 @@ pub enum Values {
     U8(Vec<u8>),
     /// Values of [`Kind::Bool`].
     Bool(Vec<bool>),
-    /// Values of [`Kind::Words`]: numbers into the list of words.
+    /// Values of [`Kind::Words`]: indexes into the list of words.
     Words(Vec<u32>, Vec<String>),
     /// Values of [`Kind::Text`] and [`Kind::Repeated`].
     Text(Texts),

@@ -20,7 +20,7 @@ pub struct Waits {
     pub block: Vec<u32>,
     /// Session (process id on the engine).
     pub session: Vec<i64>,
-    /// Time at which it was seen [ns since the UNIX epoch].
+    /// Time at which the wait was seen [ns since the UNIX epoch].
     pub started_ns: Vec<i64>,
     /// Length [ns]; the sampling period for sampled waits.
     pub elapsed_ns: Vec<i64>,
@@ -93,7 +93,7 @@ pub struct EventName {
 /// A wait, timed exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitRow {
-    /// Arm, as a number into the part's arms.
+    /// Arm, as an index into the part's arms.
     pub arm: u32,
     /// Number of the session.
     pub session: i64,
@@ -101,9 +101,9 @@ pub struct WaitRow {
     pub started_ns: i64,
     /// Length [ns].
     pub elapsed_ns: i64,
-    /// Event, as a number into the part's events.
+    /// Event, as an index into the part's events.
     pub event: u32,
-    /// Waiting object, as a number into the part's objects.
+    /// Waiting object, as an index into the part's objects.
     pub object: u32,
     /// Parameters of the event.
     pub p: [i64; 3],

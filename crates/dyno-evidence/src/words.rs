@@ -1,4 +1,4 @@
-//! Columns of few different texts, stored as Parquet dictionaries from the numbers in which they arrive.
+//! Columns of few different texts, which arrive as numbers and are stored as Parquet dictionaries.
 //!
 //! The library's writer looks every value up in a table of texts again, which costs more than everything else about a
 //! column of waits. Here a text is looked up once per batch, and only numbers are packed (RLE and bit packing,
@@ -23,7 +23,7 @@ use crate::chunk::{PAGE_ROWS, Packer, Pages, Presence, varint};
 /// Number that stands for no text.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Returns true if a column of this type is stored here.
+/// Returns true if a column of this type is stored by this encoder.
 pub(crate) fn is_words(kind: &DataType) -> bool {
     matches!(kind, DataType::Dictionary(keys, texts) if **texts == DataType::Utf8
         && matches!(**keys, DataType::UInt8 | DataType::UInt16 | DataType::UInt32))
@@ -40,7 +40,7 @@ pub(crate) struct WordsColumn {
     page: Vec<u32>,
     presence: Option<Presence>,
     page_rows: usize,
-    /// Number in the dictionary of each of a batch's words.
+    /// Number in the dictionary of each word of the current batch.
     known: Vec<u32>,
 }
 
@@ -65,7 +65,7 @@ impl WordsColumn {
         self.write(&keys, &texts, packer)
     }
 
-    /// Appends words: numbers into a list, [`u32::MAX`] for a missing one.
+    /// Appends words: indexes into a list, [`u32::MAX`] for a missing one.
     pub(crate) fn write<T: AsRef<str>>(&mut self, keys: &[u32], texts: &[T], packer: &mut Packer) -> Result<()> {
         self.known.clear();
         self.known.resize(texts.len(), UNKNOWN);
@@ -187,7 +187,7 @@ fn taken_apart(array: &ArrayRef) -> Result<(Vec<u32>, &StringArray)> {
         .ok_or_else(|| ParquetError::General("a column of words is no dictionary".to_owned()))
 }
 
-/// Returns the width of the numbers of this many texts [bits]; never 0, which some readers do not accept.
+/// Returns the number of bits needed to number this many texts; never 0, which some readers do not accept.
 fn width_of(texts: usize) -> u32 {
     (texts.saturating_sub(1) as u32 | 1).ilog2() + 1
 }
@@ -209,7 +209,7 @@ fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     groups_of(&numbers[literal..], width, out);
 }
 
-/// Returns how many numbers from the first on are `value`, compared many at a time where they are.
+/// Returns how many numbers at the beginning equal `value`; long runs are compared many numbers at a time.
 fn run_at(numbers: &[u32], value: u32) -> usize {
     const MANY: usize = 32;
     if numbers.get(1) != Some(&value) {

@@ -79,7 +79,7 @@ impl Dialler {
         self.log_in(self.open(&patience, severed)?, stop)
     }
 
-    /// Connects as [`Dialler::connect`], for a session of PostgreSQL that blocks on its socket.
+    /// Connects as [`Dialler::connect`] does, for a session of PostgreSQL that blocks on its socket.
     ///
     /// # Errors
     /// The connection or the login fails, times out, or is stopped.
@@ -89,7 +89,7 @@ impl Dialler {
         wire::startup::settled(&self.spec, socket, Some(Patience::new(None, stop)))
     }
 
-    /// Connects as [`Dialler::connect`], for a session of MariaDB that blocks on its socket.
+    /// Connects as [`Dialler::connect`] does, for a session of MariaDB that blocks on its socket.
     ///
     /// # Errors
     /// The connection or the login fails, times out, or is stopped.

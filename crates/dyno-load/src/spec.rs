@@ -77,7 +77,7 @@ pub struct ArmSpec {
     /// Mean arrival rate of an open loop [1/s]; `None` for a closed loop.
     #[serde(default)]
     pub rate_per_s: Option<f64>,
-    /// Open loop: an arrival that is already later than this [ns] is skipped.
+    /// Open loop: lateness above which an arrival is skipped [ns].
     #[serde(default)]
     pub latency_limit_ns: Option<u64>,
     /// Largest number of tries of a transaction that fails with SQLSTATE 40001 or 40P01.

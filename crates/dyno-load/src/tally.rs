@@ -52,7 +52,7 @@ pub struct ArmReport {
     pub retries: u64,
     /// Arrivals that were skipped because they were too late.
     pub skipped: u64,
-    /// Sum over slices and sessions of the end of the session's last transaction minus the slice's start [ns].
+    /// Time from a slice's start to the end of a session's last transaction, summed over slices and sessions [ns].
     ///
     /// In a closed loop the throughput is transactions times sessions over this.
     pub busy_ns: u64,

@@ -11,11 +11,11 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::clock;
 
-/// Times that both ways are measured; medians are taken.
+/// Number of measurements, of which the median is used.
 const TURNS: usize = 5;
 
-/// Returns the CPU time that a waker spends to start an idle core [ns], over `messages` messages each way; `None` with
-/// fewer than two cores, or where a thread cannot be bound to one.
+/// Returns the CPU time that a waker spends to start an idle core [ns], from `messages` messages on one core and as
+/// many between two; `None` with fewer than two cores, or where a thread cannot be bound to one.
 #[must_use]
 pub fn wake_cost_ns(messages: u32) -> Option<u64> {
     let allowed = sched_getaffinity(None).ok()?;
@@ -30,7 +30,8 @@ pub fn wake_cost_ns(messages: u32) -> Option<u64> {
     Some(costs[TURNS / 2])
 }
 
-/// Passes messages between a thread on each of two cores; returns the first one's CPU time for a message [ns].
+/// Passes messages between a thread on core `one` and one on core `other`; returns the first thread's CPU time per
+/// message [ns].
 fn pass(one: usize, other: usize, messages: u32) -> Option<u64> {
     let (mut here, mut there) = UnixStream::pair().ok()?;
     thread::scope(|scope| {

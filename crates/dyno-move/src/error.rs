@@ -126,7 +126,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Returns the failure for an error in a chunk and its table, or in none.
+    /// Returns the failure for an error; `place` is the chunk and its table, or `None` if the error is in no chunk.
     pub fn new(error: &MoveError, place: Option<(u32, usize)>) -> Self {
         let code = match error {
             MoveError::Wire(wire @ WireError::Server(_)) => Some(wire.code().to_owned()),

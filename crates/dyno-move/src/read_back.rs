@@ -1,4 +1,4 @@
-//! Reading of files, Parquet and both forms of Arrow IPC, with the same hash of rows as when they were written.
+//! Reading of files (Parquet and both forms of Arrow IPC), with the same hash of rows as when they were written.
 //!
 //! A file may come from anybody. Texts of Parquet are read as views into its pages, so a value that is once in a
 //! dictionary and is referred to by a million rows is in memory once. A panic of a reader on damaged data becomes an

@@ -24,7 +24,7 @@ const GROUP_ROWS: usize = 1 << 20;
 /// It is used by zstd's contexts and the dictionary's table. 1,600 columns took 300 MB.
 const COLUMN_BYTES: usize = 256 << 10;
 
-/// Size of a value in the first rows from which its column gets no dictionary and no minimum and maximum [bytes].
+/// Size of a long value [bytes]: a column with one in the first rows gets no dictionary, minimum or maximum.
 ///
 /// The writer would keep a copy of the value for each of these.
 const LONG_VALUE_BYTES: usize = 1 << 20;

@@ -33,7 +33,7 @@ pub struct JobSpec {
     /// Target server, if rows are forwarded as they arrive.
     #[serde(default)]
     pub target: Option<TargetSpec>,
-    /// SQL of one line, run after each chunk in its session: the costs of the session so far.
+    /// SQL that is run in the session after each chunk and returns one line: the costs of the session so far.
     ///
     /// It is `COPY (SELECT …) TO STDOUT` for PostgreSQL.
     #[serde(default)]

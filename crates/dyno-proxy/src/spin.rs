@@ -12,8 +12,9 @@ use std::time::Duration;
 const LONG_NS: u64 = 200_000;
 /// Number of messages after which it is checked whether polling pays.
 const TRIES: u32 = 64;
-/// Interval at which the demand for the processor is checked [ns]; inverse of the tolerated share of waiting.
+/// Interval at which the demand for the processor is checked [ns].
 const LOOK_NS: u64 = 10_000_000;
+/// Inverse of the tolerated share of time spent waiting for a processor.
 const CROWDED: u64 = 20;
 /// Time without polling after it did not pay [ns].
 const REST_NS: u64 = 1_000_000_000;
@@ -41,7 +42,8 @@ struct Choice {
 }
 
 impl Spin {
-    /// Polls always for `asked` ns (0: never), or as long as it pays; must be created on the thread that polls.
+    /// Returns the state of a loop that always polls for `asked` ns (0: never), or, with `None`, decides itself; must
+    /// be called on the thread that polls.
     pub fn new(asked: Option<u64>) -> Self {
         asked.map_or_else(Self::choosing, |most_ns| Self { most_ns, choice: None, heard_ns: 0 })
     }

@@ -138,7 +138,8 @@ fn words(column: Vec<String>) -> (Vec<String>, Vec<u16>) {
     (found, places)
 }
 
-/// Numbers of a block: its number, count, and the sums of numbers, sizes, whole seconds and the rest in ns.
+/// Totals of a block's files: number of the block, count of files, sums of their numbers, sizes, and times of change
+/// (whole seconds, and the rest in ns).
 type Totals = (i64, i64, i64, i64, i64, i64);
 /// Files as bytes, the totals of their blocks, the blocks that were not looked at, and the largest number.
 type Numbered<'py> = (Bound<'py, PyBytes>, Vec<Totals>, Vec<i64>, i64);

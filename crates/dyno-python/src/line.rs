@@ -1,4 +1,4 @@
-//! Python interface of a longer network line with a port, for clients that are other programs.
+//! Python interface of an emulated network line with a port, for clients that are other programs.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

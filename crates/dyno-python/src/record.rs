@@ -30,7 +30,7 @@ impl Recorder {
         Ok(Self { job })
     }
 
-    /// Return the technique, `sites`, `watch` or `read`, and the reason for another than `sites` if none was requested.
+    /// Return the technique (`sites`, `watch` or `read`), and why those tried before it could not be used, or None.
     fn mode(&self) -> (&'static str, Option<&str>) {
         self.job.mode()
     }
@@ -45,7 +45,7 @@ impl Recorder {
         py.detach(|| self.job.cut())
     }
 
-    /// Pause looks at a server's memory, or let them go on; probes and watchpoints stay where they are.
+    /// Pause the looks at a server's memory, or resume them; probes and watchpoints stay where they are.
     fn pause(&self, is_paused: bool) {
         self.job.pause(is_paused);
     }
@@ -87,7 +87,7 @@ impl SessionReader {
         self.activity.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Return True if the looks have ended, because the server has, or its memory after a crash.
+    /// Return True if the looks have ended, because the server has ended or has created new memory after a crash.
     fn is_over(&self) -> bool {
         self.activity.lock().unwrap_or_else(PoisonError::into_inner).is_over()
     }
@@ -97,7 +97,7 @@ impl SessionReader {
         self.activity.lock().unwrap_or_else(PoisonError::into_inner).unmapped.clone()
     }
 
-    /// Stop the looks and let the memory go.
+    /// Stop the looks and release the memory.
     fn stop(&self, py: Python<'_>) {
         py.detach(|| self.activity.lock().unwrap_or_else(PoisonError::into_inner).stop());
     }

@@ -1,4 +1,4 @@
-//! Python interface of statistics on a column, of Parquet files or arrays: one request, one answer.
+//! Python interface of statistics on a column of Parquet files, or on arrays: one request, one answer.
 //!
 //! Numbers are returned as they are; a missing one (no value, no interval) is None. Names of groups and blocks are in
 //! natural order: as numbers if all are numbers, else as text.

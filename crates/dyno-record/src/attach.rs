@@ -257,7 +257,7 @@ impl Attached {
         self.closing.push(std::thread::spawn(move || drop(shed)));
     }
 
-    /// Returns what a sample reports, and its number (0 if it has none); `None` for an unknown event.
+    /// Returns what a sample reports, and the reported number (0 if there is none); `None` for an unknown event.
     pub fn meaning(&self, id: u64, register: u64, raw: &[u8]) -> Option<(What, u64)> {
         match self.events.get(&id)? {
             Meaning::Fields(event) => event.meaning(raw),

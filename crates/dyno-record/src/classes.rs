@@ -39,10 +39,10 @@ const FILING: [&str; 11] = [
     "FileFallocate",
     "pgaio_io_perform_synchronously",
 ];
-/// Largest number of instructions after a begin that are searched for its end.
+/// Largest number of instructions searched for the end of a wait, from the store that begins it.
 const WALK: usize = 3_000;
 
-/// Largest number of instructions before the store in a function that ends a wait.
+/// Number of instructions at the start of a function among which a store that ends a wait is searched for.
 const AT_ONCE: usize = 3;
 
 /// Returns the name of a class.
@@ -88,7 +88,7 @@ fn root(groups: &[usize], mut at: usize) -> usize {
     at
 }
 
-/// Returns the stores of zero that a begin reaches before any other store.
+/// Returns the stores of zero that the code after the start of a wait reaches before any other store.
 fn ends(code: &Code<'_>, begin: u64, stores: &HashMap<u64, usize>, sites: &[Site]) -> Vec<usize> {
     let (mut open, mut seen, mut found) = (vec![begin], HashSet::new(), Vec::new());
     while let Some(addr) = open.pop().filter(|_| seen.len() < WALK) {
@@ -124,7 +124,7 @@ fn called(code: &Code<'_>, function: u64, stores: &HashMap<u64, usize>) -> Optio
     None
 }
 
-/// Returns the class of a begin; 0 if it is unknown.
+/// Returns the class of the wait that a store begins; 0 if it is unknown.
 fn label(code: &Code<'_>, site: &Site) -> u8 {
     let inside = |names: &[&str]| {
         let of = |name: &&str| code.image.symbol(name);

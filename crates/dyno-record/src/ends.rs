@@ -34,7 +34,7 @@ pub(crate) fn at_callers(code: &Code<'_>, places: &mut BTreeMap<u64, Site>) {
     }
 }
 
-/// Moves the probe of the wait end in `WaitEventSetWait` behind the calls of that function.
+/// Moves the probe of the wait end in `WaitEventSetWait` to the instructions after the calls of that function.
 ///
 /// The function ends its wait once, right before it returns. If nothing beside that store is cheap, the probe of each
 /// caller is behind its call, a few nanoseconds after the store. This is done only if nobody else can call the

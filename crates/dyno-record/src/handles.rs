@@ -42,12 +42,12 @@ impl Handles {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Pauses looks, or lets them go on; probes and watchpoints stay where they are.
+    /// Pauses or resumes looks (readings of the server's memory); probes and watchpoints stay in place.
     pub fn pause(&self, is_paused: bool) {
         self.paused.store(is_paused, Ordering::Relaxed);
     }
 
-    /// Returns true while looks are to pause.
+    /// Returns true while looks are paused.
     pub fn is_paused(&self) -> bool {
         self.paused.load(Ordering::Relaxed)
     }
@@ -77,7 +77,7 @@ impl Handles {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = summary;
     }
 
-    /// Returns the requested cut once all notes up to its time have been processed, that is, all up to `ripe_ns`.
+    /// Returns the requested cut once its time is at or before `ripe_ns`, up to which all notes have been processed.
     pub fn asked_cut(&self, at_ns: u64, ripe_ns: u64) -> Option<Cut> {
         let asked = self.cuts.asked.load(Ordering::Relaxed);
         if asked == self.cuts.made.load(Ordering::Relaxed) {

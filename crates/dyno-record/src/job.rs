@@ -118,7 +118,7 @@ impl Job {
         self.handles.sessions_of_cut()
     }
 
-    /// Pauses looks, or lets them go on; probes and watchpoints stay where they are.
+    /// Pauses or resumes looks (readings of the server's memory); probes and watchpoints stay in place.
     pub fn pause(&self, is_paused: bool) {
         self.handles.pause(is_paused);
     }
@@ -171,7 +171,7 @@ struct Running {
     recording: Recording,
     request: Request,
     handles: Handles,
-    /// Removed steps, when that was by the wall clock [ns], and the sentence about it.
+    /// Removed steps, each with the wall-clock time of its removal [ns] and the sentence about it.
     shed: Vec<(Step, u64, String)>,
     /// Wall clock minus monotonic clock [ns].
     offset_ns: i64,

@@ -70,7 +70,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// Emulator of the instructions that such a function uses.
+/// Emulator of the instructions that the lookup functions of the server use.
 #[allow(clippy::struct_excessive_bools)] // its flags
 struct Machine<'a> {
     code: &'a Code<'a>,

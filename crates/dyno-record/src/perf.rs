@@ -226,7 +226,7 @@ fn ioctl(file: &File, request: u64, argument: u64) -> io::Result<()> {
 }
 
 const PAGE: usize = 4096;
-/// Offsets in the first page of the positions up to which the kernel has written and the reader has read.
+/// Offsets of two positions in the ring's first page: the end of what the kernel has written and of what was read.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
 

@@ -28,10 +28,10 @@ pub struct Site {
     pub is_stepped: bool,
 }
 
-/// Largest distance of a neighbour behind and before the store [instructions].
+/// Largest distance of a neighbour after the store, and of one before it [instructions].
 const AFTER: usize = 16;
 const BEFORE: usize = 4;
-/// Largest number of instructions that are followed from a function's entry to its store, and behind the store.
+/// Largest number of instructions that are followed from a function's entry to its store, and after the store.
 const ENTRY_WALK: usize = 2_000;
 
 /// Name of the function whose waits have many callers.
@@ -54,7 +54,7 @@ fn changes(factory: &mut InstructionInfoFactory, at: &Instruction, value: Value)
     matches!(value, Value::Register(register) if written(factory, at) & bit(register) != 0)
 }
 
-/// Returns the cheap instruction behind the store that runs exactly when the store does.
+/// Returns the cheap instruction after the store that runs exactly when the store does.
 ///
 /// The register of `value` must not change in between.
 pub(crate) fn behind(code: &Code<'_>, factory: &mut InstructionInfoFactory, store: u64, value: Value) -> Option<u64> {

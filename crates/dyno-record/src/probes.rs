@@ -38,7 +38,7 @@ pub enum What {
     Done,
     /// Query id of the statement.
     QueryId,
-    /// SQLSTATE that is being reported, and the statement's text, because a failing bind has not reported it before.
+    /// SQLSTATE that is being reported, and the statement's text, which a failing bind has not reported earlier.
     ///
     /// Contains the place of the variable with the text, relative to the file's offsets as the kernel requires it.
     State(u64),
@@ -269,7 +269,7 @@ pub struct Plan {
     pub sites: Vec<Site>,
 }
 
-/// Distance behind the begin of a statement within which its kind is searched, over all paths [instructions].
+/// Distance after the start of a statement within which its kind is searched for, over all paths [instructions].
 const KIND_WITHIN: usize = 300;
 
 /// Returns the addresses that [`Code::read`] must be asked for: functions and data.

@@ -74,7 +74,7 @@ pub fn title(pid: i32) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// Returns the address in the process of the program's first byte.
+/// Returns the address at which the program's first byte is mapped in the process.
 ///
 /// # Errors
 /// The process cannot be read, or its program is not mapped.

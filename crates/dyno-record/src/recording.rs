@@ -58,7 +58,7 @@ pub struct Recording {
     pub store: Store,
     /// Counters.
     pub counts: Counts,
-    /// Gaps by lost notes: number of notes, begin and end [ns].
+    /// Gaps caused by lost notes: number of notes, start and end [ns].
     pub gaps: Vec<(u64, u64, u64)>,
     /// Number of notes by the probe's address.
     pub places: HashMap<u64, u64>,

@@ -1,4 +1,4 @@
-//! Request for a recording, which both techniques share.
+//! Request for a recording, which all techniques share.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub const DRAIN_EVERY: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Looks if they are allowed, otherwise probes, otherwise watchpoints: the least cost to the server first.
+    /// Reading of memory if it is allowed, otherwise probes, otherwise watchpoints: the least cost to the server first.
     #[default]
     Auto,
     /// Probes if they are allowed, otherwise watchpoints: exact times whatever they cost.
@@ -21,7 +21,7 @@ pub enum Mode {
     Sites,
     /// Watchpoints on the words in shared memory.
     Watch,
-    /// Looks at the words in shared memory.
+    /// Reading of the words in shared memory.
     Read,
 }
 
@@ -54,7 +54,7 @@ pub struct Request {
     /// True to read the server's memory by copies even if it may be mapped.
     #[serde(default)]
     pub copies: bool,
-    /// True to record also the begin of binds, which costs one more note per call.
+    /// True to record also the start of binds, which costs one more note per call.
     #[serde(default)]
     pub details: bool,
 }

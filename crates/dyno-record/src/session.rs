@@ -28,7 +28,7 @@ pub struct Who {
     pub user: String,
 }
 
-/// Flags of a wait whose begin or end was not observed.
+/// Flags of a wait whose start or end was not observed.
 const BEGUN_BEFORE: i64 = 1;
 const NOT_ENDED: i64 = 2;
 
@@ -310,7 +310,7 @@ impl Session {
         }
     }
 
-    /// Records a reported SQLSTATE, also of a notice; a statement in `text` that was not begun is being bound.
+    /// Records the SQLSTATE of an error or a notice; if no statement has begun in the call, `text` is being bound.
     pub fn state(&mut self, at_ns: u64, state: u32, text: Option<&[u8]>, store: &mut Store, known: &mut Known) {
         self.noted(at_ns, true, store, known);
         self.last_state = state;

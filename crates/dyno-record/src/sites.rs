@@ -17,7 +17,7 @@ use crate::code::Code;
 use crate::ends;
 use crate::place::{Site, Value, WAITS, behind, bit, in_front, ways, written};
 
-/// Largest number of instructions of one walk; a store is a few behind the reading of the pointer.
+/// Largest number of instructions of one walk; a store follows the read of the pointer by only a few instructions.
 const WALK: usize = 400;
 /// Smallest plausible number of stores; with fewer the code is not that of a known server.
 const SITES_MIN: usize = 60;
@@ -64,7 +64,7 @@ pub fn sites(code: &Code<'_>, pointer: u64) -> Result<Vec<Site>, RecordError> {
     Ok(sites)
 }
 
-/// Returns the bit of the register that a reading of the pointer fills; 0 if the instruction is none.
+/// Returns the bit of the register that an instruction loads from memory; 0 if it is not such a load.
 fn reading(found: &Instruction) -> u16 {
     let is_reading = found.mnemonic() == Mnemonic::Mov
         && found.op0_kind() == OpKind::Register

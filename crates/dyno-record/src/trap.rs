@@ -56,7 +56,7 @@ fn calls_ns(own: Own) -> u64 {
     perf::clock(libc::CLOCK_THREAD_CPUTIME_ID) - begin
 }
 
-/// Measures all kinds; `kind` is the kernel's number of the uprobe type.
+/// Measures the cost of a probe on each kind of instruction; `kind` is the kernel's number of the uprobe type.
 ///
 /// # Errors
 /// The kernel refuses probes.

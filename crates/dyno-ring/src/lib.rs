@@ -20,7 +20,7 @@ mod ring;
 pub use memory::Request;
 pub use ring::{Ring, Wait, Waker};
 
-/// File by which the kernel's administrator allows FUSE over `io_uring` (`Y` or `N`); absent before Linux 6.14.
+/// File in which an administrator allows FUSE over `io_uring` (`Y` or `N`); absent before Linux 6.14.
 pub const SWITCH: &str = "/sys/module/fuse/parameters/enable_uring";
 
 /// Returns true if this kernel offers FUSE over `io_uring` to new mounts.
@@ -28,7 +28,7 @@ pub fn is_offered() -> bool {
     std::fs::read_to_string(SWITCH).is_ok_and(|text| text.trim() == "Y")
 }
 
-/// Returns the number of processors that this kernel could have, which is its number of queues.
+/// Returns the number of processors that this kernel could have; FUSE has one queue for each.
 ///
 /// # Errors
 /// The system does not say it.

@@ -34,7 +34,7 @@ impl Header {
     };
 }
 
-/// A request of the kernel.
+/// A request from the kernel.
 #[derive(Debug)]
 pub struct Request<'a> {
     /// What is wanted (`enum fuse_opcode`).
@@ -50,12 +50,12 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Returns the number of 8 bytes at an offset of the argument; 0 beyond its end.
+    /// Returns the 8-byte number at an offset of the argument; 0 beyond the argument's end.
     pub fn number(&self, offset: usize) -> u64 {
         self.argument.get(offset..offset + 8).map_or(0, |bytes| u64_of(bytes, 0))
     }
 
-    /// Returns the number of 4 bytes at an offset of the argument; 0 beyond its end.
+    /// Returns the 4-byte number at an offset of the argument; 0 beyond the argument's end.
     pub fn short_number(&self, offset: usize) -> u32 {
         self.argument.get(offset..offset + 4).map_or(0, |bytes| u32_of(bytes, 0))
     }
@@ -78,7 +78,7 @@ fn u32_of(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(number)
 }
 
-/// Headers and payloads of all entries. Addresses stay the same until it is dropped.
+/// Headers and payloads of all entries. Their addresses stay the same until this value is dropped.
 pub struct Entries {
     headers: Box<[UnsafeCell<Header>]>,
     payloads: Pages,

@@ -31,7 +31,7 @@ pub enum Wait {
     Forever,
 }
 
-/// Ends a wait of the ring from another thread.
+/// Handle that ends a wait of the ring from another thread.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<File>);
 
@@ -139,8 +139,8 @@ impl Ring {
         self.entries.request(entry as usize)
     }
 
-    /// Answers the request of an entry with an error (negative) or content, and offers the entry again. It leaves with
-    /// the next wait.
+    /// Answers the request of an entry with an error (negative) or content, and offers the entry again. The answer is
+    /// sent at the next wait.
     ///
     /// # Errors
     /// The kernel fails.

@@ -154,7 +154,7 @@ pub(crate) fn permute(number: i64, size: i64, seed: i64) -> i64 {
     place as i64
 }
 
-/// Applies a one-to-one mapping on 0 to `mask`; larger numbers are unchanged, but numbers are drawn all the same.
+/// Applies a one-to-one mapping on 0 to `mask`; larger numbers stay unchanged, but `rng` advances all the same.
 fn scramble(rng: &mut Rng, place: u64, bits: u32, mask: u64) -> u64 {
     let factor = (rng.next_u64() & mask) | 1;
     let flips = rng.next_u64() & mask;

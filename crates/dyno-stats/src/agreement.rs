@@ -34,13 +34,13 @@ pub fn spearman<T: Ordered, U: Ordered>(x: &[T], y: &[U]) -> Spearman {
 /// Kendall's tau-b of two slices of one length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kendall {
-    /// Number of concordant less discordant pairs.
+    /// Number of concordant pairs minus number of discordant pairs.
     pub score: i128,
     /// tau-b; NaN when one side does not vary.
     pub tau: f64,
     /// Sizes of the tied groups of x (2 or more).
     pub ties_x: Vec<u64>,
-    /// Sizes of the tied groups of x (each at least 2).
+    /// Sizes of the tied groups of y (each at least 2).
     pub ties_y: Vec<u64>,
 }
 

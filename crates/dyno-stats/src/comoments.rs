@@ -2,7 +2,7 @@
 
 use crate::moments::total;
 
-/// Count, means, sums of squared deviations of x and y, and of their products.
+/// Count, means, sums of squared deviations of x and of y, and sum of the products of their deviations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Comoments {
     /// Number of pairs.
@@ -20,8 +20,8 @@ pub struct Comoments {
 }
 
 impl Comoments {
-    /// Returns the comoments of two slices of the same length (the longer is cut), by corrected two passes (Chan, Golub
-    /// and `LeVeque` 1983).
+    /// Returns the comoments of two slices, the longer of which is cut, by the corrected two-pass algorithm (Chan,
+    /// Golub and `LeVeque` 1983).
     pub fn of(x: &[f64], y: &[f64]) -> Self {
         let count = x.len().min(y.len());
         if count == 0 {

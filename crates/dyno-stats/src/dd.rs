@@ -1,5 +1,5 @@
 //! Numbers with twice a double's digits (about 31), as the sum of two doubles, and the trait that lets a least squares
-//! fit be written once for both kinds.
+//! fit be written once for these and for doubles.
 //!
 //! The sums and products are those of Dekker (1971) and Knuth (TAOCP 2, 4.2.2): the rounding error of a sum or a
 //! product of two doubles is itself a double, and is kept.
@@ -123,7 +123,8 @@ impl Div for Dd {
 }
 
 impl Real for Dd {
-    /// Computes the square root by one Newton step from the double's own root (Karp and Markstein 1997).
+    /// Computes the square root by one Newton step from the square root of the leading double (Karp and Markstein
+    /// 1997).
     fn root(self) -> Self {
         if self.hi <= 0.0 {
             return Self::from(0.0);

@@ -156,7 +156,7 @@ fn in_blocks<T: Ordered>(pieces: &[Piece<T>], request: &Request, shift: T) -> Ve
         .collect()
 }
 
-/// Returns the longest over all groups: the order gives the smallest key, one pass finds the rows.
+/// Returns the longest values over all groups: the sorted keys give the smallest key to list, one pass finds the rows.
 fn longest<T: Ordered>(pieces: &[Piece<T>], sorted: &[Vec<u64>], count: usize) -> Vec<Longest> {
     if count == 0 {
         return Vec::new();

@@ -62,8 +62,8 @@ pub fn t_quantile(df: f64, p: f64) -> Option<f64> {
 }
 
 /// Returns the natural logarithm of the two-sided p of a correlation `r` over `n` pairs, for independent pairs of
-/// normal values: Student's t with n - 2 degrees of freedom at `r sqrt((n - 2) / (1 - r^2))`, for which `x` is just
-/// `1 - r^2`. `None` below three pairs or if r is not within -1..=1.
+/// normal values: Student's t with n - 2 degrees of freedom at `r sqrt((n - 2) / (1 - r^2))`, for which the `x` of
+/// [`t_ln_p`] is just `1 - r^2`. `None` below three pairs or if r is not within -1..=1.
 pub fn correlation_ln_p(r: f64, n: u64) -> Option<f64> {
     if n < 3 || !(-1.0..=1.0).contains(&r) {
         return None;

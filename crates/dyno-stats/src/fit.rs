@@ -12,10 +12,11 @@ use crate::dd::{Dd, Real};
 const PRECISE_UP_TO: usize = 20_000_000;
 /// Number of rows folded in at once.
 const PIECE: usize = 256;
-/// A column is taken as a linear combination of those before it if the part outside of them is below this share of it.
+/// A column counts as a linear combination of the columns before it if the part that they do not explain is below this
+/// share of the column.
 const DEPENDENT: f64 = 1e-14;
 
-/// The triangle of `[X y]`: `columns` columns of X and then y; row-major, upper.
+/// Upper triangle R of the QR factorisation of `[X y]`, the columns of X and then y; row-major.
 #[derive(Clone, Debug)]
 struct Triangle<R> {
     size: usize,
@@ -31,7 +32,8 @@ impl<R: Real> Triangle<R> {
         self.values[row * self.size + column]
     }
 
-    /// Folds rows in, given column by column (each of the same length); the contents of the columns are overwritten.
+    /// Folds in rows, which are passed column by column (each of the same length); the contents of the columns are
+    /// overwritten.
     fn fold(&mut self, columns: &mut [Vec<R>]) {
         for j in 0..self.size {
             let (left, right) = columns.split_at_mut(j + 1);

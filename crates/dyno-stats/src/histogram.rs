@@ -157,7 +157,7 @@ impl LogHistogram {
         &self.counts
     }
 
-    /// Returns the nearest-rank quantile: the value of rank `ceil(q * n)` (at least 1), to the middle of its bucket and
+    /// Returns the nearest-rank quantile: the value of rank `ceil(q * n)` (at least 1), as the middle of its bucket but
     /// never outside the extremes. `None` if empty or `q` is not within 0..=1.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let (min, max) = (self.min()?, self.max()?);

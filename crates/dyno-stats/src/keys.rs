@@ -6,13 +6,13 @@
 
 /// A number that has a key: `a < b` exactly when `a.key() < b.key()`.
 pub trait Ordered: Copy + Default + Send + Sync {
-    /// Returns the key; NaN has none and must be left out before.
+    /// Returns the key; NaN has none and must be left out beforehand.
     fn key(self) -> u64;
-    /// Returns the number of a key.
+    /// Returns the number that has this key.
     fn of_key(key: u64) -> Self;
     /// Returns the number as a float; whole numbers beyond 2^53 are rounded.
     fn float(self) -> f64;
-    /// Returns the difference as a float, computed before it is rounded.
+    /// Returns `self - other` as a float, rounded only after the subtraction.
     fn less(self, other: Self) -> f64;
     /// Returns true if it is a value (not NaN).
     fn is_value(self) -> bool;
@@ -83,7 +83,7 @@ pub fn sort_keys(keys: &mut Vec<u64>) {
     }
 }
 
-/// Does one stable pass: by the digit that begins at bit `shift` of the distance from `low`.
+/// Does one stable radix pass: sorts keys by the digit that begins at bit `shift` of their distance from `low`.
 fn scatter(from: &[u64], to: &mut [u64], low: u64, shift: u32) {
     let digit = |key: u64| ((key - low) >> shift) as usize & ((1 << DIGIT) - 1);
     let mut next = vec![0usize; 1 << DIGIT];

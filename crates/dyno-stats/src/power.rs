@@ -15,7 +15,7 @@ const RULE: [(f64, f64); 8] = [
     (0.989_400_934_991_649_9, 0.027_152_459_411_754_095),
 ];
 
-/// Distance from the middle, in standard deviations, beyond which nothing counts.
+/// Distance from the middle, in standard deviations, beyond which a density is negligible.
 const FAR: f64 = 9.0;
 
 /// Returns `P(|T| > critical)` of a noncentral t with `df` degrees of freedom and noncentrality `away`.

@@ -58,12 +58,12 @@ pub struct MannWhitney {
 }
 
 impl MannWhitney {
-    /// Computes it from two slices in rising order.
+    /// Computes the statistic from two slices in rising order.
     pub fn of_sorted(a: &[u64], b: &[u64]) -> Self {
         Self::of_counts(runs(a), runs(b))
     }
 
-    /// Computes it from distinct values in rising order with their counts.
+    /// Computes the statistic from distinct values in rising order with their counts.
     pub fn of_counts<A, B>(a: A, b: B) -> Self
     where
         A: IntoIterator<Item = Count>,
@@ -119,13 +119,13 @@ pub struct KolmogorovSmirnov {
 }
 
 impl KolmogorovSmirnov {
-    /// Computes it from two slices in rising order.
+    /// Computes the statistic from two slices in rising order.
     pub fn of_sorted(a: &[u64], b: &[u64]) -> Self {
         let (n, m) = (a.len() as u64, b.len() as u64);
         Self::walk(side_by_side(runs(a), runs(b)), n, m)
     }
 
-    /// Computes it from distinct values in rising order with their counts.
+    /// Computes the statistic from distinct values in rising order with their counts.
     pub fn of_counts(a: &[Count], b: &[Count]) -> Self {
         let total = |counts: &[Count]| counts.iter().map(|c| c.1).sum();
         let pairs = side_by_side(a.iter().copied(), b.iter().copied());

@@ -1,5 +1,5 @@
-//! Welch's statistic from two moments. Callers with a t distribution compute the p-value; it assumes independent
-//! values, which waits of one session are not.
+//! Welch's statistic from the moments of two samples. Callers with a t distribution compute the p-value, which assumes
+//! independent values; waits of one session are not independent.
 
 use crate::moments::Moments;
 

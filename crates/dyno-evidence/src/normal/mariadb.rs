@@ -1,4 +1,4 @@
-//! Pieces of a text that `MariaDB`'s lexer sees otherwise than `PostgreSQL`'s.
+//! Pieces of a text that `MariaDB`'s lexer splits differently from `PostgreSQL`'s.
 
 use super::{Made, Piece, is_word, quoted};
 
@@ -6,7 +6,7 @@ fn words(rest: &[u8]) -> usize {
     rest.iter().take_while(|byte| is_word(**byte)).count()
 }
 
-/// Returns the piece that a text begins with, `None` if `PostgreSQL` has the same.
+/// Returns the piece that a text begins with; `None` if `PostgreSQL`'s rules apply to it.
 pub(super) fn piece(rest: &[u8]) -> Option<Made> {
     Some(match rest {
         // `a--1` is no comment.

@@ -40,7 +40,7 @@ pub struct Store {
     statements: Vec<Statement>,
     by_text: HashMap<Vec<u8>, u32>,
     by_id: HashMap<u64, u32>,
-    /// Number of the statement with a query id, by the number of the statement of its text.
+    /// Number of the statement with a query id, by the number of the statement known by the same text.
     of_text: HashMap<u32, u32>,
     /// Number of statements that rows on disk may refer to.
     written: usize,
@@ -52,15 +52,16 @@ pub struct Store {
     pub rows: (u64, u64),
     /// Number of calls of unknown statements, and their time [ns].
     pub unnamed: (u64, u64),
-    /// True if looks find the waits: their lengths are known to the time between two looks.
+    /// True if waits are found by periodic looks at the server: their lengths are then known only to within the time
+    /// between two looks.
     pub is_read: bool,
     /// Reason why a statement has no text, shown in its place; empty if there is nothing to say.
     pub textless: &'static str,
-    /// Number of calls of statements whose text was unknown at their end, and their time [ns].
+    /// Number of calls, and their time [ns], by statement whose text was unknown when the call ended.
     without_text: HashMap<u32, (u64, u64)>,
 }
 
-/// Largest number of distinct texts; later ones become `other statements`.
+/// Largest number of distinct texts; later ones are counted as the last statement.
 const TEXTS_MAX: usize = 200_000;
 
 impl Store {
@@ -103,7 +104,7 @@ impl Store {
         self.events.entry(number).or_insert_with(|| (name.to_owned(), class.name()));
     }
 
-    /// Returns the number of the statement of a text with the literals as sent.
+    /// Returns the number of the statement with this text, literals included.
     pub fn statement_of_text(&mut self, text: &[u8]) -> u32 {
         if let Some(number) = self.by_text.get(text) {
             return *number;
@@ -137,7 +138,8 @@ impl Store {
         number
     }
 
-    /// Returns true if a statement known by its text may get a query id: no row has its key, and it has no other id.
+    /// Returns true if a statement known by its text may get a query id: no written row has its key, and it has no id
+    /// yet.
     fn takes_id(&self, text: u32) -> bool {
         (self.written..self.statements.len()).contains(&(text as usize)) && !self.of_text.contains_key(&text)
     }
@@ -147,13 +149,13 @@ impl Store {
         self.statements.get(statement as usize).is_some_and(|known| !known.text.is_empty())
     }
 
-    /// Returns true if a query id is known.
+    /// Returns true if a query id and the text of its statement are known.
     pub fn knows_id(&self, id: u64) -> bool {
         self.by_id.get(&id).is_some_and(|number| self.has_text(*number))
     }
 
-    /// Returns the statement with the query id that was seen earlier with the same text, for a call that did not report
-    /// one: a prepared statement reports it when it is bound or executed.
+    /// Returns the statement whose query id was seen earlier with the same text, for a call that reported no query id:
+    /// a prepared statement reports its query id when it is bound or executed.
     pub fn settled(&self, statement: u32) -> u32 {
         self.of_text.get(&statement).copied().unwrap_or(statement)
     }
@@ -384,7 +386,7 @@ impl Store {
         &self.dir
     }
 
-    /// Returns keys and texts of the statements; for an unknown text the reason.
+    /// Returns keys and texts of the statements, with the reason in place of an unknown text.
     pub fn texts(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
         self.statements.iter().map(|statement| {
             let is_told = !statement.text.is_empty() || self.textless.is_empty();

@@ -15,11 +15,11 @@ pub struct WaitRow {
     pub since_ns: u64,
     /// Elapsed time as observed [ns].
     pub elapsed_ns: u64,
-    /// Part of it on a processor [ns].
+    /// Part of the elapsed time on a processor [ns].
     pub cpu_ns: u64,
     /// Elapsed time without the cost of the probe [ns].
     pub corrected_ns: u64,
-    /// 1 if it had begun before the recording, 2 if it was not over at its end.
+    /// 1 if the wait had begun before the recording, 2 if it was not over at the recording's end.
     pub cut: i64,
     /// True if it is a wait for the client between two calls.
     pub think: bool,
@@ -27,14 +27,15 @@ pub struct WaitRow {
     pub statement: u32,
     /// Number of its call.
     pub call: Option<u64>,
-    /// Process that held what it waited for; 0 if unknown.
+    /// Process that held what the session waited for; 0 if unknown.
     pub holder: i32,
-    /// Largest error of its length, if looks found it [ns].
+    /// Largest error of the elapsed time, if the wait was found by looks [ns].
     pub within_ns: u64,
 }
 
 impl WaitRow {
-    /// Returns its first two parameters: of a wait that looks found (`is_read`), the holder and the largest error.
+    /// Returns the wait's first two parameters: the holder and the largest error if looks found it (`is_read`), else
+    /// CPU time and corrected time.
     pub(super) fn parameters(&self, is_read: bool) -> (i64, i64) {
         let holder = if self.holder == 0 { NONE } else { self.holder.into() };
         if is_read { (holder, self.within_ns as i64) } else { (self.cpu_ns as i64, self.corrected_ns as i64) }
@@ -111,7 +112,7 @@ pub struct SessionRow {
     pub sums: Sums,
 }
 
-/// Facts of the server for the small tables.
+/// Facts about the server for the small tables.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
     /// Path of the server's program.

@@ -1,4 +1,4 @@
-//! One connection on a line: two sockets, and a way from each to the other.
+//! One connection on a line: two sockets, and one direction (way) from each to the other.
 
 use std::io;
 use std::net::Shutdown;

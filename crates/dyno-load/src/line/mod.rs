@@ -89,7 +89,7 @@ struct Shared {
     /// Connections that the thread has not seen yet: the near end's socket and the server's.
     waiting: Mutex<Vec<[Stream; 2]>>,
     stop: AtomicBool,
-    /// Lateness since the last reading; under a lock, so that its figures are of the same pieces.
+    /// Lateness since the last reading; under a lock, so that its figures describe the same pieces.
     lateness: Mutex<Lateness>,
 }
 

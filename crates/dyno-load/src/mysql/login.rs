@@ -59,7 +59,7 @@ pub fn log_in(means: &Means<'_>, socket: Socket, patience: Option<Patience>) -> 
     Ok(Link::new(socket, packets, session, caches_metadata, feed))
 }
 
-/// Logs in as [`log_in`], for sessions that block on their socket.
+/// Logs in as [`log_in`] does, for sessions that block on their socket.
 ///
 /// # Errors
 /// The login is refused or the connection is lost.

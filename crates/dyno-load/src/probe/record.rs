@@ -6,7 +6,7 @@ use std::path::Path;
 
 use dyno_evidence::{Call, CallKind, CallsWriter, EventName, EvidenceError, NONE, WaitRow, WaitsWriter};
 
-/// Who waited, which also determines what for.
+/// Who waited, which also determines what was waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waiter {
     /// A session for its commit: `log file sync`.

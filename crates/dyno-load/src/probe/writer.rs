@@ -166,7 +166,7 @@ impl LogWriter {
         self.copies_cpu_ns.iter().sum()
     }
 
-    /// Reserves the next slots of the log and returns their offset; a write never wraps around its end.
+    /// Reserves the next slots of the log and returns their offset; a write never wraps around the end of the log.
     fn place(&mut self, blocks: u64) -> u64 {
         if self.next_slot + blocks > self.slots {
             self.next_slot = 0;
@@ -196,7 +196,7 @@ impl LogWriter {
         Arc::new(buffer)
     }
 
-    /// Hands a write to the copies and waits for its acknowledgement; returns that time \[ns since the epoch\].
+    /// Hands a write to the copies and waits for its acknowledgement; returns when that arrived \[ns since the epoch\].
     fn race(
         &mut self,
         started_ns: i64,

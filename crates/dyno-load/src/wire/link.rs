@@ -282,7 +282,7 @@ impl Link {
         }
     }
 
-    /// Marks statements as not parsed whose `Parse` was in an ended batch and got no answer: the server skipped it.
+    /// Marks as not parsed the statements whose `Parse` in an ended batch got no answer: the server skipped it.
     #[cold]
     fn drop_asked(&mut self) {
         while let Some(&(batch, id)) = self.asked.front() {

@@ -101,7 +101,7 @@ impl Inbox {
         &mut self.buffer
     }
 
-    /// Reads once, as [`Buffer::fill`].
+    /// Reads once, as [`Buffer::fill`] does.
     ///
     /// # Errors
     /// The read failed or the stream has ended.

@@ -230,7 +230,7 @@ impl fmt::Display for ServerError {
     }
 }
 
-/// Prints no values, as `Display`.
+/// Prints the same text as `Display`, without values.
 impl fmt::Debug for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

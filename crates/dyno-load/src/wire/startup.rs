@@ -31,7 +31,7 @@ pub fn log_in(
     Ok(Link::new(socket, inbox, (process, key), feed))
 }
 
-/// Logs in as [`log_in`], for callers that read the messages themselves.
+/// Logs in as [`log_in`] does, for callers that read the messages themselves.
 ///
 /// # Errors
 /// The login is refused or the connection is lost.

@@ -21,7 +21,7 @@ pub(super) struct CacheState {
     keep_limit_ratio: f64,
     pub dirty_limit_ratio: f64,
     pub scans: bool,
-    /// Where it begins on each module [bytes]; then the number of modules.
+    /// Start of the cache on each module [bytes], then the number of modules.
     from_bytes: u64,
     modules: u32,
     pub destages: u64,

@@ -42,8 +42,8 @@ impl StorageCell {
         ask.label.caching == parameters::Caching::Keep
     }
 
-    /// Starts one I/O for each run of adjacent places on a module and returns their number. The bytes are those of the
-    /// request's part in each line.
+    /// Starts one I/O for each run of adjacent places on a module and returns the number of I/Os. Each I/O covers only
+    /// the requested bytes of its lines.
     pub(super) fn on_flash(&self, state: &mut State, ask: Ask, kind: Kind, places: &[(u64, u32)], then: Then) -> u32 {
         let line_bytes = state.caching.line_bytes;
         let (begin, end) = (ask.request.offset_bytes, ask.request.offset_bytes + ask.request.bytes);

@@ -20,7 +20,7 @@ pub(super) struct RackCells {
 /// Object and metric of a cell.
 pub(super) type Key = (String, String);
 
-/// Counters of a cell at its last collection, and the time of it.
+/// Counters of a cell at its last collection, and the time of that collection.
 pub(super) struct Collected {
     pub at_ns: u64,
     pub counters: BTreeMap<Key, f64>,

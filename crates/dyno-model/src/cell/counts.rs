@@ -20,7 +20,7 @@ impl Sum {
         self.bytes += bytes;
     }
 
-    /// Returns the sum of both.
+    /// Returns the sum of this and `other`.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { requests: self.requests + other.requests, bytes: self.bytes + other.bytes }
@@ -83,7 +83,7 @@ pub struct CacheCounts {
     pub write_skip_large: Sum,
     /// Part of `write_skip`: mirror copies.
     pub write_skip_mirror: Sum,
-    /// Reads that were not stored because too many writes were under way.
+    /// Reads that were not stored because the memory for lines on their way into the cache was full.
     pub throttled: Sum,
     /// Destages: reads from flash.
     pub destage_read: Sum,
@@ -148,7 +148,7 @@ pub struct LogCounts {
     pub disk_bytes: u64,
     /// Bytes of completed flash copies of raced writes.
     pub flash_bytes: u64,
-    /// Sum of the times of raced writes to the first copy [ns].
+    /// Sum over raced writes of the time until the first copy is complete [ns].
     pub race_ns: u64,
     /// Sum of the times of all redo writes [ns].
     pub request_ns: u64,

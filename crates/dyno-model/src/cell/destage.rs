@@ -19,9 +19,9 @@ use crate::device::Request;
 pub struct Cached {
     /// Size of all lines [bytes].
     pub held_bytes: u64,
-    /// Part of them in KEEP segments [bytes].
+    /// Size of the lines of KEEP segments [bytes].
     pub kept_bytes: u64,
-    /// Part of them that is not on disk [bytes].
+    /// Size of the lines that are not on disk [bytes].
     pub dirty_bytes: u64,
     /// Number of reads from flash.
     pub hits: u64,

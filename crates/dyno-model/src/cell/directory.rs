@@ -82,7 +82,7 @@ pub struct Directory {
     places: HashMap<u64, u32, BuildHasherDefault<Mix>>,
     nodes: Vec<Node>,
     free: Vec<u32>,
-    /// Lists by [`Directory::list`]: clean, dirty; the same of KEEP.
+    /// Lists by [`Directory::list`]: clean, dirty; then the same two for KEEP.
     lists: [List; 4],
     room: u64,
     keep_room: u64,
@@ -129,7 +129,7 @@ impl Directory {
         self.evictions
     }
 
-    /// Returns the place of a line without counting as a use.
+    /// Returns the place of a line, which does not count as a use of the line.
     #[inline]
     pub fn find(&self, key: u64) -> Option<u32> {
         self.places.get(&key).copied()

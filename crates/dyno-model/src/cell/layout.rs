@@ -7,9 +7,9 @@ use super::parameters::{GroupParameters, Medium};
 pub struct Layout {
     /// Number of cells.
     pub cells: u64,
-    /// Number of disks or modules that take part in a cell.
+    /// Number of disks or modules of each cell that the group uses.
     pub units: u64,
-    /// Number of the first of them in its cell.
+    /// Number of the first of these disks or modules in its cell.
     pub first_unit: u64,
     /// Where the grid disks begin on their unit [bytes].
     pub from_bytes: u64,

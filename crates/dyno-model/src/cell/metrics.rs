@@ -107,7 +107,7 @@ impl Page<'_> {
         self.put(format!("{name}_{suffix}"), rate, rate_unit, MetricKind::Rate);
     }
 
-    /// Adds the rate of MB whose counter is not shown.
+    /// Adds a rate in MB per second without showing its counter.
     fn silent_rate(&mut self, name: &str, value: f64) {
         let rate = self.rate(self.growth(name, value));
         self.silent.push((self.key(name), value));

@@ -31,10 +31,10 @@ parameters! {
         controller: CacheParameters = CacheParameters::default(), from "its own table";
         /// a flash module
         flash: FlashParameters = FlashParameters::default(), from "its own table";
-        /// of each flash request, one after the other, on the path that all modules of a cell share
+        /// time of each flash request on the path that all modules of a cell share; one request after the other
         flash_request_us: f64 = 10.2,
             from "a calibrated X2 cell: 98,216 small reads a second of all modules, a third of their sum";
-        /// between database and cell
+        /// network between database and cell
         network: NetworkParameters = NetworkParameters::default(), from "its own table";
         /// flash log
         flash_log: FlashLogParameters = FlashLogParameters::default(), from "its own table";
@@ -61,7 +61,7 @@ fn usual_groups() -> BTreeMap<String, GroupParameters> {
 
 impl RackParameters {
     /// Returns an X3-2: a larger cache, and 107,000 small reads per second of all modules of a cell (Exadata technical
-    /// overview 2012). A single F40 module is assumed to be as fast as that of an F20, since no numbers of its own were
+    /// overview 2012). A single F40 module is assumed to be as fast as an F20 module, since no figures for it were
     /// found.
     pub fn x3() -> Self {
         let flash_cache = FlashCacheParameters { size_gb: 1_488.75, ..Default::default() };
@@ -199,7 +199,7 @@ pub enum Caching {
     /// Decided by size, purpose and copy.
     #[default]
     Default,
-    /// Preferred: large reads are cached as well, with its own limit of space.
+    /// Preferred: large reads are cached as well, up to a limit of space for KEEP.
     Keep,
 }
 

@@ -44,7 +44,7 @@ pub struct StorageCell {
     me: Weak<Self>,
 }
 
-/// Tokens of events at or above these: an answer was sent; a module starts an I/O; a limit has expired.
+/// Lowest tokens of three kinds of events: an answer was sent, a module starts an I/O, a limit has expired.
 const ANSWER: u64 = 1 << 40;
 const TO_FLASH: u64 = 1 << 41;
 const LIMIT: u64 = 1 << 42;
@@ -90,7 +90,7 @@ impl StorageCell {
         bytes > self.small_bytes
     }
 
-    /// Sets the databases that it may receive requests of, in order of their numbers.
+    /// Sets the databases from which the cell may receive requests, in order of their numbers.
     pub(super) fn know(&self, databases: &[String]) {
         let state = &mut *self.state.borrow_mut();
         state.databases = databases.to_vec();

@@ -23,7 +23,7 @@ parameters! {
         scan_pct: f64 = 40.0, from "Oracle: _db_block_max_scan_pct, 40", in 0.0..=100.0;
         /// part that the writer searches when sessions need buffers
         writer_scan_pct: f64 = 25.0, from "Oracle: _db_writer_scan_depth_pct, 25", in 0.0..=100.0;
-        /// dirty buffers found by sessions that start the writer
+        /// number of dirty buffers found by sessions at which the writer starts
         dirty_queue: u64 = 25, from "Oracle: _db_large_dirty_queue, 25", in 1.0..=1e6;
         /// writes at once
         writes: u64 = 32, from "assumed: depth of asynchronous I/O in use", in 1.0..=100_000.0;

@@ -44,7 +44,7 @@ impl Hasher for Spread {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Buffer {
     pub block: u64,
-    /// Redo positions of the first change since it was clean, and of the end of the last one.
+    /// Redo position at which the first change since the buffer was clean begins, and that at which the last one ends.
     pub dirty_from: u64,
     pub dirty_to: u64,
     pub dirty: bool,
@@ -87,7 +87,7 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Removes a buffer to read into from all lists, if there is a free one among the coldest.
+    /// Returns a buffer to read a block into, if there is one: an unused one, else a free one among the coldest.
     fn take(&mut self, depth: u32) -> Option<u32> {
         if let Some(buffer) = self.unused.pop() {
             return Some(buffer);
@@ -204,7 +204,7 @@ impl BufferCache {
         self.hold(task, block, change).await
     }
 
-    /// Gets a block without CPU time and without being counted.
+    /// Gets a block like [`BufferCache::get`], but uses no CPU time and is not counted.
     pub async fn hold(&self, task: &mut Task, block: u64, change: bool) -> bool {
         let inner = &*self.0;
         let mut read = false;

@@ -95,7 +95,7 @@ struct State {
     free: u64,
     queue: BTreeMap<Key, Rc<Seat>>,
     running: Vec<Rc<Seat>>,
-    /// Lower bound of the CPU time with which a process counts when it wakes up [ns].
+    /// Least CPU time, before a credit is subtracted, with which a process that wakes up is scheduled [ns].
     least_ns: u64,
     arrivals: u64,
     station: Station,

@@ -7,7 +7,7 @@ use super::event::Event;
 use super::task::Task;
 use crate::device::{Device, Io, Kind, Request, start};
 
-/// Size of the block in which p2 and p3 count.
+/// Size of the blocks that p2 and p3 of the waits refer to.
 const BLOCK_BYTES: u64 = 8_192;
 
 /// File that is read or written with several I/Os at once.

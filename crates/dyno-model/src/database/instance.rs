@@ -110,7 +110,7 @@ pub struct Storage {
 
 struct Inner {
     sim: Sim,
-    /// Prefix of its names of processes, streams and stations.
+    /// Prefix of the names of its processes, streams and stations.
     prefix: String,
     parameters: InstanceParameters,
     storage: Storage,

@@ -47,7 +47,7 @@ pub(super) async fn run(redo: Redo, mut task: Task) {
     }
 }
 
-/// Sleeps until there is something to write; forever if the buffer is empty.
+/// Sleeps until a write is due or the timeout has passed; as long as the buffer is empty, there is no timeout.
 async fn sleep(redo: &Redo, task: &mut Task) {
     if redo.is_due() {
         return;

@@ -178,7 +178,8 @@ impl Redo {
         }
     }
 
-    /// Returns the home strand if its latch is free, else the one whose latch is free first, and the time of that.
+    /// Returns the home strand if its latch is free, else the one whose latch is free first, and when it is
+    /// free.
     fn free_latch(&self, home: usize, now_ns: u64) -> (usize, u64) {
         let strands = self.0.strands.borrow();
         let count = strands.len();

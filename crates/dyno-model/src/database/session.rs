@@ -88,7 +88,7 @@ impl Session {
         self.task.ledger()
     }
 
-    /// Lets the client think [ns].
+    /// Lets the client think for `ns` nanoseconds.
     pub async fn think(&mut self, ns: u64) {
         if ns > 0 {
             let begin_ns = self.task.leave();
@@ -109,7 +109,7 @@ impl Session {
         self.task.leave();
     }
 
-    /// Computes [ns].
+    /// Computes for `ns` nanoseconds.
     pub async fn compute(&mut self, ns: u64) {
         self.task.run(ns).await;
     }
@@ -127,7 +127,7 @@ impl Session {
         self.make(redo_bytes, Some(block), 0).await;
     }
 
-    /// Makes redo in pieces of `piece_bytes`, each after `ns_per_piece` of CPU time, for blocks that do not matter.
+    /// Makes redo in pieces of `piece_bytes`, each after `ns_per_piece` of CPU time, for no particular blocks.
     pub async fn change(&mut self, bytes: u64, piece_bytes: u64, ns_per_piece: u64) {
         let mut left = bytes;
         while left > 0 {

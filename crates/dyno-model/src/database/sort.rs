@@ -99,7 +99,7 @@ pub(super) async fn sort(sort: &Sort, base: u64, task: &mut Task, reads: &mut Pi
     }
 }
 
-/// Reads runs alternately, one I/O each, and writes as much from `to` on; returns the size [bytes].
+/// Merges runs: reads one I/O of each in rotation, and writes as much from `to` on, if given; returns the size [bytes].
 async fn merge(
     sort: &Sort,
     runs: &[Run],
@@ -139,7 +139,7 @@ async fn merge(
 mod tests {
     use super::*;
 
-    /// 1 GB through areas of 500 KB and 10 MB: counts from the definition.
+    /// Compares plans of sorts of 1 GB with counts from the definition.
     #[test]
     fn passes_by_area_and_io() {
         for (area_bytes, io_kb, expected) in [

@@ -42,7 +42,7 @@ impl Task {
         self.account.ledger()
     }
 
-    /// Computes [ns].
+    /// Computes for `ns` nanoseconds.
     pub async fn run(&mut self, ns: u64) {
         if ns == 0 {
             return;

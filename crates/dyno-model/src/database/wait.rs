@@ -56,7 +56,7 @@ pub enum CallKind {
 }
 
 impl CallKind {
-    /// Returns the word for it.
+    /// Returns the kind of the call as a word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Transaction => "transaction",

@@ -20,7 +20,7 @@ pub(super) struct Lines {
     held: BTreeMap<u64, Line>,
     /// Dirty lines that are not being destaged.
     dirty: BTreeSet<u64>,
-    /// Those of them that a flush must write.
+    /// Dirty lines that a flush must write.
     due: BTreeSet<u64>,
     /// Where the last destage ended.
     swept: u64,
@@ -45,7 +45,7 @@ impl Lines {
         (first..=last).filter(|line| !self.has(*line)).count() as u64
     }
 
-    /// Returns true if a line of these is being destaged.
+    /// Returns true if one of these lines is being destaged.
     pub fn on_their_way(&self, (first, last): Run) -> bool {
         self.held.range(first..=last).any(|(_, line)| *line != Line::Dirty)
     }

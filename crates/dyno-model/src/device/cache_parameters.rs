@@ -20,7 +20,7 @@ parameters! {
         destages: u64 = 16, from "chosen: what tagged queueing makes use of", in 1.0..=1e6;
         /// longest write to a device below
         destage_kb: u64 = 256, from "chosen", in 1.0..=1e6;
-        /// part of the memory from which dirty lines are written to disk; 0: at once
+        /// filled part of the memory at which writing dirty lines to disk begins; 0: at once
         start_ratio: f64 = 0.8, from "manual of another controller (MD3000i), as an example: start at 80 %";
         /// filled part of the memory at which writing dirty lines stops
         stop_ratio: f64 = 0.16, from "the same example: stop at 16 %";

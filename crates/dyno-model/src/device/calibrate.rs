@@ -94,8 +94,8 @@ fn neighbours(values: &[f64]) -> f64 {
     autocorrelation(&logarithms(values), 1).unwrap_or(0.0)
 }
 
-/// Returns how long the correlation of neighbours lasts: twice the first lag at which it is below 0.05; at least the
-/// cube root of the number of values, at most an eighth of it.
+/// Returns how long the correlation of neighbours lasts: twice the first of the lags 1, 2, 4, ... at which it is at
+/// most 0.05; at least the cube root of the number of values, at most an eighth of that number.
 pub fn block_length(logs: &[f64]) -> usize {
     let most = (logs.len() / 8).max(1);
     let least = (libm::cbrt(logs.len() as f64) as usize).clamp(1, most);
@@ -148,8 +148,9 @@ pub fn intervals(logs: &[f64], block: usize) -> [[f64; 2]; 4] {
 /// Lags at which the correlation is reported.
 const LAGS: [usize; 4] = [1, 10, 100, 1_000];
 
-/// Returns the fit as JSON: figures, judgement, and the device as parameter text. With the starts of the requests stays in
-/// a regime are measured on the clock, without them in the time of requests one after another.
+/// Returns the fit as JSON: figures, judgement, and the device as parameter text. With the
+/// start times of the requests, stays in a regime are measured on the clock; without them, as if requests ran one after
+/// another.
 ///
 /// # Errors
 /// Fewer than four values.

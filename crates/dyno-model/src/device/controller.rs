@@ -96,9 +96,9 @@ pub struct Controller {
 
 /// Tokens at or above this are writes of the controller itself.
 const DESTAGE: u64 = 1 << 40;
-/// The processor has ended a command.
+/// Token of the event that the processor has ended a command.
 const PROCESSED: u64 = 1 << 41;
-/// The time of a flush.
+/// Token of the event that a flush is due.
 const FLUSH: u64 = 1 << 42;
 
 impl Controller {
@@ -202,7 +202,7 @@ impl Controller {
         state.ports[open.port].below.submit(open.request, Done::new(me, token));
     }
 
-    /// Puts a write in line for its locked lines, or for space.
+    /// Queues a write until its lines are no longer locked, or until there is space.
     fn write(&self, state: &mut State, token: u64) {
         let Some(open) = state.open.get_mut(token) else { return };
         let (port, run) = (&mut state.ports[open.port], open.request.units(self.line_bytes()));

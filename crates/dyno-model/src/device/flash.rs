@@ -77,7 +77,7 @@ const DONE: u64 = 1 << 41;
 const TRIM: u64 = 1 << 42;
 
 impl Flash {
-    /// Returns an idle card in the state that the parameters say.
+    /// Returns an idle card in the state that the parameters specify.
     pub fn new(sim: &Sim, name: &str, parameters: FlashParameters) -> Rc<Self> {
         let FlashParameters { dies, page_bytes, pages_per_block, .. } = parameters;
         let per_die = ((parameters.capacity_mb << 20) / page_bytes / dies) as u32;

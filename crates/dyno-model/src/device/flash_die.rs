@@ -1,4 +1,4 @@
-//! One die of a flash card: its queues, its present operation, and one that lets reads pass.
+//! One die of a flash card: its queues, its present operation, and an interrupted one that lets reads pass.
 //!
 //! ```text
 //!   reads  --> up to `planes` pages of different planes at once --> cells --> bus --> link
@@ -46,9 +46,9 @@ pub(super) enum Work {
 /// Operation of a die.
 pub(super) struct Operation {
     pub work: Work,
-    /// Pages of requests; none of the die's own work.
+    /// Pages of requests; empty for the die's own work.
     pub pages: Vec<PageOp>,
-    /// Time at which it began, of the die's own work [ns].
+    /// Time at which the operation began, used for the die's own work [ns].
     pub arrived_ns: u64,
     /// Time at which it ends if nothing interrupts it [ns].
     pub due_ns: u64,
@@ -148,7 +148,7 @@ pub(super) struct Die {
     stop_ns: u64,
     /// Pages in the fast cells.
     slc_used: u64,
-    /// Time from which an idle die moves pages out of them [ns].
+    /// Time from which an idle die moves pages out of the fast cells [ns].
     fold_from_ns: Option<u64>,
     /// Pages read while writes wait, since the last program.
     passed: u64,

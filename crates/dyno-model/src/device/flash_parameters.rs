@@ -61,7 +61,7 @@ parameters! {
         channel_mb_s: f64 = 1_600.0, from "ONFI 4.2: 1,600 MT/s over 8 bits";
         /// pages of a die that are read or programmed at once
         planes: u64 = 1, from "chosen: planes counted as dies", in 1.0..=64.0;
-        /// share of the mapping that the controller has in memory; for the rest a page of it is read first
+        /// share of the mapping that the controller has in memory; for the rest, a page of the mapping is read first
         mapping_cache_ratio: f64 = 1.0, from "chosen: memory for the whole mapping";
         /// pages that may be read before a program, copy or erase goes on, and before a waiting write begins; 0: nothing
         /// interrupts it, and reads come first
@@ -104,8 +104,8 @@ impl FlashParameters {
         (self.capacity_mb << 20) / self.page_bytes / self.dies
     }
 
-    /// Returns the number of pages whose state is kept, of all dies, including those beyond the capacity and three
-    /// spare blocks.
+    /// Returns an upper bound of the number of pages whose state is kept: in each die, those of the capacity, of the
+    /// over-provisioning, and of four blocks for the three spare blocks and for rounding.
     pub fn pages_kept(&self) -> u64 {
         let physical = self.pages_per_die() as f64 * (1.0 + self.over_provisioning_ratio);
         self.dies * (physical as u64 + 4 * u64::from(self.pages_per_block))

@@ -129,8 +129,8 @@ impl Ftl {
         }
     }
 
-    /// Returns the die with or without wear levelling: of the erased blocks the one that was erased least is opened,
-    /// instead of the one that was erased last.
+    /// Returns the die with or without wear levelling, which opens the erased block that was erased least often instead
+    /// of the one that was erased last.
     #[must_use]
     pub fn levelling_wear(self, levels_wear: bool) -> Self {
         Self { levels_wear, ..self }

@@ -1,4 +1,5 @@
-//! Part of a card's mapping that its controller has in memory: pages of entries, least recently used.
+//! Part of a card's mapping that its controller has in memory: pages of entries, of which the least recently
+//! used is evicted.
 //!
 //! A drive without memory for its whole mapping keeps it in flash and reads a page of it when it needs an entry that it
 //! does not have. Changed pages of the mapping that leave the memory are written back; that is not modelled.

@@ -33,7 +33,7 @@ impl Device for Partition {
         self.bytes
     }
 
-    /// A request that would exceed the end of the part is moved before it.
+    /// Submits a request; one that would extend beyond the end of the part is moved so that it ends there.
     fn submit(&self, mut request: Request, done: Done) {
         let last_bytes = self.bytes.saturating_sub(request.bytes);
         request.offset_bytes = self.from_bytes + (request.offset_bytes % self.bytes).min(last_bytes);

@@ -13,7 +13,7 @@ use crate::kernel::table::quantile_of;
 /// Shortest mean duration of a regime [requests].
 pub const LEAST_STAY: f64 = 8.0;
 
-/// Number of changes of state from which on a mean duration can be estimated.
+/// Least number of changes of state from which a mean duration can be estimated.
 const LEAST_CHANGES: usize = 4;
 
 const TURNS: usize = 30;
@@ -23,13 +23,13 @@ const TURNS: usize = 30;
 pub struct Regimes {
     /// State of each value.
     pub path: Vec<u8>,
-    /// Share of the values in each.
+    /// Share of the values in each state.
     pub share: [f64; 2],
     /// Mean number of requests in a stay.
     pub stay_requests: [f64; 2],
     /// Mean duration of a stay in the requests' own time [µs].
     pub stay_us: [f64; 2],
-    /// Mean logarithm in each.
+    /// Mean logarithm in each state.
     mean: [f64; 2],
     /// Variance of all logarithms.
     variance: f64,

@@ -40,7 +40,7 @@ pub enum Next {
 #[derive(Default)]
 pub struct Agenda {
     calendar: Calendar<What>,
-    /// What happens at this instant after everything due at it, in order of request.
+    /// Events of this instant, in order of request; they happen after those of the calendar for this instant.
     ready: VecDeque<What>,
     /// True if the calendar is known to have no further event of this instant. Since new events in the calendar are
     /// always for a later instant, the calendar need not be examined again before the clock moves.

@@ -84,7 +84,7 @@ impl<E: Copy> Calendar<E> {
         Front::Event(time_ns, first.key as u64, first.event)
     }
 
-    /// Returns false if no event of that time is pending; no event may be earlier. A cancelled one counts.
+    /// Returns true if an event of that time is in the calendar, even a cancelled one; no event may be earlier.
     #[inline]
     pub fn may_have(&self, time_ns: u64) -> bool {
         let firsts = if self.hole { self.heap.get(1..self.heap.len().min(1 + WAYS)) } else { self.heap.get(..1) };
@@ -209,7 +209,7 @@ mod tests {
         assert!(calendar.is_empty());
     }
 
-    /// Against a sorted list, with puts, takes and cancellations mixed.
+    /// Compares the calendar with a sorted list, with puts, takes and cancellations mixed.
     #[test]
     fn it_agrees_with_a_sorted_list() {
         for seed in 0..200 {

@@ -59,7 +59,7 @@ pub enum SimError {
     },
 }
 
-/// Returns the first few, and how many more there are.
+/// Returns the first few waiting processes as text, and how many more there are.
 fn list(waiting: &[Waiting]) -> String {
     let mut text: Vec<String> = waiting.iter().take(8).map(ToString::to_string).collect();
     if waiting.len() > 8 {

@@ -84,7 +84,7 @@ struct Slot {
     live: bool,
     name: Cow<'static, str>,
     number: u64,
-    /// Where it stopped when it was last polled: a place of the run; then the time.
+    /// Place where the process stopped when it was last polled, then the time at which it stopped [ns].
     waits_for: u32,
     since_ns: u64,
 }
@@ -132,7 +132,7 @@ impl Processes {
         if slot.used == id.used { slot.work.take() } else { None }
     }
 
-    /// Puts back what [`Processes::take`] removed, of a process that waits.
+    /// Puts back the memory of a waiting process, which [`Processes::take`] removed.
     #[inline]
     pub fn put_back(&mut self, id: ProcessId, work: Work, waits_for: u32, now_ns: u64) {
         let slot = &mut self.slots[id.place as usize];
@@ -140,7 +140,7 @@ impl Processes {
         (slot.waits_for, slot.since_ns) = (waits_for, now_ns);
     }
 
-    /// Puts back what [`Processes::take`] removed, of a process that has ended; returns true if it was a daemon.
+    /// Puts back the memory of an ended process, which [`Processes::take`] removed; returns true if it was a daemon.
     #[inline]
     pub fn end(&mut self, id: ProcessId, work: Work) -> bool {
         let slot = &mut self.slots[id.place as usize];

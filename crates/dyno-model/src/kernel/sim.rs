@@ -172,7 +172,7 @@ impl Simulation {
         self.0.0.agenda.borrow_mut().next_ns(self.now_ns())
     }
 
-    /// Does at least one step, up to the event number `until` or while so many ordinary processes are left.
+    /// Does at least one step, and more until event number `until` while `ordinary` or more ordinary processes live.
     fn steps(&self, limit_ns: u64, until: u64, ordinary: usize) -> Step {
         loop {
             let step = self.step(limit_ns);

@@ -81,8 +81,8 @@ impl Table {
         v0 * libm::pow(v1 / v0, share)
     }
 
-    /// Returns the mean: between two points the mean of a value that grows by a constant factor is the logarithmic mean
-    /// of its ends.
+    /// Returns the mean. Between two points, values grow exponentially, so their mean there is the logarithmic mean of
+    /// the two values.
     pub fn mean(&self) -> f64 {
         let step = |&[(p0, v0), (p1, v1)]: &[(f64, f64); 2]| {
             let ratio = v1 / v0;

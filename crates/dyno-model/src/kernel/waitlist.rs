@@ -74,8 +74,8 @@ impl<T> WaitList<T> {
         &self.0.sim
     }
 
-    /// Sets the function that receives a value whose waiter was dropped before it took it. Without it the value is
-    /// dropped.
+    /// Sets the function that receives a value if its waiter is dropped before taking it; without such a function, the
+    /// value is dropped.
     pub fn on_give_back(&self, give_back: impl Fn(T) + 'static) {
         *self.0.give_back.borrow_mut() = Some(Box::new(give_back));
     }

@@ -48,7 +48,8 @@ const SESSIONS: Parameter =
 /// Name of the database on the cells.
 pub const DATABASE: &str = "ORCL";
 
-/// Names that cells give to databases without a directive, and the studied one.
+/// Names that no other database may have: the studied database's, and those that cells give to databases without a
+/// directive.
 const TAKEN: [&str; 3] = [DATABASE, "other", "_OTHER_DATABASE_"];
 
 impl Beside {
@@ -78,7 +79,7 @@ fn workload(kind: &str, mut given: Table) -> Option<Workload> {
     Value::Table(given).try_into().ok()
 }
 
-/// Removes the databases and their loads from a text.
+/// Returns the databases beside `ORCL` in a text, and removes the kinds of their workloads from it.
 ///
 /// # Errors
 /// The machine is invalid: the error names the place and what is allowed.

@@ -180,7 +180,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Returns the storage of a database: everything the machine names, or with other databases its own equal part.
+    /// Returns the storage of a database: all that the machine names, or an equal part if there are other databases.
     fn storage(&mut self, database: &str, number: u64) -> Result<Storage, MachineError> {
         let parts = 1 + self.machine.beside.len() as u64;
         let own = |device: Rc<dyn Device>| -> Rc<dyn Device> {
@@ -213,7 +213,7 @@ impl<'a> Builder<'a> {
         Ok(all)
     }
 
-    /// Returns a disk group of the cells, for I/O of a purpose of a database.
+    /// Returns a disk group of the cells for I/O of this purpose and database; `None` if there is no such group.
     fn group(&self, name: &str, of: Use) -> Result<Option<Rc<dyn Device>>, MachineError> {
         let (purpose, database) = of;
         let Some(rack) = self.rack.filter(|rack| rack.groups().iter().any(|own| own == name)) else {

@@ -35,8 +35,9 @@ impl Machine {
         Ok(found)
     }
 
-    /// Builds the devices of log, data and temporary files. The times of an empirical one are multiplied: by
-    /// `postgres.data_factor` reads of the data's device, by `postgres.device_factor` all other times.
+    /// Builds the devices of log, data and temporary files. `postgres.data_factor` multiplies the times of an empirical
+    /// device of data (only its reads if it also has the log), `postgres.device_factor` all other times of empirical
+    /// devices.
     ///
     /// # Errors
     /// The machine is invalid: the error names the place and what is allowed.

@@ -154,7 +154,7 @@ fn outside_within(key: &str, value: &Value) -> Option<(String, f64, (f64, f64))>
     }
 }
 
-/// Numbers within structures with bounds other than those of a unit.
+/// Numbers within structures whose bounds differ from those of their unit.
 const WITHIN: [Parameter; 5] = [
     parameter("pages", "numbers of pages of equal popularity", "calibrated from a run").within(1.0..=1e12),
     parameter("rows", "numbers of rows that a script drew", "calibrated from a run").within(0.0..=1e19),

@@ -34,7 +34,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Returns the section.
+    /// Returns the path of its section.
     pub fn prefix(&self) -> String {
         format!("devices.{}", self.name)
     }
@@ -50,7 +50,7 @@ impl Part {
     }
 }
 
-/// Removes the kinds of the devices from a text.
+/// Returns the parts of the storage in a text, and removes their kinds from it.
 ///
 /// # Errors
 /// The machine is invalid: the error names the place and what is allowed.
@@ -83,7 +83,7 @@ pub fn parts(tree: &mut Tree) -> Result<Vec<Part>, MachineError> {
     Ok(parts)
 }
 
-/// Returns the names of the tables below one, such as the groups of cells.
+/// Returns the names of the tables directly below the table `prefix`, such as the groups of cells.
 fn below(tree: &Tree, prefix: &str) -> Vec<String> {
     let start = format!("{prefix}.");
     let names = tree.tables.keys().filter_map(|path| path.strip_prefix(&start));

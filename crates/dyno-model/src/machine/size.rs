@@ -20,7 +20,7 @@ const BUFFERS_MOST: u64 = 10_000_000;
 /// Largest number of zones of all disks.
 const ZONES_MOST: u64 = 20_000_000;
 
-/// Largest number of sessions of all databases.
+/// Largest number of sessions of all databases beside `ORCL`.
 const SESSIONS_MOST: u64 = 65_535;
 
 /// Refuses a machine that would not fit.

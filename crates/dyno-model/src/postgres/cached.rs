@@ -78,10 +78,11 @@ impl Policy {
     }
 }
 
-/// Mean number of passes from which on a page counts as always cached.
+/// Mean number of passes at which a page counts as always cached.
 const PASSES_MOST: f64 = 1e12;
 
-/// Returns the mean number of passes of the hand until a page is dropped, of a page referenced `x` times between two.
+/// Returns the mean number of passes of the clock's hand after which a page is dropped that is referenced `x` times
+/// between two passes.
 fn passes(x: f64) -> f64 {
     // left[c] = 1 + the sum over k of p(k) left[min(c + k, 5) - 1]: passes that are left to a page whose count is c after
     // the last one; a page whose count is still 0 at the next one is dropped.

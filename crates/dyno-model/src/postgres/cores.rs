@@ -41,7 +41,7 @@ parameters! {
         balance_ms: f64 = 32.0, from "Linux topology.c: 16 (busy_factor) x 2 CPUs", in 0.001..=3.6e6;
         /// true if a process that has had more than its share stays in the queue when it goes to sleep
         delay_dequeue: bool = true, from "Linux features.h: DELAY_DEQUEUE, since 6.12";
-        /// true if an idle core is searched only while utilisation is low
+        /// true if fewer cores are searched for an idle one when utilisation is high
         search_by_utilisation: bool = true, from "Linux features.h: SIS_UTIL, since 6.0";
     }
 }
@@ -224,7 +224,7 @@ impl State {
         (1..=searched).map(|next| (chosen + next) % all).find(|&core| idle(core)).unwrap_or(chosen)
     }
 
-    /// Wakes a process that sleeps in the queue: it continues to wait there, but is not ahead (`DELAY_ZERO`).
+    /// Wakes a process that sleeps in the queue: it waits there, but loses any lead in virtual time (`DELAY_ZERO`).
     fn resume(&mut self, seat: &Rc<Seat>, now_ns: u64) {
         let core = seat.core.get();
         if let Some(key) = seat.key.get() {

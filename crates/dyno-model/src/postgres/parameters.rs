@@ -75,7 +75,7 @@ parameters! {
         wakes_all: bool = true, from "PostgreSQL: LWLockAcquireOrWait; MariaDB: false, group_commit_lock";
         /// true if commits are written to a binary log too, in groups, after their own log
         binlog: bool = false, from "MariaDB: log_bin, off by default";
-        /// sync of the binary log at every such group; 0: none
+        /// number of groups of commits per sync of the binary log; 0: no sync
         binlog_sync_every: u64 = 0, from "MariaDB: sync_binlog, 0 by default", in 0.0..=4_294_967_295.0;
         /// CPU time of a commit to write its events to the binary log
         binlog_us: f64 = 20.0, from ASSUMED;
@@ -133,9 +133,9 @@ parameters! {
         cached_ratio: f64 = 0.0, from "none";
         /// share of the reads and writes of temporary blocks that stay in the kernel's cache
         temp_cached_ratio: f64 = 0.0, from "none";
-        /// time that a read or write of a file takes beyond its device
+        /// time of a read or write of a file in addition to the time of its device
         data_late: Times = Times::Constant { us: 0.0 }, from "none";
-        /// factor of that time, and of the data device's read times if the device is empirical
+        /// factor of the time beyond the device, and of the data device's read times if the device is empirical
         data_factor: f64 = 1.0, from "none", in 0.001..=1_000.0;
         /// size of the buffer cache; 0: unknown, and statements read as often as was counted
         shared_buffers_mb: f64 = 0.0, from "calibrated from a run";

@@ -98,7 +98,7 @@ impl Process {
         Self { sim: sim.clone(), cores: cores.clone(), seat: Seat::new(), account: Rc::clone(account), cold_ns }
     }
 
-    /// Computes [ns].
+    /// Computes for `ns` nanoseconds.
     pub async fn run(&self, ns: u64) {
         if ns > 0 && !self.seat.is_running() {
             self.back(Wait::CpuQueue, self.sim.now_ns()).await;

@@ -42,8 +42,8 @@ impl Rows {
         free
     }
 
-    /// Sleeps until a locked row is released, and the process's turn has come; returns true if it was woken onto an
-    /// idle core, and those that still wait at this version of the row.
+    /// Sleeps until a locked row is released and it is the process's turn; returns true if it was woken onto an idle
+    /// core, and the list of processes that wait for this version of the row.
     pub async fn wait(&self, row: Row, process: &Process) -> (bool, Option<Rc<Sleepers>>) {
         let sleepers = self.0.locked.borrow().get(&row).map(Rc::clone);
         match sleepers {
@@ -52,7 +52,7 @@ impl Rows {
         }
     }
 
-    /// Releases locks, and wakes the first one who waits for each.
+    /// Releases locks, and wakes the first process that waits for each.
     pub fn release(&self, held: &mut Vec<Row>, releaser: &Process) {
         for row in held.drain(..) {
             let sleepers = self.0.locked.borrow_mut().remove(&row);

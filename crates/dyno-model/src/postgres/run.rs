@@ -63,7 +63,7 @@ pub struct Outcome {
     pub waits: Vec<WaitSum>,
     /// Cores, then devices: the log's first.
     pub stations: Vec<StationSum>,
-    /// Top of the data files' device, if the sessions used it.
+    /// First station of the data files' device, if sessions read from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<StationSum>,
     /// Number of log flushes.

@@ -225,8 +225,8 @@ impl Session {
         }
     }
 
-    /// Returns the start time of a woken process, half of the round trip's delay [ns]; 0 on a busy core, which only
-    /// switches to it.
+    /// Returns the time that a woken process takes to start, half of the round trip's delay [ns]; 0 on a busy core,
+    /// which only switches to it.
     fn start_ns(&self, idle: bool) -> u64 {
         let half = self.last_delay_ns as f64 * self.shared.parameters.delay_factor / 2.0;
         if idle { whole_ns(half) } else { 0 }

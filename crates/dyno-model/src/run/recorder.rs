@@ -143,7 +143,7 @@ fn part_name(block: u32) -> String {
     format!("b{block:06}")
 }
 
-/// Returns the numbers of a process: of its object, and of its session.
+/// Returns the object number and the session number of a process in the evidence.
 fn who(process: Process) -> (u32, i64) {
     match process {
         Process::Session(number) => (0, i64::from(number)),

@@ -16,7 +16,7 @@ pub struct Spec {
     pub seed: u64,
     /// Number of transactions of each session in each arm and block.
     pub transactions: u64,
-    /// Number of transactions of each session before these, which are not counted.
+    /// Number of transactions of each session in the warm-up, which are not counted.
     #[serde(default)]
     pub warmup_transactions: u64,
     /// Arms in the order of their turns.

@@ -1,4 +1,4 @@
-//! Workload of transactions that make redo and commit: E5 to E10.
+//! Workload of transactions that make redo and commit: published experiments E5 to E10.
 
 use super::sizes::Sizes;
 use super::{dice, think};

@@ -1,4 +1,4 @@
-//! Workload of rows by key, through an index: E13.
+//! Workload of rows by key, through an index: published experiment E13.
 
 use std::rc::Rc;
 

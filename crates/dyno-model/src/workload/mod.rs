@@ -138,8 +138,8 @@ impl Workload {
         self.spawn_numbered(sim, instance, 0..sessions, stop)
     }
 
-    /// Starts sessions of these numbers, beside those of another workload. At the end of the warm-up they wait for one
-    /// another, and not for the others.
+    /// Starts sessions with these numbers, beside those of another workload. At the end of the warm-up they wait for
+    /// one another, but not for the other workload's sessions.
     ///
     /// # Errors
     /// A parameter has an impossible value.
@@ -216,7 +216,7 @@ fn block(blocks: u64, zipf: Option<&Zipf>, dice: &mut Stream) -> u64 {
     }
 }
 
-/// Permutes the numbers below `count`: a multiplication by a factor without a common divisor.
+/// Permutes the numbers below `count`: multiplies by a factor that has no common divisor with `count`.
 fn scatter(number: u64, count: u64) -> u64 {
     let shares = |factor: u64| {
         let (mut a, mut b) = (factor, count);

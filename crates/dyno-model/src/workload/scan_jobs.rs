@@ -1,4 +1,4 @@
-//! Workload of jobs that scan: E12 and E22.
+//! Workload of jobs that scan: published experiments E12 and E22.
 
 use super::{dice, think};
 use crate::database::{CallKind, Instance, Scan, Session};

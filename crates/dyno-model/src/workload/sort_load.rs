@@ -1,4 +1,4 @@
-//! Workload of sorts through temporary space: E14.
+//! Workload of sorts through temporary space: published experiment E14.
 
 use super::{dice, think};
 use crate::database::{CallKind, Instance, ParameterError, Session, Sort};

@@ -11,7 +11,7 @@ use crate::kernel::{Latch, Sim};
 pub enum Limit {
     /// Number of transactions of each session.
     Transactions(u64),
-    /// Time after the warm-up from which on no transaction begins [ns].
+    /// Time after the end of the warm-up at which sessions stop beginning transactions [ns].
     TimeNs(u64),
     /// No limit; a run does not wait for the end of such sessions.
     Never,

@@ -1,4 +1,4 @@
-//! Workload of updates of random blocks, with a commit after some of them: E11.
+//! Workload of updates of random blocks, with a commit after some of them: published experiment E11.
 
 use std::rc::Rc;
 

@@ -16,8 +16,8 @@ const IRRELEVANT: [&str; 9] = [
 ];
 
 impl Session {
-    /// Remembers a statement that changes settings, and that a transaction or session has settings that are not
-    /// remembered (SET LOCAL, `set_config`).
+    /// Remembers a statement that changes settings; of SET LOCAL and `set_config`, remembers only that the transaction
+    /// or session has such settings.
     pub(super) fn remember_setting(&mut self, sql: &[u8]) {
         let sql = String::from_utf8_lossy(sql);
         let mut words = sql.split(|c: char| c.is_whitespace() || c == '=').filter(|word| !word.is_empty());

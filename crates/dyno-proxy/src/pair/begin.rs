@@ -154,7 +154,7 @@ impl Pair {
     }
 }
 
-/// Removes complete login messages from `held` and returns them, the server's offer without channel binding.
+/// Removes complete login messages from `held` and returns them, with channel binding removed from the server's offer.
 pub(super) fn let_through(held: &mut Vec<u8>) -> Vec<u8> {
     let mut out = Vec::new();
     let mut at = 0;

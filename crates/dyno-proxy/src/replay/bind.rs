@@ -2,7 +2,7 @@
 
 use crate::framing::text;
 
-/// Returns the format of a place: none means text, one applies to all.
+/// Returns true if the value at this index is binary; no format means text, and a single one applies to all values.
 pub fn format_of(formats: &[bool], place: usize) -> bool {
     match formats {
         [] => false,
@@ -46,7 +46,7 @@ impl<'a> Bind<'a> {
     }
 }
 
-/// Values of a row or of a Bind, and the bytes behind them.
+/// Values of a row or of a Bind, and the bytes after them.
 pub type Fields<'a> = (Vec<Option<&'a [u8]>>, &'a [u8]);
 
 /// Parses a number of values with their lengths; `None` if they are incomplete.

@@ -320,7 +320,7 @@ fn run(
     (report, whole.timed)
 }
 
-/// Marks a session as ended when it is dropped, however its thread ends.
+/// Guard that marks a session as ended when the guard is dropped, however the session's thread ends.
 struct Ended<'a>(&'a Ends, usize);
 
 impl Drop for Ended<'_> {
@@ -329,7 +329,7 @@ impl Drop for Ended<'_> {
     }
 }
 
-/// Runs the sessions, each once those that ended before it in the capture have ended.
+/// Runs the sessions; each begins once all sessions that ended before its beginning in the capture have ended.
 fn play_all(stage: &Stage<'_>, sessions: &[read::Session]) -> Outcome {
     let ends = Ends::of(sessions);
     let mut by_begin: Vec<usize> = (0..sessions.len()).collect();

@@ -33,7 +33,7 @@ const NAP: Duration = Duration::from_millis(100);
 /// Place in the order: time by the monotonic clock of the capture [ns], index of the session, and of the round trip.
 pub type Moment = (u64, usize, usize);
 
-/// Sorted events, and how many of the first are done.
+/// Sorted events, and which of them are done.
 #[derive(Debug, Default)]
 pub struct Front {
     moments: Vec<Moment>,
@@ -49,7 +49,7 @@ struct Done {
 }
 
 impl Front {
-    /// Returns a front before the first of these events.
+    /// Returns the front of these events, none of which is done yet.
     pub fn of(mut moments: Vec<Moment>) -> Self {
         moments.sort_unstable();
         let done = Done { each: vec![false; moments.len()], prefix: 0 };
@@ -113,7 +113,7 @@ impl Ends {
     }
 }
 
-/// Part of a round trip in the order.
+/// Role of a round trip in the order of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Role {
     /// Its moment; `None` if it was never answered.

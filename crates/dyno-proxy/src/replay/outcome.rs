@@ -48,7 +48,7 @@ pub struct Outcome {
     pub mapped: u64,
     /// Waits for earlier commits that timed out.
     pub out_of_order: u64,
-    /// Round trips that were not captured completely, and left out.
+    /// Round trips that were left out because they were not captured completely.
     pub left_out: u64,
     /// Sessions that could not continue.
     pub broken: u64,

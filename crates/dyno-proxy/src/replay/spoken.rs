@@ -47,7 +47,7 @@ impl Texts {
         }
     }
 
-    /// Returns the text of the statement with this end, given by the index of the end in the round trip.
+    /// Returns the text of the statement whose end has the index `end` among the ends in the round trip.
     pub fn of(&self, turn: &Turn, end: usize) -> Vec<u8> {
         let (mut portals, mut executions, mut last) = (HashMap::new(), 0, None);
         for said in &turn.said {

@@ -1,4 +1,4 @@
-//! Values of keys in the forms of the protocol: a key is equal in text, in binary and in an array.
+//! Values of keys in the forms of the protocol: the same key in text, in binary and in an array has equal values.
 
 use serde::Deserialize;
 

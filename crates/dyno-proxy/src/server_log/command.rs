@@ -14,7 +14,7 @@ pub enum Effect {
     None,
     /// A transaction begins.
     Begin,
-    /// The transaction ends; true if it was committed, and whether another one begins at once.
+    /// The transaction ends, and another one may begin at once.
     End {
         /// True for COMMIT.
         commits: bool,

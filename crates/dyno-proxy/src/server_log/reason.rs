@@ -23,7 +23,7 @@ pub enum Reason {
     Plan,
     /// A fastpath call of a function.
     Fastpath,
-    /// Rows fetched later from a portal; the replay fetches all rows in the execution before.
+    /// Rows fetched later from a portal; the replay fetches all rows in the preceding execution.
     Fetch,
     /// A duration without a statement (`log_duration` logs no texts).
     Bare,

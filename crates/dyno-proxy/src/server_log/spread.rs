@@ -27,7 +27,7 @@ pub struct Spread {
     resolution_ns: u64,
     /// Part of the current stamp's resolution that its earlier entries have taken [ns].
     taken_ns: u64,
-    /// True once an entry had a duration; until then no entry is moved, and none is held back after its stamp.
+    /// True once an entry had a duration; until then no entry is moved, and none is held back beyond its stamp.
     is_timed: bool,
 }
 
@@ -108,7 +108,7 @@ impl Spread {
         self.held = held;
     }
 
-    /// Moves entries of other sessions that may have waited for this commit to times after its begin, and the latest
+    /// Moves entries of other sessions that may have waited for this commit to times after its start, and the latest
     /// earlier entry of the commit's session to a time before it.
     fn make_room(&mut self, pid: u32, begin_ns: u64) {
         let mut is_own_known = false;

@@ -28,7 +28,7 @@ use super::target::Target;
 const PERIODS_MOST: usize = 3600;
 /// Time between two checks that the server still uses its memory [ns].
 const CHECKED_NS: u64 = 500_000_000;
-/// Class `Activity` in the number of an event: rests of background processes.
+/// Class `Activity` in the number of an event: idle background processes.
 const ACTIVITY: u32 = 0x05;
 
 /// Active sessions of a server, read by a thread; the thread ends when this is dropped.
@@ -79,7 +79,7 @@ impl Activity {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Stops the looks and lets the memory go.
+    /// Stops the looks and releases the memory.
     pub fn stop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -153,7 +153,7 @@ impl Job {
         looks
     }
 
-    /// Returns true for sessions with a transaction, and for background processes that do not rest.
+    /// Returns true for sessions with a transaction, and for background processes that are not idle.
     fn is_shown(&self, found: &Found) -> bool {
         match self.state(found.state) {
             Some(name) => !name.is_empty(),
@@ -201,7 +201,7 @@ impl Job {
         }))
     }
 
-    /// Returns the class of an event that the program has no name for, with its number.
+    /// Returns the class of an event for which the program has no name, and the event number as its name.
     fn unnamed(&self, event: u32) -> (String, String) {
         let is_like = |number: &&u32| **number >> 24 == event >> 24;
         let class = self.target.known.names.keys().find(is_like).and_then(|number| self.target.known.names.get(number));

@@ -17,11 +17,11 @@ pub const NAME_BYTES: u64 = 64;
 const COUNT_AT: u64 = 32;
 /// Offsets in `PgBackendStatus` that are the same in 14 to 18 [bytes].
 pub const PID_AT: u64 = 4;
-/// Offset of the begin of the transaction, and of the statement; microseconds since 2000.
+/// Offset of the start of the transaction [microseconds since 2000].
 pub const XACT_AT: u64 = 24;
-/// Offset of the begin of the statement.
+/// Offset of the start of the statement [microseconds since 2000].
 pub const STATEMENT_AT: u64 = 32;
-/// Offset of the begin of the state.
+/// Offset of the start of the state [microseconds since 2000].
 pub const STATE_AT: u64 = 40;
 
 /// A process's pointers to its own elements.

@@ -58,7 +58,7 @@ mod tests {
             ((self.0 >> 11) as f64 + 0.5) / (1u64 << 53) as f64
         }
 
-        /// Simulates looks at many waits with such lengths, at a period of 100 us with an eighth more or less; returns
+        /// Simulates looks at `waits` waits whose lengths `length` draws, every 100 us plus or minus an eighth; returns
         /// what was found and the true time [ns].
         fn look_at(&mut self, waits: u64, length: &dyn Fn(&mut Self) -> f64) -> (Found, f64) {
             let (mut found, mut all) = (Found::default(), 0.0);

@@ -40,7 +40,7 @@ pub fn is_lock(event: u32) -> bool {
 /// Reader of the lock table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Locks {
-    /// Offset in a process of the pointer to the lock that it waits for, once it was found.
+    /// Offset, in a `PGPROC`, of the pointer to the lock for which the process waits; `None` until it is found.
     place: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ impl Locks {
         still(memory, arrays, (proc, place, event), &asked).then_some(pid)
     }
 
-    /// Returns the object of the lock for which a process waits; it tells apart two waits in succession.
+    /// Returns the object of the lock for which a process waits, which distinguishes two successive waits.
     pub fn target(&mut self, memory: &dyn Memory, arrays: &Arrays, proc: u64, event: u32) -> Option<[u64; 2]> {
         let (place, asked) = self.request(memory, arrays, proc, event)?;
         let target = [memory.u64(asked.lock)?, memory.u64(asked.lock + 8)?];

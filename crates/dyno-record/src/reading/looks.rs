@@ -32,8 +32,8 @@ struct Slot {
     event: u32,
     count: u32,
     statement_us: i64,
-    /// The first look that found the current event, the largest error of its begin, its holder, and the target of the
-    /// lock for which it waits.
+    /// First look that found the current event; then the largest error of its start, the holder, and the target of the
+    /// awaited lock.
     since_look: u64,
     late_ns: u64,
     holder: i32,
@@ -288,7 +288,7 @@ impl Looks {
         has_found
     }
 
-    /// Sorts the addresses of the two words of each backend.
+    /// Lists the addresses of the two words of each backend.
     fn place(&mut self) {
         let words = self.slots.iter().flat_map(|slot| {
             let word = self.arrays.procs.at(slot.element) + self.arrays.word;

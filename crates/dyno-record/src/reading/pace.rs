@@ -2,7 +2,7 @@
 
 /// Periods between two looks [ns].
 pub const PERIODS: [u64; 9] = [20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000, 10_000_000];
-/// Share of the machine that looks may take if the user named none and no processor is to spare.
+/// Share of the machine that looks may take if the user named none and no processor is spare.
 pub const UNASKED: f64 = 0.02;
 /// Interval at which the pace is chosen anew [ns].
 pub const PACE_NS: u64 = 500_000_000;

@@ -47,11 +47,11 @@ pub struct Status {
     pub is_running: bool,
     /// Number of the state, which depends on the version.
     pub state: u32,
-    /// Begin of the state [us since 2000]; 0 for none.
+    /// Start of the state [us since 2000]; 0 for none.
     pub state_us: i64,
-    /// Begin of the statement and of the transaction [us since 2000]; 0 for none.
+    /// Start of the statement [us since 2000]; 0 for none.
     pub statement_us: i64,
-    /// Begin of the transaction.
+    /// Start of the transaction [us since 2000]; 0 for none.
     pub xact_us: i64,
     /// Query id; 0 for none.
     pub query_id: u64,

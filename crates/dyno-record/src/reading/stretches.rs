@@ -9,7 +9,7 @@ const GAP_TIMES: u64 = 4;
 /// Stretch of looks at one pace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stretch {
-    /// Begin [ns].
+    /// Start [ns].
     pub from_ns: u64,
     /// End [ns].
     pub until_ns: u64,

@@ -20,12 +20,12 @@ pub struct Found {
     pub query_id: u64,
 }
 
-/// Number of looks that found a session in a state, and since when, as seen by the last of them.
+/// Number of looks that found a session in a state, and the start times that the last of these looks saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     /// Number of looks.
     pub looks: u64,
-    /// Begin of the transaction, the statement and the state [us since 2000]; 0 for none.
+    /// Start of the transaction, the statement and the state [us since 2000]; 0 for none.
     pub since_us: [i64; 3],
 }
 

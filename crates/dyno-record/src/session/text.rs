@@ -4,7 +4,8 @@ use dyno_evidence::normal::normal;
 
 use crate::store::Store;
 
-/// Returns the statement of a text without its literals, which would be users' values and make each text a statement.
+/// Returns the number of the statement in a text; literals are removed, since they are users' values and would make
+/// each text a separate statement.
 pub(super) fn statement_of(text: &[u8], store: &mut Store) -> u32 {
     store.statement_of_text(normal(text).as_bytes())
 }

@@ -151,7 +151,7 @@ impl Backend {
         Some((at_ns, u32::from_le_bytes(event)))
     }
 
-    /// Returns the text of the statement that the last note read is about.
+    /// Returns the text of the statement to which the most recently read note belongs.
     ///
     /// `None` if there are newer notes, or if the server is writing the text.
     pub fn text(&self, layout: &Layout) -> Option<Vec<u8>> {

@@ -22,7 +22,7 @@ pub struct Layout {
     pub query_id: u64,
     /// Offset of the pointer to the text in the entry.
     pub text: Option<u64>,
-    /// Begin and end of the function that begins statements.
+    /// Start and end of the function that begins statements.
     pub takes_up: (u64, u64),
     /// Kind of call, by the return address.
     pub kinds: HashMap<u64, Kind>,
@@ -61,7 +61,7 @@ fn query_id(code: &Code<'_>, function: Symbol) -> Option<u64> {
     instructions(code, function).find(found).map(|at| at.memory_displacement64()).filter(|place| *place > 0)
 }
 
-/// Returns the offset read by `st_activity_raw[len] = '\0'`: a pointer is read, and a zero byte stored behind it.
+/// Returns the offset read by `st_activity_raw[len] = '\0'`: a pointer is read, and a zero byte stored through it.
 fn text(code: &Code<'_>, function: Symbol) -> Option<u64> {
     let all: Vec<Instruction> = instructions(code, function).collect();
     all.windows(2).find_map(|pair| {

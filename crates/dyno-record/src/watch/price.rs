@@ -42,7 +42,7 @@ fn cost_ns(stack: u32) -> io::Result<u64> {
     Ok(best / STORES)
 }
 
-/// Measures both kinds.
+/// Measures the cost of a note with and without a part of the stack.
 ///
 /// # Errors
 /// The kernel allows no watchpoint even on this process.

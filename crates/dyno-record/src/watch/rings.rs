@@ -12,7 +12,7 @@ pub const PAGES_MOST: usize = 128;
 pub const PAGES_LEAST: usize = 4;
 /// Total size of all rings if the kernel sets no limit [KiB].
 const RINGS_KIB: usize = 64 << 10;
-/// Number of backends for which rings of full size are planned at least.
+/// Smallest number of backends among which the total size is divided.
 const BACKENDS_LEAST: usize = 32;
 
 /// Returns the size of each ring [pages]: the memory that this user may lock, shared by the backends.

@@ -127,7 +127,7 @@ impl Running {
         Some(format!("stopped: {why}"))
     }
 
-    /// Returns why to stop if another tool now probes the server: the two must never be combined on one process.
+    /// Returns why to stop if another tool now probes the server: no process may have both probes and watchpoints.
     fn met_a_probe(&self) -> Option<String> {
         let target = &self.watching.target;
         target.probed(target.postmaster).map(|why| format!("stopped: {why}"))

@@ -15,7 +15,7 @@ use crate::elf::Image;
 const LONGEST: u64 = 15;
 const SHORTEST: u64 = 2;
 
-/// Stores that end at the places where watchpoints stopped.
+/// Decoder of the stores that end at the places where watchpoints stopped.
 pub struct Stores {
     image: Image,
     /// Difference between addresses in the processes and in the program file.

@@ -41,7 +41,7 @@ pub struct Watching {
     pub store: Store,
     /// Counters.
     pub counts: Counts,
-    /// Gaps by lost notes: number of notes, begin and end [ns].
+    /// Gaps caused by lost notes: number of notes, begin and end [ns].
     pub gaps: Vec<(u64, u64, u64)>,
     /// Cost of watchpoints by session since the last check [ns].
     pub busy: HashMap<usize, u64>,
@@ -52,7 +52,7 @@ pub struct Watching {
     pub(super) wanted: Wanted,
     pub(super) known: Known,
     pub(super) backends: HashMap<i32, Backend>,
-    /// Processes whose wait word is not watched yet, and since when they exist [ns].
+    /// Processes whose wait word is not watched yet, and the time since which they have existed [ns].
     young: Vec<(i32, u64)>,
     forks: (Event, Ring),
     pages: usize,

@@ -3,10 +3,10 @@
 use crate::moments::Moments;
 use crate::ranks::{KolmogorovSmirnov, MannWhitney};
 
-/// Largest product of the counts of a pair for which ties are listed one by one.
+/// Largest product of two groups' counts for which their ties are listed one by one.
 pub const SMALL_PAIR: usize = 10_000;
 
-/// Values as they were read, with a number of a group and of a block for each, or none at all.
+/// Values as they were read, with the numbers of their groups and blocks, if any.
 #[derive(Clone, Debug, Default)]
 pub struct Piece<T> {
     /// The values, without missing ones.
@@ -19,7 +19,7 @@ pub struct Piece<T> {
     pub file: u32,
     /// Row of the first value in its file, from 0.
     pub first_row: u64,
-    /// Row of each value after the first row; empty if no row was left out.
+    /// Row of each value, counted from `first_row`; empty if no row was left out.
     pub rows: Vec<u32>,
 }
 
@@ -131,8 +131,8 @@ pub struct Description {
     pub groups: Vec<GroupDescription>,
     /// Rank statistics of group 1 against group 0, if exactly two groups have values.
     pub pair: Option<(MannWhitney, KolmogorovSmirnov)>,
-    /// Frequency of each distinct value in both groups of a small pair together (product of the counts up to
-    /// [`SMALL_PAIR`]), in rising order of the values: needed for an exact p.
+    /// Frequency of each distinct value in both groups of a pair combined, in rising order of the values, for an exact
+    /// p; only if the product of the groups' counts is at most [`SMALL_PAIR`].
     pub tied: Vec<u64>,
     /// Twice the sum of the mid-ranks of each group, and the sum of t^3 - t over ties, if there are more than two
     /// groups.

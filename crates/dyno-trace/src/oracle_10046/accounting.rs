@@ -17,7 +17,7 @@
 
 use super::rows::Figures;
 
-/// Largest number of entries without a parent, per depth, and without an owner.
+/// Largest number of entries without a parent at each depth, and of entries without an owner.
 pub const CAP: usize = 1 << 15;
 
 /// Number of entries at which a list is first searched for entries that can be dropped. It is doubled, up to [`CAP`],

@@ -35,7 +35,7 @@ pub(super) fn cpu_unit_ns(unit_ns: i64) -> i64 {
     if unit_ns == TICK_NS { 1_000 } else { unit_ns }
 }
 
-/// Unit of `tim` according to the wall clock, where it is read as microseconds.
+/// True unit, according to the wall clock, of a `tim` that is read as microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimUnit {
     /// Microseconds, as assumed.
@@ -48,8 +48,8 @@ pub enum TimUnit {
 }
 
 impl TimUnit {
-    /// Returns the unit in which `passed` ns, counted as microseconds, are `wall` ns. A tick is 2.4 % longer than a
-    /// microsecond; stamps of milliseconds over a second resolve 0.1 %.
+    /// Returns the unit of `tim`: the wall clock advanced by `wall` ns; `tim`, read as microseconds, by `passed` ns.
+    /// A tick is 2.4 % longer than a microsecond; stamps of milliseconds over a second resolve 0.1 %.
     fn of(wall: i64, passed: i64) -> Self {
         if passed <= 0 || wall < INTERVAL_LEAST_NS {
             return Self::Microsecond;
@@ -138,8 +138,8 @@ impl Clock {
 
     /// Returns the unit shown by the stamps, once enough intervals in a row agree.
     pub fn unit(&self) -> TimUnit {
-        /// Number of intervals in a row that establish centiseconds, which nothing else resembles, and ticks, which a
-        /// clock under adjustment might.
+        /// Number of consecutive intervals that establish centiseconds, which nothing else resembles, and number that
+        /// establish ticks, which a clock under adjustment may resemble.
         const ENOUGH: (u32, u32) = (2, 3);
         match self.fits {
             (TimUnit::Centisecond, count) if count >= ENOUGH.0 => TimUnit::Centisecond,

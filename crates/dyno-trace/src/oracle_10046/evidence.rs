@@ -42,7 +42,7 @@ use wait_rows::Waits;
 /// Number of rows buffered for their links before they are written. More would leave the processor's cache.
 pub const FLUSH_ROWS: usize = 1 << 12;
 
-/// The same while a session's clock has no stamp: the first one shifts the rows that are still here.
+/// Number of rows buffered while a session's clock has no stamp: the first stamp shifts the rows still buffered.
 pub const EARLY_ROWS: usize = 1 << 15;
 
 /// Returns the id of a row in the run: the file's number, then the row's.

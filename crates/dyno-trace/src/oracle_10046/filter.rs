@@ -190,7 +190,7 @@ impl Filter {
         passes(&self.root, item)
     }
 
-    /// Returns true if the filter compares a field with this property.
+    /// Returns true if the filter compares any field for which `is` returns true.
     pub fn uses(&self, is: impl Fn(Field) -> bool + Copy) -> bool {
         uses(&self.root, is)
     }

@@ -78,7 +78,7 @@ struct Task {
     arm: String,
 }
 
-/// Report on a file, and damage behind its readable part.
+/// Report on a file, and the damage after its readable part, if any.
 type Read = (FileReport, Option<Refusal>);
 
 /// Result of reading a file.
@@ -153,15 +153,15 @@ impl Job {
         self.units.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how a file is read with what is known by now.
+    /// Returns the options for reading a file, including its unit of time if that has been learnt.
     fn reading(&self, task: &Task, statements: bool) -> Reading {
         let learnt = self.units().get(&task.number).copied();
         let asked = self.options.reading(task.number, statements);
         Reading { unit_ns: asked.unit_ns.or(learnt), ..asked }
     }
 
-    /// Repeats `work` until no file requires another reading: a unit is determined once per file, and reading one after
-    /// the other cannot be disordered.
+    /// Repeats `work` until no file requires another reading. The loop ends: a unit is determined once per file, and
+    /// files that are read one after the other keep their order.
     fn until_done<T>(&self, mut work: impl FnMut(bool) -> Result<T, Again>) -> T {
         let mut alone = false;
         loop {

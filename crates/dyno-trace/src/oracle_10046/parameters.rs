@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(taken_apart(""), pairs(&[]));
     }
 
-    /// Whatever came before, a text is taken apart as it would be alone.
+    /// The result of parsing a text does not depend on the texts parsed before it.
     #[test]
     fn a_layout_that_is_known_changes_nothing() {
         let texts = [

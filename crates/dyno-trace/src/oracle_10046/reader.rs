@@ -25,7 +25,7 @@ pub const MICROSECOND_NS: i64 = 1_000;
 pub const CENTISECOND_NS: i64 = 10_000_000;
 /// Longest plausible time [ns]: more than two years. Damage causes longer ones.
 const LONGEST_NS: i64 = 1 << 56;
-/// Largest backward step of `tim` behind a header in the middle of a file [ns].
+/// Largest backward step of `tim` after a header in the middle of a file [ns].
 const BACK_AT_HEADER_NS: i64 = 1_000_000;
 /// Largest number of header lines that are kept.
 const HEADER_LINES_MAX: usize = 200;
@@ -251,7 +251,7 @@ impl<S: Sink> Reader<S> {
         number
     }
 
-    /// Returns the statement of a cursor; an unknown one gets its own.
+    /// Returns the statement and the parsing user of a cursor; an unknown cursor gets a new statement.
     #[inline]
     fn statement(&mut self, cursor: u64, at: Place) -> (u32, i64) {
         if cursor == 0 || !self.reading.statements {

@@ -63,7 +63,7 @@ pub struct FileEnd {
     pub records: u64,
 }
 
-/// Receiver of a file's batches, which counts and checks that there are records of the event.
+/// Receiver of a file's batches: counts their contents, and checks that there are records of the event.
 pub(super) struct Sink<'a, E> {
     on_batch: &'a mut dyn FnMut(Batch) -> Result<Batch, E>,
     pub end: FileEnd,

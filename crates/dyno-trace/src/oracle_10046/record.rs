@@ -151,8 +151,8 @@ pub struct Wait {
     pub nam: Text,
     /// Elapsed time.
     pub ela: i64,
-    /// All parameters as written, from behind `ela=` to before ` obj#=` or ` tim=`: `file#=10 block#=43953 class#=1`.
-    /// [`Batch::parameters`] parses them.
+    /// All parameters as written, from the value of `ela=` to ` obj#=` or ` tim=`, exclusive: `file#=10 block#=43953
+    /// class#=1`. [`Batch::parameters`] parses them.
     pub parameters: Text,
     /// Object number; `NONE` if missing.
     pub obj: i64,
@@ -164,8 +164,8 @@ pub struct Wait {
     pub nam_number: NameNumber,
 }
 
-/// A number below [`Batch::names`]: within a batch, equal numbers mean equal names. It is not below it if the name has
-/// no number. It says nothing about the file's content, so all values compare as equal and have no debug output.
+/// Number of an event name, below [`Batch::names`]: within a batch, equal numbers mean equal names. A name without a
+/// number has `u32::MAX`. The number is not content of the file, so all values compare as equal and print as `_`.
 #[derive(Clone, Copy)]
 pub struct NameNumber(pub u32);
 
@@ -246,7 +246,7 @@ pub struct Bind {
     pub avl: i64,
     /// All lines of the bind as written, without the value.
     pub head: Text,
-    /// Value as written behind `value=`, with its continuation lines; empty if missing.
+    /// Value as written after `value=`, with its continuation lines; empty if missing.
     pub value: Text,
     /// True if there was a `value=`.
     pub has_value: bool,
@@ -319,7 +319,7 @@ pub struct Stamp {
     pub kind: StampKind,
     /// Value in brackets, name of the file, or process id.
     pub value: Text,
-    /// Wall clock [ns since the UNIX epoch], as if UTC if `zone` is `NONE`; `NONE` without one.
+    /// Wall clock [ns since the UNIX epoch], read as UTC if `zone` is `NONE`; `NONE` if the line has no time.
     pub wall_ns: i64,
     /// Offset from UTC [min]; `NONE` if the stamp has no zone (before 12.2).
     pub zone: i64,

@@ -248,7 +248,7 @@ pub trait Sink {
     fn merge_waits(&mut self, waits: &[u64]) -> u64 {
         0
     }
-    /// Receives a wait between calls, as far as a consistent trace can show.
+    /// Receives a wait between calls: no later call of a consistent trace can own it.
     fn between(&mut self, wait: u64) {}
     /// Receives a statement that is new in this file.
     fn statement(&mut self, new: NewStatement<'_>, cursor: Option<&Cursor>, at: Belongs) {}

@@ -18,7 +18,7 @@ use super::reading::{FIRST, ReadOptions, Sink, count};
 use super::record::Batch;
 use super::refusal::Refusal;
 
-/// Distances behind a cut that are searched for a record, step by step [bytes].
+/// Distances after a cut that are searched for a record, step by step [bytes].
 const PROBES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
 /// Bytes read beyond a piece, so that its last record sees where the next one begins.
 const SLACK: u64 = 1 << 10;
@@ -64,7 +64,7 @@ struct Plan<'a> {
 
 /// A piece as read by a worker, independently of what precedes it.
 struct Piece {
-    /// Start of the piece; `None` if no record was found behind the cut.
+    /// Start of the piece; `None` if no record was found after the cut.
     start: Option<u64>,
     /// Start of the next piece.
     until: u64,

@@ -118,7 +118,7 @@ pub enum News {
     Known,
     /// New in this file.
     InFile,
-    /// New in all files.
+    /// New in the run: no file has had it before.
     InRun,
 }
 

@@ -1,4 +1,4 @@
-//! The general log, which has every command of a client when it arrives.
+//! The general log, which records every command of a client when the command arrives.
 //!
 //! ```text
 //! 261129  1:35:02      5 Connect  app@localhost on shop using TCP/IP

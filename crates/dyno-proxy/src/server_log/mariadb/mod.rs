@@ -12,7 +12,7 @@ use super::entry::{Reading, Who};
 use super::event::{Event, Said, Step, What};
 use super::parameters::Parameters;
 
-/// Value of [`Event::start`] for sessions that their connection's id tells apart.
+/// Value of [`Event::start`] for sessions that are distinguished by their connection's id.
 pub const START: u64 = 1;
 
 /// Version of the server that wrote a banner: `/usr/sbin/mariadbd, Version: 10.11.6-MariaDB-log (Debian). started with:`.

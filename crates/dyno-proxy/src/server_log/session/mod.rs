@@ -35,10 +35,10 @@ pub enum Ending {
     Never,
 }
 
-/// Steps of an execution that has not been executed yet.
+/// Parse and bind of a statement that has not been executed yet.
 struct Pending {
     said: Said,
-    /// Begin of its first step [ns].
+    /// Start of its first step [ns].
     begun_ns: u64,
     /// True if it was parsed now, and not before.
     is_parsed: bool,
@@ -99,7 +99,7 @@ pub struct Session {
     free_ns: u64,
     pending: Option<Pending>,
     open: Option<Open>,
-    /// Begin and number of durations that cannot be assigned to a text yet.
+    /// Start of the first duration that cannot be assigned to a text yet [ns], and the number of such durations.
     bare: Option<(u64, u64)>,
     /// Prepared statements, by the hash of their text.
     named: HashMap<Vec<u8>, u64>,
@@ -163,7 +163,7 @@ impl Session {
         self.who = Some(Arc::clone(who));
     }
 
-    /// A statement begins.
+    /// Records that a statement begins.
     pub fn begun(&mut self, said: Said, at_ns: u64, shared: &mut Shared, counts: &mut Counts) -> Vec<Lack> {
         let lacks = self.unfinished(at_ns, shared, counts);
         let bare = self.bare.take();
@@ -210,7 +210,7 @@ impl Session {
         self.bare.take().map_or(0, |bare| bare.1)
     }
 
-    /// A step has ended, after a time.
+    /// Records that a step has ended, and its duration.
     pub fn done(
         &mut self,
         said: Said,

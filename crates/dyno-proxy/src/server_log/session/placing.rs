@@ -54,8 +54,8 @@ impl Session {
         self.stamp = stamp;
     }
 
-    /// Chooses the times of a round trip, and writes the answer of the previous one; returns when it was sent and
-    /// answered [ns].
+    /// Chooses the times of a round trip, and writes the answer of the previous one; returns when the new one was
+    /// sent and answered [ns].
     pub(super) fn place(
         &mut self,
         (begun_ns, until_ns): (u64, u64),
@@ -124,8 +124,8 @@ impl Session {
         self.committed_ns.take()
     }
 
-    /// Moves the end of the last round trip after a commit of another session, if its stamp allows it; returns the new
-    /// moment if it has one.
+    /// Moves the end of the last round trip to just after a commit of another session, if the round trip's stamp allows
+    /// it; returns the new end if the round trip ended outside a transaction.
     pub fn follow_commit(&mut self, commit_ns: u64) -> Option<u64> {
         let closing = self.closing.as_mut()?;
         if closing.is_bare || closing.done_ns > commit_ns || closing.latest_ns <= commit_ns {

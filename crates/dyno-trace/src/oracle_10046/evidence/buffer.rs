@@ -38,7 +38,7 @@ pub const STARTED_NS: usize = 6;
 /// Number that stands for an unknown or missing word.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Words of one column in a stretch of rows: maps foreign numbers to numbers into a list.
+/// Words of one column in a stretch of rows: maps foreign numbers to local numbers, which are indexes into a list.
 #[derive(Debug, Default)]
 struct Known {
     /// Local number by foreign number; foreign numbers are small, since they count names.

@@ -62,7 +62,7 @@ impl Spill {
         Ok(at | MARK)
     }
 
-    /// Calls `take` with the numbers behind `item`, in their order.
+    /// Calls `take` with each number for which `item` stands, in their order.
     ///
     /// # Errors
     /// The file cannot be read.

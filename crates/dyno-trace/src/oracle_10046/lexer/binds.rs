@@ -127,7 +127,7 @@ fn number(head: &[u8], faults: &mut Faults) -> i64 {
     faults.number(&rest[..digits])
 }
 
-/// Returns the number behind the first of `names` found in `head`; `NONE` without any.
+/// Returns the number after the first of `names` found in `head`; `NONE` without any.
 fn attribute(head: &[u8], names: &[&[u8]], faults: &mut Faults) -> i64 {
     for name in names {
         let Some(at) = memchr::memmem::find(head, name) else { continue };

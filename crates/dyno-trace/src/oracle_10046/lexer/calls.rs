@@ -28,7 +28,7 @@ pub(super) const EMPTY: Call = Call {
 
 /// Longest line for the fast path [bytes]; longer ones are unusual enough for the careful path.
 const WINDOW: usize = 288;
-/// Shortest call, which needs not be searched for its end.
+/// Shortest call, which need not be searched for its end.
 const SHORTEST: usize = b"CLOSE #1:c=0,e=0,dep=0,type=0,tim=0".len();
 
 /// Skips `literal` at `at`.

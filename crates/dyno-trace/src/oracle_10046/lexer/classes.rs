@@ -197,8 +197,8 @@ pub(super) fn second_record(line: &[u8]) -> Option<usize> {
     by_cursor.take(1).chain(by_text).chain(zeros).min()
 }
 
-/// Returns where the first record begins whose line begins at `from` or later, after a line end. Only lines that hardly
-/// occur in a statement's text count; the caller must check that it is not part of one.
+/// Returns the start of the first record that follows a line end at `from` or later. Only lines that hardly occur in a
+/// statement's text count; the caller must check that the record is not part of such a text.
 pub(in crate::oracle_10046) fn record_start(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {

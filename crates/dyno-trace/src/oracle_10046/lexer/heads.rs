@@ -89,7 +89,7 @@ fn text(base: usize, start: usize, end: usize) -> Text {
     Text { start: (base + start) as u32, len: (end - start) as u32 }
 }
 
-/// Returns the position behind the line that begins at `at`, if it begins with `start`.
+/// Returns the position after the line that begins at `at`, if that line begins with `start`.
 #[inline]
 fn past(bytes: &[u8], at: usize, start: &[u8]) -> Option<usize> {
     let rest = bytes.get(at..)?;
@@ -99,8 +99,8 @@ fn past(bytes: &[u8], at: usize, start: &[u8]) -> Option<usize> {
     Some(at + memchr::memchr(b'\n', rest)? + 1)
 }
 
-/// Skips consecutive binds of the usual five lines and returns the number of bytes and of lines skipped. It stops at a bind
-/// that is longer than `cap` bytes with the beginning of its next line, or whose next line might still belong to it.
+/// Skips consecutive binds of the usual five lines and returns the number of bytes and of lines skipped. It stops at a
+/// bind that, with the beginning of the next line, exceeds `cap` bytes, or to which the next line might still belong.
 pub(super) fn pass_binds(bytes: &[u8], cap: usize) -> Option<(usize, u32)> {
     let (mut at, mut lines) = (0, 0);
     while let Some(next) = pass_bind(bytes, at).filter(|next| next - at + 32 <= cap) {

@@ -280,7 +280,7 @@ impl Scan<'_> {
         Step::On
     }
 
-    /// Moves behind the line.
+    /// Moves past the line.
     fn pass(&mut self, line: Line) {
         self.line += u32::from(line.next > line.end && self.bytes[line.next - 1] == b'\n');
         self.at = line.next;
@@ -324,7 +324,7 @@ impl Scan<'_> {
         self.read(Line { start: line.start, end: second, next: second });
     }
 
-    /// Reads PARSING IN CURSOR or PARSE ERROR and the text behind it.
+    /// Reads PARSING IN CURSOR or PARSE ERROR and the text after it.
     fn cursor(&mut self, line: Line, found: Careful<Cursor>, parse_error: bool) -> Step {
         let (cursor, Faults(fault)) = found;
         if fault.is_some()

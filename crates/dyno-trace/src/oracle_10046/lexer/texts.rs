@@ -1,4 +1,4 @@
-//! Texts of several lines: the statement behind PARSING IN CURSOR, and the one behind PARSE ERROR.
+//! Texts of several lines: the statement after PARSING IN CURSOR, and the one after PARSE ERROR.
 //!
 //! A text may contain any line, even one that looks like a record or like its own end. The length in the head is tried
 //! first, and is nearly always right; then the length less one (a NUL was counted); then, in files with CR LF, the
@@ -8,7 +8,8 @@ use super::classes::class;
 
 /// Number of END OF STMT lines that are checked against the length in a file with CR LF.
 const TRIES: usize = 16;
-/// Distance behind a line that looks like a record within which a file with CR LF is searched for the end [bytes].
+/// Distance after a line that looks like a record within which a file with CR LF is searched for the end of the text
+/// [bytes].
 const PATIENCE: usize = 64 * 1024;
 
 /// End of a text.
@@ -53,7 +54,7 @@ impl Iterator for Lines<'_> {
     }
 }
 
-/// Returns the position behind the line END OF STMT that begins at `at`.
+/// Returns the position after the line END OF STMT that begins at `at`, if one does.
 fn marker(bytes: &[u8], at: usize, closed: bool) -> Option<usize> {
     let rest = bytes.get(at..)?.strip_prefix(b"END OF STMT")?;
     match rest {
@@ -135,7 +136,7 @@ fn scan(bytes: &[u8], start: usize, len: i64, crlf: bool, closed: bool) -> End {
     }
 }
 
-/// Returns the end of the text behind PARSE ERROR, which has no marker: `len` bytes, or one less, if the line ends
+/// Returns the end of the text after PARSE ERROR, which has no marker: `len` bytes, or one less, if the line ends
 /// there; otherwise all lines up to the next record.
 pub(super) fn parse_error(bytes: &[u8], start: usize, len: i64, crlf: bool, closed: bool) -> End {
     let guess = usize::try_from(len).ok().and_then(|len| start.checked_add(len));

@@ -160,7 +160,7 @@ fn body(line: &[u8], base: usize, cursor_end: usize, cursor: u64, faults: &mut F
     })
 }
 
-/// Returns the value behind the last `name` in `rest`, if no blank follows it, and where the name begins.
+/// Returns the value after the last `name` in `rest`, if no blank follows that value, and where the name begins.
 fn last_field<'a>(rest: &'a [u8], name: &[u8]) -> (Option<&'a [u8]>, usize) {
     match memchr::memmem::rfind(rest, name) {
         Some(at) if !rest[at + name.len()..].contains(&b' ') => (Some(&rest[at + name.len()..]), at),

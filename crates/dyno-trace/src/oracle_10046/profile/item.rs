@@ -65,13 +65,13 @@ pub struct Dictionary {
     pub file: String,
     /// Events: names and classes.
     pub events: Vec<(String, u8)>,
-    /// Names of LOB calls in lower case, behind [`KINDS`].
+    /// Names of LOB calls in lower case; their numbers follow those of [`KINDS`].
     pub lob_calls: Vec<String>,
     /// Contexts.
     pub contexts: Vec<Context>,
     /// Sessions: SESSION ID, or the process.
     pub sessions: Vec<String>,
-    /// Statements by number: key, and the normalized text's number in `forces`; sparse, so behind a lookup.
+    /// Statements by number: key, and the normalized text's number in `forces`; a map, because the numbers are sparse.
     pub statements: std::collections::HashMap<u32, (String, u32)>,
     /// Texts with literals replaced.
     pub forces: Vec<String>,

@@ -39,7 +39,7 @@ impl<'a> Stream<'a> {
         Self { parts, open: None, columns, file, render, waiting }
     }
 
-    /// Returns the position of the next row; `None` behind the last.
+    /// Returns the position of the next row; `None` after the last.
     fn next_place(&mut self) -> Result<Option<(i64, i64)>, EvidenceError> {
         while self.waiting.is_empty() {
             let Some(rows) = self.next_batch()? else { return Ok(None) };
