@@ -64,7 +64,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     dice = random.Random(SEED)
     seconds = 4 * DAY_S
     folder = tmp_path_factory.mktemp("days") / "snaps"
-    with stored(folder, rows_of(dice, seconds, 1500), seconds=seconds, parts=32, looks=32 * 90) as interval:
+    with stored(folder, rows_of(dice, seconds, 1500), seconds=seconds, parts=16, looks=16 * 180) as interval:
         return interval.store
 
 
@@ -95,8 +95,8 @@ WHERE: tuple[dict[str, str], ...] = (
 def test_figures_from_sums_of_days_are_those_of_the_samples(store: Store, where: dict[str, str]) -> None:
     dice = random.Random(SEED + len(where))
     known = list(store)
-    low = dice.randrange(6)
-    high = dice.randrange(len(known) - 6, len(known))
+    low = dice.randrange(3)
+    high = dice.randrange(len(known) - 3, len(known))
     print(f"seed {SEED}, snapshots {known[low].number} to {known[high].number}")
     with Interval(store, known[low], known[high]) as interval:
         summed = figures(interval, where)
@@ -136,7 +136,7 @@ def rates(interval: Interval, *, hourly: bool) -> dict[str, Any]:
 def test_rates_from_sums_of_hours_are_those_of_the_samples(store: Store, hourly: bool) -> None:
     dice = random.Random(SEED)
     known = list(store)
-    low, high = dice.randrange(6), dice.randrange(len(known) - 6, len(known))
+    low, high = dice.randrange(3), dice.randrange(len(known) - 3, len(known))
     print(f"seed {SEED}, snapshots {known[low].number} to {known[high].number}")
     with Interval(store, known[low], known[high]) as interval:
         assert interval.sums.hours_with_look_sums(interval.sums.chunks)
@@ -162,8 +162,8 @@ def test_counts_of_days_are_those_of_their_hours_to_the_last_digit(tmp_path: Pat
     dice = random.Random(SEED)
     print(f"seed {SEED}")
     server = MadeServer(tmp_path / "snaps")
-    for at in range(48):
-        server.every_s = 28_800 if at % 4 == 0 else 900
+    for at in range(36):
+        server.every_s = 43_200 if at % 4 == 0 else 900
         for statement in dice.sample(range(8), 5):
             server.call(statement, dice.randrange(9), dice.random() * 1e3)
         server.touch(dice.randrange(3), idx_scan=dice.randrange(9), n_tup_ins=at)
@@ -211,7 +211,7 @@ def test_the_day_that_still_grows_is_no_day(store: Store) -> None:
         History(interval)
         names = [day.home.name for day in interval.sums.whole_days]
     assert newest not in names and names == sorted(names)
-    first = f"{known[0].at_utc:%Y%m%d}"
+    first = f"{known[2].at_utc:%Y%m%d}"
     with Interval(store, known[2], known[-1]) as interval:
         assert first not in [day.home.name for day in interval.sums.whole_days], "begins before the interval"
 
