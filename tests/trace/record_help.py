@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -76,8 +77,9 @@ def rows(run: Path, question: str, *values: Any) -> list[tuple[Any, ...]]:
 
 
 @contextlib.contextmanager
-def loaded(engine: EmbeddedPostgres, sessions: int = 2) -> Iterator[list[str]]:
-    """Sessions that work all the time, some of them new ones; the list has what failed."""
+def loaded(engine: EmbeddedPostgres, sessions: int = 2, *, pause_s: float = 0) -> Iterator[list[str]]:
+    """Sessions that work all the time but for a pause after each commit, some of them new ones; the list has what
+    failed."""
     failed: list[str] = []
     over = threading.Event()
 
@@ -88,6 +90,7 @@ def loaded(engine: EmbeddedPostgres, sessions: int = 2) -> Iterator[list[str]]:
                     for _ in range(20):
                         connection.execute("insert into busy values (%s)", [number])
                         connection.execute("select count(*) from busy where a = %s", [number])
+                        time.sleep(pause_s)
         except psycopg.Error as error:
             failed.append(str(error))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import threading
@@ -47,6 +48,11 @@ def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
         yield running
 
 
+def committing(engine: EmbeddedPostgres) -> contextlib.AbstractContextManager[list[str]]:
+    """Two other sessions, which commit dozens of times while a lock is held."""
+    return loaded(engine, pause_s=0.001)
+
+
 def update(connection: Connection) -> None:
     connection.execute("update hot set n = n + 1 where id = 1")
 
@@ -73,7 +79,7 @@ def planted(
     wait: Callable[[Connection], None] = update,
 ) -> dict[str, LockWaits]:
     """One session holds what another waits for, round by round, while others commit."""
-    with loaded(engine) as failed, session(engine) as holder, session(engine) as waiter, recorded(engine, run):
+    with committing(engine) as failed, session(engine) as holder, session(engine) as waiter, recorded(engine, run):
         for _ in range(ROUNDS):
             holder.execute("begin")
             take(holder)
@@ -125,7 +131,7 @@ def test_what_the_holder_of_a_table_did_is_named(engine: EmbeddedPostgres, tmp_p
 def test_a_long_query_that_holds_a_table_by_reading_it_is_named(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     """No transaction ends with a flush here, and nobody says commit."""
     run = tmp_path / "run"
-    with loaded(engine), session(engine) as reader, session(engine) as changer, recorded(engine, run):
+    with committing(engine), session(engine) as reader, session(engine) as changer, recorded(engine, run):
         for _ in range(ROUNDS):
             reading = threading.Thread(target=reader.execute, args=["select count(*), pg_sleep(0.03) from hot"])
             reading.start()
@@ -152,7 +158,7 @@ def test_a_chain_of_locks_ends_at_what_the_first_holder_did(engine: EmbeddedPost
     """Two wait for one row: the second one for the first one's right to be next (`Lock:tuple`)."""
     run = tmp_path / "run"
     with (
-        loaded(engine),
+        committing(engine),
         session(engine) as holder,
         session(engine) as one,
         session(engine) as two,
