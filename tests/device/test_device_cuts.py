@@ -35,13 +35,17 @@ from skipped import skip_for
 SURVIVED: CutRow = {**dict.fromkeys(CutRow.__annotations__, 0), "corrupt": "", "repaired": ""}  # type: ignore[typeddict-item]
 
 
-def campaign(name: str, cuts: int, seed: int = 7) -> Campaign:
+SEED, CUTS = 7, 6
+"""With this seed the fifth of these cuts loses commits of SQLite wherever its settings or its device let it."""
+
+
+def campaign(name: str, cuts: int, seed: int = SEED) -> Campaign:
     require_fuse()
     print("seed", seed)
     return run_campaign(plan_of(name), cuts, seed)
 
 
-def sums(name: str, cuts: int, seed: int = 7) -> dict[str, float]:
+def sums(name: str, cuts: int, seed: int = SEED) -> dict[str, float]:
     found = campaign(name, cuts, seed)
     return campaign_model(plan_of(name), seed, found.rows, found.faults)["sums"]
 
@@ -63,23 +67,23 @@ def test_a_ledger_names_what_is_lost_doubled_damaged_or_of_nobody():
 
 def test_sqlite_as_it_should_be_set_loses_nothing():
     for name in ("sqlite", "sqlite-wal"):
-        found = sums(name, 8)
-        assert (found["cuts"], found["lost"], found["corrupt"], found["halves"]) == (8, 0, 0, 0)
+        found = sums(name, CUTS)
+        assert (found["cuts"], found["lost"], found["corrupt"], found["halves"]) == (CUTS, 0, 0, 0)
         assert found["acknowledged"] > 0
 
 
 def test_sqlite_without_syncs_and_on_a_device_that_lies_is_found_out():
-    off = sums("sqlite-off", 12)
+    off = sums("sqlite-off", CUTS)
     assert off["lost"] + off["corrupt"] > 0
-    found = campaign("sqlite-lying-flush", 14)
+    found = campaign("sqlite-lying-flush", CUTS)
     assert any(row["lost"] or row["corrupt"] for row in found.rows)
     assert any(row["kind"] == "lying-flush" and "cuts.db" in row["file"] for row in found.faults)
 
 
 def test_a_failing_cut_is_replayed_by_its_seed_and_number():
-    first = campaign("sqlite-wal-normal", 6, seed=7)
+    first = campaign("sqlite-wal-normal", CUTS)
     failed = next(row for row in first.rows if row["lost"])
-    again = run_campaign(plan_of("sqlite-wal-normal"), 6, 7, only=failed["cut"]).rows[-1]
+    again = run_campaign(plan_of("sqlite-wal-normal"), CUTS, SEED, only=failed["cut"]).rows[-1]
     same = ("cut", "after_changes", "tried", "acknowledged", "found", "lost", "pages_lost", "pages_torn")
     assert [again[key] for key in same] == [failed[key] for key in same]  # type: ignore[literal-required]
 
@@ -87,7 +91,7 @@ def test_a_failing_cut_is_replayed_by_its_seed_and_number():
 def test_a_command_shows_a_page_and_ends_with_1_if_something_is_lost(tmp_path: Path):
     require_fuse()
     page = tmp_path / "cuts.json"
-    done = dbdyno("device", "cut", "sqlite-wal-normal", "--cuts", 6, "--seed", 7, "-o", page)
+    done = dbdyno("device", "cut", "sqlite-wal-normal", "--cuts", CUTS, "--seed", SEED, "-o", page)
     assert done.returncode == 1, done.stderr
     model = json.loads(page.read_text())
     assert model["failed"]
@@ -275,14 +279,16 @@ def test_a_failing_cut_is_shrunk_to_a_plan_that_replays_it(tmp_path: Path):
     least = tmp_path / "least.toml"
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("dbdyno.cuts.shrink.TRIES_MOST", 8)
-        done = dbdyno("device", "cut", "sqlite-off", "--cuts", 10, "--seed", 7, "--shrink", least, "--format", "json")
+        done = dbdyno(
+            "device", "cut", "sqlite-off", "--cuts", CUTS, "--seed", SEED, "--shrink", least, "--format", "json"
+        )
     assert done.returncode == 1, done.stderr
     model = json.loads(done.stdout)
     shrunk, first = model["shrunk"], next(row for row in model["cuts"] if row["cut"] == model["failed"][0])
     assert shrunk["after_changes"] <= first["after_changes"]
     assert (shrunk["failures"], shrunk["repeats"]) == (1, 1)
     assert plan_of(str(least)).settings == {"synchronous": "off"}
-    again = dbdyno("device", "cut", least, "--seed", 7, "--only", shrunk["cut"])
+    again = dbdyno("device", "cut", least, "--seed", SEED, "--only", shrunk["cut"])
     assert again.returncode == 1, again.stderr
     assert "THE SMALLEST CUT THAT FAILS" in render_html(model).upper()
 
