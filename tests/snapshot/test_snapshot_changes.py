@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,27 @@ def test_checkpoints_and_settings_are_on_the_clock_of_a_comparison(server: Sampl
     assert told["setting"]["what"] == "work_mem: (not there) → 4096"
     assert all(row["at_us"] - row["after_us"] == 60_000_000 for row in told.values())
     assert {row["kind"] for row in drawn} == set(told), "the figure of a report said what happened, and drew nothing"
+
+
+def test_the_events_of_neighbours_are_those_of_the_whole_that_reads_sums(server: Sampled):
+    steps(server, 1)
+    server.touch(8)
+    steps(server, 1)
+    del server.tables[8]
+    server.checkpoints += 2
+    server.settings["work_mem"] = "4096"
+    server.statements_reset_us = server.at_s * 10**6 + 10**6
+    server.statements.clear()
+    steps(server, 1)
+
+    def told(first: Snapshot, last: Snapshot) -> list[TableRow]:
+        with Interval(server.store, first, last) as interval:
+            return long_events(interval)
+
+    known = list(server.store)
+    apart = [row for ends in pairwise(known) for row in told(*ends)]
+    assert {row["kind"] for row in apart} == {"checkpoint", "object", "reset", "setting"}
+    assert apart == told(known[0], known[-1])
 
 
 def test_a_chart_puts_many_events_of_a_kind_together_and_leaves_few_alone() -> None:

@@ -3,6 +3,9 @@
 Starts, crashes and resets come from the verdicts of the sub-intervals; created and dropped tables, indexes and
 functions from the rows that begin or end; checkpoints, vacuums and settings from what was counted or changed in
 between. `timeline` knows the instant of a vacuum, but reads every snapshot.
+
+The events of two neighbouring snapshots are read from their difference, which takes less time than to compute the sums
+of their hour.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ from itertools import groupby
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.snapshot.model import Row
+from dbdyno.snapshot.reading.changed_settings import changed_settings
+from dbdyno.snapshot.reading.clock import elapsed_ns
 from dbdyno.snapshot.reading.difference import quoted
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.timeline import CHECKPOINTS
@@ -46,7 +51,7 @@ def long_events(interval: Interval) -> list[Row]:
 
     The events of cached days are read from the cache.
     """
-    cached = [row for day in interval.sums.days for row in (day.model or {})["events"]]
+    cached = [] if _is_pair(interval) else [row for day in interval.sums.days for row in (day.model or {})["events"]]
     found = joined(
         _of_verdicts(interval),
         _of_objects(interval),
@@ -91,9 +96,42 @@ def _together(group: list[Row]) -> Row:
     return {**group[-1], "what": "; ".join(words[:2]) + more, "after_us": None if known else min(begun)}
 
 
-def _parts(interval: Interval) -> Iterator[JsonObject]:
-    """Yield the sub-intervals outside of cached days."""
-    return (part for chunk in interval.sums.hours for part in interval.sums.parts_of(chunk))
+def _is_pair(interval: Interval) -> bool:
+    """Return True if there is no snapshot between the two ends."""
+    return len(interval.chain) == 2
+
+
+def _parts(interval: Interval) -> Sequence[JsonObject]:
+    """Return the sub-intervals outside of cached days."""
+    if _is_pair(interval):
+        return [interval.compute_once("only part", lambda: _only_part(interval))]
+    return [part for chunk in interval.sums.hours for part in interval.sums.parts_of(chunk)]
+
+
+def _only_part(interval: Interval) -> JsonObject:
+    """Return what is known of the only sub-interval of an interval."""
+    return {
+        "number": interval.after.number,
+        "at_us": interval.after.at_ns // 1000,
+        "elapsed_ns": elapsed_ns(interval.before, interval.after),
+        "verdicts": [
+            [scope, value, said.word, said.why, said.at_us] for (scope, value), said in interval.verdicts.items()
+        ],
+        "settings": changed_settings(interval.before, interval.after, interval.query),
+    }
+
+
+def _rows(interval: Interval, view: str) -> tuple[str, set[str]]:
+    """Return an SQL relation with a view's rows by sub-interval outside of cached days, and the names of its columns.
+
+    The relation is empty if there are none.
+    """
+    if _is_pair(interval):
+        if not interval.has(view):
+            return "", set()
+        return f"(select {interval.after.number} as part, * from {interval.table(view)})", interval.columns(view)
+    source, columns = interval.sums.relation(view, folded=False, chunks=interval.sums.hours)
+    return source, {column.name for column in columns}
 
 
 def _of_verdicts(interval: Interval) -> Iterator[Row]:
@@ -116,8 +154,7 @@ def _of_objects(interval: Interval) -> Iterator[Row]:
     """Yield an event for each created or dropped table, index and function, at most `MOST` of a kind."""
     parts = {part["number"]: part for part in _parts(interval)}
     for kind, view, names in OBJECTS:
-        source, columns = interval.sums.relation(view, folded=False, chunks=interval.sums.hours)
-        known = {c.name for c in columns}
+        source, known = _rows(interval, view)
         if not source or not set(names) <= known:
             continue
         shown = (
@@ -163,8 +200,8 @@ def _counted(interval: Interval, view: str, counters: list[str], more: str) -> I
 
     Yields nothing if the view lacks one of the counters.
     """
-    source, columns = interval.sums.relation(view, folded=False, chunks=interval.sums.hours)
-    if not source or not set(counters) <= {c.name for c in columns}:
+    source, known = _rows(interval, view)
+    if not source or not set(counters) <= known:
         return
     shown = ", ".join(["part", *map(quoted, counters), *([more] if more else [])])
     grew = " or ".join(f"{quoted(name)} > 0" for name in counters)
