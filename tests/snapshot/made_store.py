@@ -78,13 +78,19 @@ class MadeServer:
             row[name] += value
 
     def step(self, commits: int = 600) -> Snapshot:
-        """A snapshot, one period after the last."""
+        """A snapshot, one period after the last, whose files it names where nothing changed, as a taken one does."""
         self.at_s += self.every_s
         self.database["xact_commit"] += commits
         self.database["blks_hit"] += 10 * commits
-        return self.store.add(
-            self.views(), engine="postgres", target="db:1", at_ns=self.at_s * 10**9, facts=self.facts()
+        self.before = self.store.add(
+            self.views(),
+            engine="postgres",
+            target="db:1",
+            at_ns=self.at_s * 10**9,
+            facts=self.facts(),
+            before=self.before,
         )
+        return self.before
 
     def write(self, number: int) -> None:
         """As `step`, under a number of the caller's: fast enough for ten thousands."""

@@ -34,6 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for statement in range(1, 40):
             server.call(statement, 100 + statement * minute, 7.5 * statement)
             server.touch(statement, idx_scan=minute + statement, seq_tup_read=statement**3)
+        server.before = None  # each snapshot has files of its own
         server.step()
     assert pack_full(server.store, "db:1", group=GROUP) == 2
     whole_report(server.store)
