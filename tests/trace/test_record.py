@@ -249,7 +249,7 @@ def test_only_sessions_of_a_database_are_recorded_where_one_is_named(engine: Emb
 @pytest.mark.long
 def test_a_recorder_that_is_killed_leaves_no_probe_and_no_error(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     assert changed_code(engine) == 0
-    with loaded(engine) as failed:
+    with loaded(engine, pause_s=0.001) as failed:
         words = ["trace", "record", "--exact", "--pid", str(engine.pid), "--out", "run"]
         command = [sys.executable, "-m", "dbdyno", *words]
         with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as recorder:
