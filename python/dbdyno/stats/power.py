@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dbdyno.stats.distributions import chi2_quantile, t_power, t_quantile
+from dbdyno.stats.distributions import chi2_quantile, normal_quantile, t_power, t_quantile
 from dbdyno.stats.least_blocks import PROMISED_MOST
 
 #: Largest number of blocks that is reported; beyond it the result is None.
@@ -79,16 +79,25 @@ def blocks_needed(
     def enough(blocks: int) -> bool:
         return power_of(blocks, sd_log, effect, level=level) >= power
 
-    if not enough(BLOCKS_MOST):
-        return None
-    too_few, high = 1, 2
+    too_few, high, step = 1, _guess(sd_log, effect, level, power), 1
     while not enough(high):
-        too_few, high = high, high * 2
+        if high == BLOCKS_MOST:
+            return None
+        too_few, high, step = high, min(high + step, BLOCKS_MOST), 2 * step
     while high - too_few > 1:
-        middle = (too_few + high) // 2
+        middle, step = max(high - step, (too_few + high) // 2), 2 * step
         too_few, high = (too_few, middle) if enough(middle) else (middle, high)
     needed = math.ceil(high * inflation)
     return needed if needed <= BLOCKS_MOST else None
+
+
+def _guess(sd_log: float, effect: float, level: float, power: float) -> int:
+    """Return about the least number of blocks, by the normal distribution: the search from there takes few steps."""
+    away = abs(math.log1p(effect))
+    if away == 0.0:
+        return BLOCKS_MOST
+    reach = (normal_quantile(0.5 + level / 2) + normal_quantile(power)) * sd_log / away
+    return max(2, math.ceil(min(float(BLOCKS_MOST), reach * reach + 2)))
 
 
 #: Power at which both outcomes are decided: a difference is shown with 90 %, and the absence of one (two one-sided
