@@ -23,7 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from figures import figure, parse
+from figures import figure, parse, with_bytecode
 from replicate import fixture, replicate
 from trace_kinds import deep
 from traces import DBDYNO, measured, plain_reader
@@ -40,10 +40,9 @@ IMPORT_AIMS = {"waits": 20, "deep recursion": 16}
 """Aims of `trace import`: MB per CPU-second against the plain reader."""
 
 
-def cpu_s(program: str, cache: str, rounds: int) -> float:
+def cpu_s(program: str, cache: Path, rounds: int) -> float:
     """The least processor time of a Python program, after one run that keeps its bytecode."""
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    environment["PYTHONPYCACHEPREFIX"] = cache
+    environment = with_bytecode(cache)
     found = []
     for _ in range(rounds + 1):
         process = subprocess.Popen([sys.executable, "-c", program], env=environment)
@@ -112,7 +111,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     given = parse(parser, snapshots=200, megabytes=2, rounds=1)
     with tempfile.TemporaryDirectory(prefix="dbdyno-bench-") as name:
-        cache, folder = str(Path(name) / "bytecode"), Path(name) / "snaps"
+        cache, folder = Path(name) / "bytecode", Path(name) / "snaps"
         folder.mkdir()
         start, database, modules = (cpu_s(one, cache, given.rounds) for one in (START, DATABASE, MODULES))
         parts = {

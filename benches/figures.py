@@ -47,6 +47,17 @@ def length(seconds: float, transactions: int) -> list[str]:
     return ["-t", str(transactions)] if SMOKE else ["-T", f"{seconds:.0f}"]
 
 
+def with_bytecode(folder: Path) -> dict[str, str]:
+    """The environment of a command whose bytecode is kept in a folder, as that of an installed package is.
+
+    In a smoke the caller's: compiling the package once more would cost more than all else there.
+    """
+    if SMOKE:
+        return dict(os.environ)
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": str(folder)}
+
+
 def lacks(reason: str) -> NoReturn:
     """Ends a bench that lacks what it measures with, and says what."""
     print(reason, file=sys.stderr)

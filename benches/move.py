@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 import psycopg
-from figures import figure, parse
+from figures import figure, parse, with_bytecode
 from move_peers import (
     ADBC,
     ADBC_IN,
@@ -118,7 +118,7 @@ def main() -> None:
             conn.execute(TABLE.format(given.rows).encode())
             conn.execute("vacuum (freeze, analyze) t")
             conn.execute("select sum(id), sum(length(note)) from t")
-        ENVIRONMENT["PYTHONPYCACHEPREFIX"] = str(Path(place) / "bytecode")
+        ENVIRONMENT.update(with_bytecode(Path(place) / "bytecode"))
         for way, made in (("out", _out), ("in", _in)):
             if given.way in (way, "both"):
                 readers = made(dsn, url, given, Path(place))

@@ -25,7 +25,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from figures import figure, parse
+from figures import figure, parse, with_bytecode
 from replicate import fixture, replicate
 from trace_kinds import deep, many_statements, small_files
 
@@ -179,7 +179,7 @@ def main() -> None:
     source = options.source.read_bytes() if options.source else fixture()
     with tempfile.TemporaryDirectory(prefix="dbdyno-bench-") as name:
         folder = Path(name)
-        ENVIRONMENT["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+        ENVIRONMENT.update(with_bytecode(folder / "bytecode"))
         _load()
         trace = folder / "big.trc"
         for what, given, aims in (("waits", source, ("20", "1/3")), ("deep recursion", deep(), ("16", "1/4"))):

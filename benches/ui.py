@@ -26,7 +26,7 @@ from pathlib import Path
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
-from figures import SMOKE, figure, lacks, parse
+from figures import SMOKE, figure, lacks, parse, with_bytecode
 from packed_store import Made, write
 
 from dbdyno.bench.postgres.server import open_target
@@ -217,9 +217,7 @@ def _measure_commands(folder: Path, snapshots: int, rounds: int) -> None:
     for what, (most, words) in commands.items():
         command = [sys.executable, "-m", "dbdyno", *words, "--store", str(folder / "snaps")]
         found = []
-        # Bytecode is kept between the runs, as that of an installed package is.
-        kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-        kept["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+        kept = with_bytecode(folder / "bytecode")
         for _ in range(rounds):
             process = subprocess.Popen(command, env=kept, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             _, status, usage = os.wait4(process.pid, 0)
