@@ -53,16 +53,16 @@ from generate_series(1, {}) g
 """
 
 
-# Python's bytecode is kept, as that of a package that was installed.
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+ENVIRONMENT: dict[str, str] = {}
 
 
 class Reader:
     """One way to move the table, and what its turns cost."""
 
-    def __init__(self, name: str, *command: str) -> None:
+    def __init__(self, name: str, *command: str, needs: str = "") -> None:
         self.name = name
         self.command = command
+        self.needs = needs
         self.wall: list[float] = []
         self.cpu: list[float] = []
         self.peak_mb = 0.0
@@ -72,6 +72,8 @@ class Reader:
         """Once, in a process of its own, into a folder that is gone afterwards."""
         if shutil.which(self.command[0]) is None:
             self.reason = f"{self.command[0]} is not installed"
+        if self.needs and not Path(self.needs).exists():
+            self.reason = f"{self.needs} is not there: python benches/move.py --set-up"
         if self.reason:
             return
         out = folder / "out"
@@ -153,7 +155,7 @@ def _out(dsn: str, url: str, given: argparse.Namespace, folder: Path) -> list[Re
         Reader("ConnectorX, stream", peers, "-c", CONNECTORX, url, "OUT"),
         Reader("ADBC", peers, "-c", ADBC, url, "OUT"),
         Reader("DuckDB's extension", peers, "-c", DUCKDB_OUT, url, "OUT"),
-        Reader("Spark JDBC, 2 partitions", given.spark, "-c", SPARK_OUT, url, "OUT", jar, str(given.rows)),
+        Reader("Spark JDBC, 2 partitions", given.spark, "-c", SPARK_OUT, url, "OUT", jar, str(given.rows), needs=jar),
     ]
 
 
@@ -182,7 +184,7 @@ def _in(dsn: str, url: str, given: argparse.Namespace, folder: Path) -> list[Rea
         Reader("ADBC, ingest", peers, "-c", ADBC_IN, url, str(files)),
         Reader("DuckDB's extension", peers, "-c", DUCKDB, url, str(files)),
         Reader("pgloader, from CSV", "pgloader", str(plan)),
-        Reader("Spark JDBC", given.spark, "-c", SPARK_IN, url, str(files), jar),
+        Reader("Spark JDBC", given.spark, "-c", SPARK_IN, url, str(files), jar, needs=jar),
     ]
 
 
