@@ -26,12 +26,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
-from figures import figure, parse
+from figures import SMOKE, figure, parse
 
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
-TABLES = 50
+TABLES = 6 if SMOKE else 50
 ROW_BYTES = 245
 """Size of a row with its indexes [bytes]."""
 TABLE = """
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--skew", type=float, default=0.5)
-    given = parse(parser, mb=5, rounds=1)
+    given = parse(parser, mb=1, rounds=1)
     movers = {
         "dbdyno, --verify counts": dbdyno(given.workers, "--verify", "counts"),
         "dbdyno, rows read again": dbdyno(given.workers),
