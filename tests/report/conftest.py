@@ -46,6 +46,15 @@ REPEATS = ("four_arms", "curve_not_found", "aborted", "hostile_curve", "hostile_
 """Pages of a kind, or hostile words in it, that others have, too."""
 
 
+@pytest.fixture(autouse=True, scope="session")
+def pages_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
+    """One folder of pages for all processes of a run of tests."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "pages"
+    folder.mkdir(exist_ok=True)
+    rendered.PLACE[:] = [folder]
+
+
 @cache
 def _model(name: str) -> JsonObject:
     return MODELS[name]()

@@ -1,25 +1,30 @@
-"""Pages of models, each rendered once in a process: many tests look at the same page.
+"""Pages of models, each rendered once in a run of tests: many tests, in several processes, look at the same page.
 
 html = rendered.page(report_models.experiment())
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from pathlib import Path
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.report.html import render_html
 
-_PAGES: dict[str, str] = {}
+PLACE: list[Path] = []
+"""The folder of the pages, which a fixture names (conftest.py)."""
 
 
 def page(model: JsonObject) -> str:
     """The page of a model; what `render_html` makes of it is a function of the model alone."""
-    key = json.dumps(model)
-    if key not in _PAGES:
-        _PAGES[key] = render_html(model)
-    return _PAGES[key]
+    path = PLACE[0] / hashlib.sha256(json.dumps(model).encode()).hexdigest()
+    if not path.exists():
+        aside = path.with_suffix(f".{os.getpid()}")
+        aside.write_bytes(render_html(model).encode())
+        aside.rename(path)
+    return path.read_bytes().decode()
 
 
 def written(model: JsonObject, path: Path) -> Path:
