@@ -38,12 +38,11 @@ def leaves(model: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str 
 
 
 def without(model: Any, place: tuple[str | int, ...]) -> Any:
-    """The model with one number not known."""
-    made = copy.deepcopy(model)
-    inner = made
-    for key in place[:-1]:
-        inner = inner[key]
-    inner[place[-1]] = None
+    """The model with one number not known: what does not hold it is the model's own."""
+    if not place:
+        return None
+    made = copy.copy(model)
+    made[place[0]] = without(made[place[0]], place[1:])
     return made
 
 
