@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.closeable import Closeable
 from dbdyno.base.errors import ModelError
-from dbdyno.evidence.memory import memory_connection
+from dbdyno.evidence.memory import file_connection
 from dbdyno.hosts.model_blocks import ModelBlocks
 from dbdyno.model.machine import Machine, machine_of
 
@@ -156,11 +156,11 @@ class Bench:
                     except BaseException:
                         run.stop()
                         raise
-            with memory_connection() as connection:
+            with file_connection() as connection:
                 for table in ("calls", "waits", "metrics"):
                     files = f"{scratch}/{table}/*.parquet"
                     connection.execute(
-                        f"create view {table} as select * from read_parquet('{files}')"  # noqa: S608
+                        f"create temp view {table} as select * from read_parquet('{files}')"  # noqa: S608
                     )
                 yield Evidence(connection, self.replications)
 
