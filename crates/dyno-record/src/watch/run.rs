@@ -81,8 +81,7 @@ impl Running {
             }
             if at_ns - judged_ns >= JUDGED_NS {
                 let given_up = self.shed.len();
-                stopped =
-                    self.too_dear(at_ns - judged_ns, at_ns).or_else(|| self.met_a_probe()).or_else(|| self.is_over());
+                stopped = self.too_dear(at_ns - judged_ns, at_ns).or_else(|| self.met_a_probe());
                 judged_ns = at_ns;
                 if self.shed.len() > given_up {
                     // A busy kernel takes seconds to close many events: the cost paid until then says nothing about the
@@ -95,6 +94,8 @@ impl Running {
             if at_ns - said_ns >= 200_000_000 || last {
                 said_ns = at_ns;
                 self.handles.set_progress(self.summary(at_ns - self.begin_ns));
+                // Asked often: once the server has ended, a wait for new processes returns at once.
+                stopped = stopped.or_else(|| self.is_over());
             }
             if last {
                 return self.close(at_ns, stopped.as_deref());
