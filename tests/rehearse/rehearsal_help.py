@@ -80,8 +80,8 @@ STATEMENTS: dict[str, tuple[str, Any]] = {
         lambda dice: ["a"],
     ),
     "without": (
-        "select count(*) from words where rank < 150 and rank not in (select customer from orders where region < %s)",
-        lambda dice: [dice.randint(20, 30)],
+        "select count(*) from words where rank < 30 and rank not in (select customer from orders where region < %s)",
+        lambda dice: [dice.randint(10, 15)],
     ),
     "answered": ("select count(answered(id)) from jobs", lambda dice: []),
     "searched": ("select count(*) from words where word like %s", lambda dice: [f"%{dice.choice('abcdef')}9%"]),
