@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterator
 
+import pytest
+from rehearsal_help import shop
+
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.rehearse import allocation, measuring
 from dbdyno.rehearse.rehearsed_statement import LEAST_BLOCKS
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[EmbeddedPostgres]:
+    """Start one server with the shop for all modules that do not have a server of their own."""
+    with shop() as running:
+        yield running
 
 
 @pytest.fixture

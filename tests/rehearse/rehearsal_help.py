@@ -39,7 +39,7 @@ create table jobs (id int primary key, pad char(1500) not null default '');
 insert into jobs select generate_series(1, 200);
 create function answered(int) returns int language plpgsql parallel safe
   as 'begin perform pg_sleep(.0002); return $1; end';
-analyze;
+analyze customers, orders, words, jobs;
 """
 """Two tables with a foreign key, extended statistics, a view, a function, and words whose order a collation decides."""
 

@@ -15,7 +15,7 @@ import duckdb
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from rehearsal_help import SCHEMA, database, model_in, model_of, shop
+from rehearsal_help import SCHEMA, database, model_in, model_of
 
 from command_line import dbdyno
 from dbdyno.base.errors import EvidenceError, MoveError
@@ -40,12 +40,6 @@ pytestmark = pytest.mark.usefixtures("few_blocks")
 
 SECRETS = ("miller@example.org", "4711815", "Xylophon")
 """Values of the private load."""
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedPostgres]:
-    with shop() as running:
-        yield running
 
 
 @pytest.fixture
@@ -89,10 +83,10 @@ def people(engine: EmbeddedPostgres) -> tuple[str, str]:
     schema = (
         "create table people (id int primary key, email text, name text, note text)",
         "insert into people select i, case when i = 5 then 'miller@example.org' else 'p' || i end, 'n' || i, 'x'"
-        " from generate_series(1, 60000) i",
+        " from generate_series(1, 20000) i",
         "create index people_email on people (email)",
         "create function refused(text) returns text language plpgsql as 'begin return $1; end'",
-        "analyze",
+        "analyze people",
     )
     raising = "create or replace function refused(text) returns text language plpgsql as"
     old = database(engine, "people_old", *schema, template="template1")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from psycopg.conninfo import make_conninfo
-from rehearsal_help import capture, database, model_of, shop
+from rehearsal_help import capture, database, model_of
 
 from command_line import dbdyno
 from dbdyno.base.json_types import JsonObject
@@ -146,12 +145,6 @@ CASES = (
         "view paid has another definition",
     ),
 )
-
-
-@pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedPostgres]:
-    with shop() as running:
-        yield running
 
 
 def rehearsed(engine: EmbeddedPostgres, case: Planted, folder: Path) -> JsonObject:

@@ -43,12 +43,6 @@ OWN_SCHEMA = (
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[EmbeddedPostgres]:
-    with shop() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def captured(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Path:
     chosen = ("customer", "orders of", "insert", "update", "without")
     return capture(engine, "shop", tmp_path_factory.mktemp("capture") / "run", chosen=chosen)
