@@ -22,7 +22,7 @@ from waiting import until
 
 HALF_FAILS = (
     '[[arm]]\nname = "a"\n[[arm]]\nname = "b"\n'
-    "scripts = [{name = \"half\", text = '''\\set n random(0, 1)\nselect 1 / :n::int;'''}]\n"
+    "scripts = [{name = \"half\", text = '''\\set n random(0, 1)\nselect 1 / :n::int from pg_sleep(0.001);'''}]\n"
 )
 SECOND = 1_000_000_000
 
@@ -70,7 +70,8 @@ def test_two_blocks_are_provisional_or_cannot_tell(lab):
 
 
 def test_unequal_work_withholds_unless_the_plan_accepts_it(lab):
-    arms = '[[arm]]\nname = "one"\n[[arm]]\nname = "ten"\nscripts = [{text = "select generate_series(1, 10);"}]\n'
+    script = "select generate_series(1, 10) from pg_sleep(0.001);"
+    arms = f'[[arm]]\nname = "one"\n[[arm]]\nname = "ten"\nscripts = [{{text = "{script}"}}]\n'
     plan = lab.folder / lab.plan(arms, blocks=2)
     assert "ten and one do different work: 10 and 1 rows" in lab("run", plan.name, code=1).stdout
     plan.write_text(plan.read_text() + '[verdict]\naccept = ["work"]\n')

@@ -117,7 +117,7 @@ def test_turns_counted_in_transactions(lab):
 
 
 def test_errors_of_the_engine_are_rows_with_their_sqlstate(lab):
-    script = "\\set n random(0, 1)\nselect 1 / :n::int;"
+    script = "\\set n random(0, 1)\nselect 1 / :n::int from pg_sleep(0.001);"
     lab("run", lab.plan(TWO_ARMS, script=script), code=1)
     sql = "select error, count(*) as n from calls where kind = 'transaction' group by all order by 1"
     rows = json.loads(lab("sql", sql, "--format", "json").stdout)
@@ -128,8 +128,8 @@ def test_errors_of_the_engine_are_rows_with_their_sqlstate(lab):
 
 def test_objects_are_made_and_removed(lab, server):
     more = 'setup = ["create table fresh (i int)"]\nteardown = ["drop table fresh"]'
-    lab("run", lab.plan(TWO_ARMS, more=more, script="select count(*) from fresh;"))
-    lab("run", lab.plan(TWO_ARMS, more=more, script="select count(*) from fresh;"))
+    lab("run", lab.plan(TWO_ARMS, more=more, script="select count(*) from fresh, pg_sleep(0.001);"))
+    lab("run", lab.plan(TWO_ARMS, more=more, script="select count(*) from fresh, pg_sleep(0.001);"))
 
 
 def test_a_table_that_was_there_before_is_never_dropped(lab, dsn):
@@ -213,9 +213,9 @@ def test_arms_may_differ_by_protocol(lab):
 def test_unequal_work_is_found(lab):
     arms = (
         '[[arm]]\nname = "ten"\n[[arm]]\nname = "twenty"\n'
-        "scripts = [{text = '''select * from generate_series(1, 20);'''}]\n"
+        "scripts = [{text = '''select i from generate_series(1, 20) i, pg_sleep(0.001);'''}]\n"
     )
-    lab("run", lab.plan(arms, script="select * from generate_series(1, 10);"), code=1)
+    lab("run", lab.plan(arms, script="select i from generate_series(1, 10) i, pg_sleep(0.001);"), code=1)
     model = json.loads(lab("compare", "last", "--format", "json").stdout)
     gate = next(gate for gate in model["gates"] if gate["name"].startswith("equal"))
     assert gate["ok"] is False
