@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.base.errors import PlanError
+from dbdyno.bench.clients import costs
 from dbdyno.bench.clients.builtin import BUILTIN_CLIENTS
 from dbdyno.bench.clients.process import ClientLostError
 from dbdyno.study.analysis.analyse import analyse
@@ -63,14 +64,14 @@ statement_mode = ["literals", "binds", "prepared"]
 [[factor]]
 fetch_size = [1, 100]
 """
-    script = "\\set n random(1, 50)\nselect i from generate_series(1, 20) i where i <> :n;\n"
+    script = "\\set n random(1, 50)\nselect i from generate_series(1, 20) i, pg_sleep(0.001) where i <> :n;\n"
     lab("run", lab.plan(factors, script=script, blocks=2))
     found = rows(lab, "select arm, min(rows) as least, max(rows) as most from calls group by arm")
     assert len(found) == 6 and all((row["least"], row["most"]) == (19, 20) for row in found)
 
 
 def test_errors_of_a_client_have_their_sqlstate_and_no_data(lab, dsn):
-    script = "\\set n random(0, 1)\nselect 1 / :n, 'hunter2';\n"
+    script = "\\set n random(0, 1)\nselect 1 / :n, 'hunter2' from pg_sleep(0.001);\n"
     lab("run", lab.plan('[[arm]]\nname = "a"\nclient = "psycopg"\n', script=script), code=1)
     found = rows(lab, "select error, count(*) as n from calls group by error order by error nulls first")
     assert [row["error"] for row in found] == [None, "22012"] and all(row["n"] > 0 for row in found)
@@ -84,7 +85,8 @@ def test_errors_of_a_client_have_their_sqlstate_and_no_data(lab, dsn):
 
 def test_an_error_is_told_in_the_same_words_by_every_client(lab):
     """SQLSTATE, condition and message are those of our own load; they name the constraint, but not the row."""
-    script = "create temp table if not exists once (id int primary key);\ninsert into once values (4711);\n"
+    made = "create temp table if not exists once (id int primary key);\n"
+    script = f"select pg_sleep(0.001);\n{made}insert into once values (4711);\n"
     arms = "".join(
         f'[[arm]]\nname = "{name}"\nclient = "{name}"\n'
         for name in ("psycopg", "asyncpg", "jdbc", "node-postgres", "pandas", "adbc")
@@ -240,7 +242,8 @@ def test_a_plan_from_elsewhere_says_which_programs_it_would_start():
     assert any("starts the client /elsewhere/./own --fast" in line or "/elsewhere/own --fast" in line for line in said)
 
 
-def test_the_conformance_test_passes_psycopg_and_fails_what_pretends(lab, dsn):
+def test_the_conformance_test_passes_psycopg_and_fails_what_pretends(lab, dsn, monkeypatch):
+    monkeypatch.setattr(costs, "TURN_NS", 40_000_000)
     found = json.loads(lab("client", "check", "psycopg", "--target", dsn, "--format", "json").stdout)
     assert len(found) == 18
     assert [row for row in found if row["verdict"] == "failed"] == []
