@@ -69,6 +69,18 @@ def until(condition: Callable[[], object], seconds: float = 60) -> bool:
     return False
 
 
+def has_measured(engine: EmbeddedPostgres) -> bool:
+    """Return True once a rehearsal of the database `old` has measured blocks: each has a server process of its own."""
+    seen: set[int] = set()
+    with psycopg.connect(**engine.conninfo(), autocommit=True) as connection:
+
+        def has_eight() -> bool:
+            seen.update(row[0] for row in connection.execute("select pid from pg_stat_activity where datname = 'old'"))
+            return len(seen) >= 8
+
+        return until(has_eight)
+
+
 def sums(where: str) -> tuple[object, ...] | None:
     with psycopg.connect(where) as connection:
         return connection.execute(SUMS).fetchone()
@@ -192,8 +204,7 @@ def test_a_server_that_breaks_off_leaves_what_was_measured(captured: Path, tmp_p
         old, new = database(own, "old", template="shop"), database(own, "new", template="shop")
         words = ["rehearse", old, new, "--load", str(captured), "--for", "60s", "--out", str(tmp_path / "runs")]
         running = ending.enter_context(start(*words))
-        assert until(lambda: list(tmp_path.glob("runs/*/manifest.json")))
-        time.sleep(4)
+        assert until(lambda: list(tmp_path.glob("runs/*/manifest.json"))) and has_measured(own)
         own.stop()
         _, errors = running.communicate(timeout=60)
         assert running.returncode == 2
@@ -210,8 +221,7 @@ def test_an_interrupt_ends_it_soon_and_keeps_what_was_measured(
     old = database(engine, "old", template="shop")
     words = ["rehearse", old, "--change", "set jit = off", "--load", str(captured), "--for", "60s"]
     with start(*words, "--out", str(tmp_path / "runs")) as running:
-        assert until(lambda: list(tmp_path.glob("runs/*/manifest.json")))
-        time.sleep(3)
+        assert until(lambda: list(tmp_path.glob("runs/*/manifest.json"))) and has_measured(engine)
         running.send_signal(signal.SIGINT)
         _, errors = running.communicate(timeout=30)
     assert running.returncode == 130
