@@ -163,18 +163,18 @@ def test_statements_that_a_server_counted_get_values_of_its_columns(tmp_path: Pa
 
 
 @FEW
-def test_a_reserved_word_is_named_across_versions(tmp_path: Path) -> None:
+def test_a_reserved_word_is_named_across_versions(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     try:
         newer = find_binaries({**os.environ, "DBDYNO_ENGINE": "wheel", "DBDYNO_PG_BIN": ""})
     except TargetError as error:
         skip_for(error)
-    with shop() as own, EmbeddedPostgres(binaries=newer) as other:
-        with psycopg.connect(**own.conninfo()) as connection:
+    with EmbeddedPostgres(binaries=newer) as other:
+        with psycopg.connect(**engine.conninfo()) as connection:
             if connection.info.server_version >= 160000:
                 pytest.skip("the installed server reserves the word itself: tools/matrix --fetch 15 gets an older one")
         new = database(other, "shop", SCHEMA)
-        captured = capture(own, "shop", tmp_path / "captured", chosen=("aliased", "customer"))
-        old = make_conninfo("", **{**own.conninfo(), "dbname": "shop"})
+        captured = capture(engine, "shop", tmp_path / "captured", chosen=("aliased", "customer"))
+        old = make_conninfo("", **{**engine.conninfo(), "dbname": "shop"})
         done = dbdyno(
             "rehearse", old, new, "--load", captured, "--for", "30s", "--out", tmp_path / "runs", "--fail-on", "failure"
         )
