@@ -15,7 +15,7 @@ import duckdb
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from rehearsal_help import SCHEMA, database, model_in, model_of
+from rehearsal_help import CUSTOMERS, database, model_in, model_of
 
 from command_line import dbdyno
 from dbdyno.base.errors import EvidenceError, MoveError
@@ -232,7 +232,7 @@ def test_logs_are_a_load_without_a_capture_on_the_disk(
 
 def test_statements_of_snapshots_get_values_of_the_old_server(tmp_path: Path) -> None:
     with EmbeddedPostgres(settings={"shared_preload_libraries": "pg_stat_statements"}) as own:
-        old = database(own, "shop", SCHEMA, "create extension pg_stat_statements")
+        old = database(own, "shop", CUSTOMERS, "create extension pg_stat_statements")
         store = tmp_path / "snaps"
         with psycopg.connect(old, autocommit=True) as connection:
             connection.execute("select pg_stat_statements_reset()")

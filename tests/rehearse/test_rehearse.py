@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from rehearsal_help import SCHEMA, capture, database, model_in, model_of, shop
+from rehearsal_help import CUSTOMERS, SCHEMA, capture, database, model_in, model_of, shop
 
 from command_line import dbdyno
 from dbdyno.base.errors import TargetError
@@ -172,7 +172,7 @@ def test_a_reserved_word_is_named_across_versions(engine: EmbeddedPostgres, tmp_
         with psycopg.connect(**engine.conninfo()) as connection:
             if connection.info.server_version >= 160000:
                 pytest.skip("the installed server reserves the word itself: tools/matrix --fetch 15 gets an older one")
-        new = database(other, "shop", SCHEMA)
+        new = database(other, "shop", CUSTOMERS)
         captured = capture(engine, "shop", tmp_path / "captured", chosen=("aliased", "customer"))
         old = make_conninfo("", **{**engine.conninfo(), "dbname": "shop"})
         done = dbdyno(
