@@ -56,7 +56,7 @@ SLOW = 0.8
     "settings",
     multiple=True,
     metavar="PARAMETER=VALUE",
-    help="Parameter of the machine, by its path or the end of it.",
+    help="Parameter of the machine, by its path or the last part of the path.",
 )
 @click.option("--seed", default=1, show_default=True, type=click.IntRange(0, 2**63 - 1))
 @click.option(
@@ -84,7 +84,7 @@ def command(
     keys: Path | None,
     folder: Path | None,
 ) -> None:
-    """Modelled storage cells that answer like real ones, over SSH, until Ctrl-C.
+    """Serve modelled storage cells, which answer like real ones over SSH, until Ctrl-C.
 
     An SSH server a cell, behind it the model with a workload in scaled real time: counters move,
     `drop flashcache` empties it, `flashLog=off` ends the race. The clocks of the cells run at the

@@ -1,1 +1,1 @@
-"""Code that every package may use: errors, connection strings, files, processes, signals, numbers and decisions."""
+"""Used by every package: errors, connection strings, files, processes, signals, numbers and decisions."""

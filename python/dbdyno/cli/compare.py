@@ -33,7 +33,9 @@ CELLS = "cells"
 @folder_option
 @click.option("--event", metavar="NAME", help="Traces: judge the waits of this event.")
 @click.option(
-    "--pair", metavar="REGEX", help="Traces: pair files whose names match in this pattern, such as 'ms-(\\d+)'."
+    "--pair",
+    metavar="REGEX",
+    help="Traces: pair files in whose names this pattern, or its group, matches the same text, such as 'ms-(\\d+)'.",
 )
 @click.option("--merge-literals", is_flag=True, help="Traces: treat statements that differ only in literals as one.")
 @option_with_default(

@@ -64,7 +64,7 @@ unless --share was given. See docs/reference/evidence.md.""",
 @click.command("help")
 @click.argument("words", nargs=-1, metavar="[TOPIC|COMMAND...]")
 def command(words: tuple[str, ...]) -> None:
-    """Show a topic, or the help of a command; without a word, list the topics.
+    """Show a topic, or the help of a command; without an argument, list the topics.
 
     \b
     dbdyno help targets

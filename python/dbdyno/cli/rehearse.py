@@ -39,10 +39,10 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     required=True,
     metavar="CAPTURE|LOGS|snap:FIRST..LAST|statements|mariadb://HOST",
     help="A capture (trace proxy --binds, trace import --log), server logs, snapshots, 'statements' for those in "
-    "pg_stat_statements of OLD, or a MariaDB for those of its performance schema.",
+    "OLD's pg_stat_statements, or a MariaDB server for those in its performance schema.",
 )
 @logs_option(
-    "Server logs: values that auto_explain logged are preferred to generated ones, for --load statements and snap:…"
+    "Server logs, with --load statements or snap:…; values that auto_explain logged are preferred to generated ones."
 )
 @log_options
 @store_option
@@ -64,7 +64,7 @@ _DECISIONS = {"regression": "slower", "failure": "fails", "answer": "differs"}
     "--new",
     "programs",
     metavar="bindir=DIR|version=N",
-    help="Create the new side: a server of these programs with OLD's settings and a copy of its database.",
+    help="Create the new side: a server run from these programs, with OLD's settings and a copy of its database.",
 )
 @click.option(
     "--upgrade",

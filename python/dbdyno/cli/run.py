@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     "-y",
     "--yes",
     is_flag=True,
-    help="Do not ask before the plan of cells is changed, or a run from elsewhere is resumed.",
+    help="Do not ask before the IORM plan of cells is changed, or a run from elsewhere is resumed.",
 )
 @click.option(
     "--fail-on",

@@ -19,14 +19,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 def spread_options(function: F) -> F:
     """Add --scheduler and --hosts; `workers_of` connects to the hosts."""
     scheduler = click.option(
-        "--scheduler", metavar="ADDRESS", help="Work on the workers of this Dask scheduler: tcp://HOST:PORT."
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Spread the work over the workers of this Dask scheduler: tcp://HOST:PORT.",
     )
     hosts = click.option(
         "-H",
         "--hosts",
         multiple=True,
         metavar="HOSTS",
-        help="Work on these hosts, over SSH: comma-separated names, name[01-14], @FILE, USER@HOST:PORT.",
+        help="Spread the work over these hosts, by SSH: comma-separated names, name[01-14], @FILE, USER@HOST:PORT.",
     )
     return scheduler(hosts(function))
 

@@ -29,7 +29,11 @@ FRESH_LEAST = 6
 @click.command("tune")
 @click.argument("plan", metavar="PLAN.toml", type=FILE)
 @click.option("--target", help="Target, as in `dbdyno run`.")
-@click.option("--budget", metavar="TIME", help="Time limit for the race and the fresh blocks, such as 30min.")
+@click.option(
+    "--budget",
+    metavar="TIME",
+    help="Time limit for the race of all arms plus the fresh blocks of the winner, such as 30min.",
+)
 @click.option(
     "--blocks",
     type=click.IntRange(4, 100_000),

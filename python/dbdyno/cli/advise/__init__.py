@@ -31,16 +31,22 @@ _SCHEMES = ("postgresql://", "postgres://")
 @click.option("--only", multiple=True, metavar="RULE", help="Evaluate only this rule or family; repeatable.")
 @click.option("--skip", multiple=True, metavar="RULE", help="Leave this rule or family out; repeatable.")
 @click.option(
-    "--fail-on", type=click.Choice(_LEVELS), help="Exit 1 if a finding has this level or a worse one, for builds."
+    "--fail-on",
+    type=click.Choice(_LEVELS),
+    help="Exit 1, to fail a CI job, if a finding has this level or a worse one.",
 )
 @click.option(
     "--fast-gb",
     type=Number(0.001, 1e6),
     metavar="GB",
-    help="With snap:FIRST..LAST or a MariaDB: choose tables and indexes for a fast device of this size [GB].",
+    help="With snap:FIRST..LAST or MariaDB: choose tables and indexes for a fast device of this size [GB].",
 )
 @click.option(
-    "--plan", "plans", type=FOLDER, metavar="DIR", help="Write a plan for each finding that a setting can test."
+    "--plan",
+    "plans",
+    type=FOLDER,
+    metavar="DIR",
+    help="Write a plan for each finding that can be tested by changing a setting.",
 )
 @click.option(
     "--workload",
@@ -59,7 +65,7 @@ _SCHEMES = ("postgresql://", "postgres://")
 @click.option(
     "--sessions",
     type=click.IntRange(1, 65_535),
-    help="With --machine: number of active sessions (default: the mean of what was read).",
+    help="With --machine: number of active sessions (default: their mean in the evidence).",
 )
 @click.option(
     "--prove",
@@ -70,9 +76,10 @@ _SCHEMES = ("postgresql://", "postgres://")
 @click.option(
     "--target",
     metavar="DSN|postgres|NAME",
-    help="With --prove: the server to run on; postgres is an embedded one. With snap: which target of the store.",
+    help="With --prove: the server to run on; postgres is an embedded one. With snap:FIRST..LAST: the target in the "
+    "store.",
 )
-@click.option("-y", "--yes", is_flag=True, help="With --prove: do not ask about a plan that was changed.")
+@click.option("-y", "--yes", is_flag=True, help="With --prove: run a plan that was changed without asking.")
 @folder_option
 @store_option
 @page_options

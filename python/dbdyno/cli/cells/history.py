@@ -18,7 +18,7 @@ WEEK_S = 7 * 86_400
 @click.command()
 @reach_options
 @option_with_default(
-    "--last", default="2h", metavar="TIME", callback=seconds, help="Length of the history to read, from now back."
+    "--last", default="2h", metavar="TIME", callback=seconds, help="Length of the history to read, back from now."
 )
 @share_option
 @click.option("--out", required=True, metavar="RUN", type=PATH, help="Run folder to create.")

@@ -65,7 +65,7 @@ def access_options(function: F) -> F:
             "--ssh-config",
             metavar="FILE",
             type=EXISTING_FILE,
-            help="SSH configuration instead of the user's own, as ssh -F.",
+            help="SSH configuration instead of the user's own, as with ssh -F.",
         ),
         click.option("--jump", metavar="[USER@]HOST[:PORT]", help="Connect through this host (ssh -J)."),
         option_with_default(

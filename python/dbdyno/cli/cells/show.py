@@ -43,7 +43,10 @@ FIXED, CELL_WIDTH = 60, 15
     "-c", "--cells", "per_cell", is_flag=True, help=f"Show a column per cell even for more than {MANY} cells."
 )
 @click.option(
-    "--cell", "chosen", metavar="NAMES", help="Show the columns of these cells; `all` still covers all cells."
+    "--cell",
+    "chosen",
+    metavar="NAMES",
+    help="Show the columns of these cells; the column `all` still covers all cells.",
 )
 @click.option("-s", "--sci", is_flag=True, help="Numbers as 1.5e+07.")
 @click.option("-a", "--stats", is_flag=True, help="Show minimum, maximum and mean over the cells.")

@@ -54,16 +54,18 @@ def _service(name: str, help_text: str) -> click.Command:
 
     options = [
         click.argument("plan", metavar="PLAN.toml"),
-        click.option("--build", default="", metavar="COMMAND", help="Shell command that builds, at the top of a tree."),
+        click.option(
+            "--build", default="", metavar="COMMAND", help="Shell command that builds, run at the top of a source tree."
+        ),
         click.option(
             "--fail-on", multiple=True, type=click.Choice(NAMES), help="When the job fails (default: slower)."
         ),
         click.option(
             "--results",
             metavar="NAME",
-            help="Also keep the results of the main branch in this branch, or in this folder of the cache.",
+            help="Also keep the results of the main branch: in this branch (GitHub) or cache folder (GitLab).",
         ),
-        option_with_default("--package", default="dbdyno", metavar="NAME", help="What pip installs."),
+        option_with_default("--package", default="dbdyno", metavar="NAME", help="Package that pip installs."),
         click.option("--force", is_flag=True, help="Overwrite the file."),
         click.option("-o", "--output", type=FILE, help="Write to this file instead of stdout."),
     ]

@@ -19,7 +19,7 @@ ROWS = {
 
 @click.group("device", cls=LazyGroup, rows=ROWS)
 def command() -> None:
-    """Run real programs on storage that you do not have: a folder takes the time of a modelled device.
+    """Run real programs on storage that you do not have: I/O in a folder takes as long as on a modelled device.
 
     NAME is a device that comes with dbdyno (`dbdyno device list`) or a TOML file of your own.
     """

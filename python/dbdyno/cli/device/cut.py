@@ -27,7 +27,9 @@ PROGRESS_S = 30.0
 @click.argument("plan", metavar="PLAN|FILE")
 @option_with_default("--cuts", type=click.IntRange(1, 1_000_000), default=20, help="Number of power cuts.")
 @click.option(
-    "--only", type=click.IntRange(1, 100_000), help="Repeat only this cut, after the earlier cuts of its database."
+    "--only",
+    type=click.IntRange(1, 100_000),
+    help="Repeat only this cut, preceded by the earlier cuts of the same database.",
 )
 @click.option(
     "--shrink",

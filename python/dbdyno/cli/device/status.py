@@ -13,7 +13,7 @@ from dbdyno.cli.parameters import PATH
 @click.command("status")
 @click.argument("folder", metavar="DIR", type=PATH)
 @click.option("--faults", is_flag=True, help="List the faults that happened, each with time, file and offset.")
-@click.option("--wear", is_flag=True, help="List the device's flash: erasures of its blocks, and pages.")
+@click.option("--wear", is_flag=True, help="List the wear of the flash: block erasures, and pages written and trimmed.")
 @format_options
 def command(folder: Path, faults: bool, wear: bool, form: str | None, output: Path | None) -> None:
     """Show the requests of a mounted folder: counts, modelled times, and delays of replies.

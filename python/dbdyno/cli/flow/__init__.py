@@ -14,7 +14,7 @@ ROWS = {
 
 @click.group("flow", cls=LazyGroup, rows=ROWS)
 def command() -> None:
-    """Compare the order of a data flow's steps as written with that of an optimizer.
+    """Compare the order of a data flow's steps as written with the order that an optimizer chooses.
 
     \b
     dbdyno flow show query.sql --engine duckdb --table orders=orders.parquet

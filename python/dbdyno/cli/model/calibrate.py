@@ -23,7 +23,7 @@ UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 
 @click.command("calibrate")
 @click.argument("operand", metavar="[RUN|FILE]", required=False)
-@click.option("--host", is_flag=True, help="Make a machine of this host, which needs no database yet.")
+@click.option("--host", is_flag=True, help="Fit a machine to this host; no database is needed yet.")
 @click.option(
     "--folder",
     "place",
@@ -34,7 +34,9 @@ UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
 @click.option(
     "--for", "length_ns", type=parse_time, metavar="TIME", help="With --host: length of the probes.  [default: 20s]"
 )
-@click.option("--scale", type=Count(), metavar="N", help="Scale of the TPC-B script that --host runs.  [default: 10]")
+@click.option(
+    "--scale", type=Count(), metavar="N", help="With --host: scale of the modelled TPC-B script.  [default: 10]"
+)
 @click.option("--event", help="With a run: fit only the waits for this event, such as WALSync.")
 @click.option("--calls", "kind", metavar="KIND", help="With a run: fit only calls of this kind.")
 @click.option("--arm", metavar="NAME", help="With a run: fit only this arm; required if there are several.")

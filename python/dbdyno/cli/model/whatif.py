@@ -26,10 +26,13 @@ from dbdyno.cli.parameters import EXISTING_FILE, option_with_default
     "--cost",
     type=EXISTING_FILE,
     metavar="FILE.toml",
-    help="Prices of an hour: `server`, `core`, and a table `devices` by name.",
+    help="Prices per hour: `server`, `core`, and a table `devices` with a price by device name.",
 )
 @option_with_default(
-    "--seed", type=click.IntRange(0, 2**63 - 1), default=1, help="Seed of the random machines behind the band."
+    "--seed",
+    type=click.IntRange(0, 2**63 - 1),
+    default=1,
+    help="Seed of the random parameters from which the uncertainty band is computed.",
 )
 @page_options
 def command(

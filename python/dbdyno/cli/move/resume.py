@@ -27,8 +27,11 @@ LOAD = "load.json"
 
 @click.command("resume")
 @shared.job_argument
-@click.option("--source", help="Connection string of the source, which the job does not store; not for files.")
-@click.option("--target", "to", help="Connection string of the target, for a job into a server.")
+@click.option(
+    "--source",
+    help="Connection string of the source, which the job does not store; leave it out if the job loads files.",
+)
+@click.option("--target", "to", help="Connection string of the target, for a job that loads into a server.")
 @click.option("--restart", is_flag=True, help="Read everything again, as of one new instant.")
 @click.option("--as-of-now", is_flag=True, help="Read only the missing chunks, as they are now.")
 @shared.verify_option

@@ -34,7 +34,7 @@ ROUND_LEAST_NS = 10**7
     "--file-size",
     type=parse_size,
     default=None,
-    help="Size of the tested area.  [default: 1GiB of a new file, all of what --destroy names]",
+    help="Size of the tested area.  [default: a new file of 1GiB; with --destroy, all of PATH]",
 )
 @click.option("--round", "round_ns", type=parse_time, default=None, help="Length of a round.  [default: 5s]")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=None, help="Maximum number of rounds.  [default: 25]")

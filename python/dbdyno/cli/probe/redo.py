@@ -63,7 +63,7 @@ def parse_size(text: str) -> int:
 @click.command("redo")
 @click.argument("path", type=PATH)
 @click.argument("path2", required=False, type=PATH)
-@click.option("--race", is_flag=True, help="With two paths: continue when the first is durable.")
+@click.option("--race", is_flag=True, help="With two paths: a write is complete when one of its two copies is durable.")
 @option_with_default(
     "--size",
     "sizes",

@@ -15,7 +15,7 @@ from dbdyno.cli.results.options import remote_option, report_refused
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @remote_option
 def command(place: str, folder: Path, remote: str | None) -> None:
-    """Copy into the folder DIR the results in PLACE that it lacks.
+    """Copy the results in PLACE to the folder DIR; those that DIR already has are skipped.
 
     Files that are not results are reported and not copied; then the exit code is 2.
 

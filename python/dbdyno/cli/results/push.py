@@ -19,7 +19,7 @@ from dbdyno.cli.results.options import remote_option
     "--ran-on",
     "machine",
     metavar="NAME",
-    help="Name of the machine that ran them (default: derived from this machine's hardware).",
+    help="Name of the machine on which the runs were made (default: derived from this machine's hardware).",
 )
 @click.option(
     "--commit", metavar="NAME", help="The commit that was measured (default: the one that is checked out here, if any)."

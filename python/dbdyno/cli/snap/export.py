@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 @click.command("export")
-@click.option("--prometheus", "listen", metavar="[HOST]:PORT", help="Answer /metrics here; the host is 127.0.0.1.")
+@click.option(
+    "--prometheus", "listen", metavar="[HOST]:PORT", help="Serve /metrics at this address; default host: 127.0.0.1."
+)
 @click.option("--otlp", "url", metavar="URL", help="Post to this collector, such as http://127.0.0.1:4318/v1/metrics.")
 @option_with_default("--every", default="60s", metavar="TIME", help="Interval between posts.")
 @click.option("--once", is_flag=True, help="Post once, or print the text for Prometheus, and end.")

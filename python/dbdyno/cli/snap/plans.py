@@ -18,7 +18,7 @@ from dbdyno.cli.snap.options import store_option
 @click.argument("more", metavar="[LOG]...", nargs=-1, type=PATH)
 @logs_option(
     "Server logs: text, csvlog, jsonlog, or JSON of a log service, plain or .gz. A file, a folder or a quoted pattern;"
-    " also as LOG."
+    " LOG arguments are the same."
 )
 @click.option(
     "--trace",
@@ -26,7 +26,7 @@ from dbdyno.cli.snap.options import store_option
     multiple=True,
     type=PATH,
     metavar="RUN",
-    help="A run of `dbdyno trace record`: latencies of all its executions, without plans.",
+    help="Take the latencies of all executions from this run of `dbdyno trace record`; it has no plans.",
 )
 @click.option(
     "--from-server", metavar="DSN", help="Read the current log of this server; needs pg_read_server_files or similar."

@@ -19,7 +19,9 @@ KINDS = ("scatter", "histogram", "density", "longest", "usl")
 @click.option("-x", "x", metavar="COL", help="Column with the x values; for a histogram, with the values to count.")
 @click.option("-y", "y", metavar="COL", help="Column with the y values; for a histogram, with the values to count.")
 @by_option
-@click.option("--kind", type=click.Choice(KINDS), help="scatter with -x and -y, else histogram.")
+@click.option(
+    "--kind", type=click.Choice(KINDS), help="Kind of figure (default: scatter with -x and -y, else histogram)."
+)
 @click.option("--log/--linear", "log", default=None, help="Use logarithmic axes in a scatter plot.")
 @option_with_default("--longest", type=Count(2), default=10_000, help="Number of rows for --kind longest.")
 @click.option("-o", "--output", type=FILE, help="PNG, SVG or HTML by suffix; without it the figure is text.")

@@ -21,7 +21,7 @@ from dbdyno.cli.trace.options import (
 @reading_options
 @page_options
 def command(files: tuple[str, ...], think_time: str, form: str | None, output: Path | None) -> None:
-    """Show what was read of FILES, what was not and where, and whether the time adds up.
+    """Show what was read from FILES, what was left unread and where, and whether the time adds up.
 
     Exit 0: everything was read. 1: something was left unread, or does not hold. 2: a file was
     refused, or nothing could be read.

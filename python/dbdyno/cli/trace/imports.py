@@ -32,10 +32,13 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, metavar="FILES")
 @logs_option(
     "Server logs, for `trace replay`. PostgreSQL: csvlog, jsonlog, text, syslog, JSON of a log service; MariaDB: slow"
-    " log, general log; plain or .gz. A file, a folder or a quoted pattern; FILES are logs, too."
+    " log, general log; plain or .gz. A file, a folder or a quoted pattern; FILES are then logs, too."
 )
 @click.option(
-    "--target", "server", metavar="DSN", help="A MariaDB, for the statements that its performance schema remembers."
+    "--target",
+    "server",
+    metavar="DSN",
+    help="A MariaDB server, for the statements that its performance schema remembers.",
 )
 @click.option("--out", required=True, type=FOLDER, metavar="RUN", help="Run folder to create.")
 @share_option

@@ -39,7 +39,7 @@ _SHOWN_S = 1.0
     "--server-tls",
     type=click.Choice(("disable", "prefer", "require", "verify-ca", "verify-full")),
     default="disable",
-    help="TLS with the server, as libpq's sslmode.",
+    help="TLS to the server, with the values of libpq's sslmode.",
 )
 @click.option(
     "--server-ca",

@@ -55,8 +55,8 @@ _PID_MOST = 1 << 22
     type=Number(0, 100),
     metavar="PERCENT",
     help="Limit in percent; 0: no limit. For probes, the share of a backend's time (default: 5): above it, fewer "
-    "waits are recorded, in the end none. For --mode read, the share of the machine (default: 2, or a processor "
-    "if one of four is idle): above it, the memory is read less often.",
+    "waits are recorded, in the end none. For --mode read, the share of the machine (default: 2, or one "
+    "processor if there are at least four and one is idle): above it, the memory is read less often.",
 )
 @click.option(
     "--details", is_flag=True, help="Also record when each bind begins (one more event per call); needs --exact."

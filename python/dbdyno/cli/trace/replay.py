@@ -51,14 +51,21 @@ _SHOWN_S = 1.0
     default="none",
     help="commit: send statements only after the commits that preceded them in the capture.",
 )
-@click.option("--writes", is_flag=True, help="Allow writes: the target is a copy (default: read-only sessions).")
+@click.option(
+    "--writes", is_flag=True, help="Allow writes, for a target that is only a copy (default: read-only sessions)."
+)
 @click.option(
     "--from",
     "begin",
     metavar="TIME",
     help="Replay only transactions that begin at least this long after the first message.",
 )
-@click.option("--to", "end", metavar="TIME", help="Replay only transactions that begin before this time.")
+@click.option(
+    "--to",
+    "end",
+    metavar="TIME",
+    help="Replay only transactions that begin less than this long after the first message.",
+)
 @key_file_option
 @click.option("--format", "form", type=click.Choice(_FORMATS), help="Output format; --json is short for --format json.")
 @click.option("-o", "--output", type=FILE, help="Write to this file; its suffix selects the format (txt, json).")
