@@ -25,7 +25,7 @@ def test_the_line_goes_along_first_parents(tmp_path: Path) -> None:
     git(tmp_path / "r", "merge", "--quiet", "--no-ff", "--message", "merge", "side")
     line = first_parent_chain(tmp_path / "r", names[0], "main")
     assert [one.subject for one in line] == ["change 0", "change 1", "change 2", "merge"]
-    with pytest.raises(PlanError, match="not on the line of first parents") as caught:
+    with pytest.raises(PlanError, match="not in the chain of first parents") as caught:
         first_parent_chain(tmp_path / "r", "side", "main")
     assert f"--good {git(tmp_path / 'r', 'rev-parse', 'side')[:12]}" not in str(caught.value.message)
 

@@ -271,7 +271,7 @@ def _nothing_is_left(folder: Path) -> None:
         (("gp3", "m", "--set", "iops=-1"), "expected a number from 1"),
         (("gp3", "absent"), "mkdir -p"),
         (("gp3", ".", "--back", "m"), "is not empty (m)"),
-        (("gp3", "m", "--back", "m/inside"), "m/inside: the folder below does not exist"),
+        (("gp3", "m", "--back", "m/inside"), "m/inside: the data folder does not exist"),
         (("gp3", "m", "--back", "absent"), "mkdir -p"),
         (("gp3", "m", "--fail", "eoi"), "did you mean eio?"),
         (("gp3", "m", "--fail", "eio:pth=x"), "did you mean path?"),

@@ -242,9 +242,9 @@ def test_without_the_privilege_there_is_one_worker_and_it_is_said(maria: Maria) 
         (("--table", "nowhere"), "there is no such table or view"),
         (("--table", "aria"), "its engine aria keeps"),
         (("--table", "t", "--where", "id > 1) or (1=1"), "--where, line 1, column 7"),
-        (("--table", "t", "--where", "id > 1 /*!50000 or 1*/"), "a comment that is not closed, or is run"),
+        (("--table", "t", "--where", "id > 1 /*!50000 or 1*/"), "the comment is not closed, or MariaDB executes it"),
         (("--table", "t", "--columns", "y"), "has no column 'y'"),
-        (("--query", "select 1; drop table t"), "';' belongs to nothing"),
+        (("--query", "select 1; drop table t"), "';' is unmatched or not allowed here"),
     ],
 )
 def test_what_cannot_be_is_one_clear_error(maria: Maria, words: tuple[str, ...], said: str) -> None:

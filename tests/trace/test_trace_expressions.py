@@ -131,7 +131,7 @@ def test_a_profile_with_sums_fits_the_terminal():
         ("bucket(elapsed_us)", "comma"),
         ("bucket(event, 2)", "does not fit"),
         ("elapsed_us +", "name or a value"),
-        ("event + 1", "joins numbers"),
+        ("event + 1", "needs a number on each side"),
         ("elapsed", "is not a name"),
         ("(rows", "bracket"),
         ("rows) or 1=1 --", "operator or the end"),

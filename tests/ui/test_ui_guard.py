@@ -100,6 +100,7 @@ def test_pages_leave_this_machine_only_encrypted(tmp_path: Path) -> None:
         with pytest.raises(Error, match="plain text") as raised:
             require_encryption(ListeningAddress(host))
         assert "--tls-cert" in str(raised.value) and "--behind-proxy" in str(raised.value)
+        assert "ssh -L 8421:127.0.0.1:8421" in str(raised.value)
         require_encryption(ListeningAddress(host, certificate=tmp_path / "cert.pem"))
         require_encryption(ListeningAddress(host, proxy="https://lab.example.org"))
     for host in ("127.0.0.1", "::1", "localhost", "127.9.9.9"):

@@ -94,7 +94,7 @@ def test_rows_that_would_be_lost_are_refused_before_the_first(shop: str, wide_la
     given[given.index("day,no")] = "day"
     done = dbdyno(*given)
     assert done.returncode == 2
-    assert "keys are there more than once" in done.stderr
+    assert "keys occur more than once" in done.stderr
     table = tuple(wide_lab.rows("select count(*) from wide"))
     assert table == ((0,),)
 

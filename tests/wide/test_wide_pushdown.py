@@ -233,7 +233,7 @@ def test_changes_are_the_right_cql(text: str, cql: str) -> None:
         ("update orders set nope = 3", "has no column 'nope'"),
         ("insert into customers_home (customer_id, street, zip) values (1, 'x', 2)", "is frozen"),
         ("delete from orders returning *", "RETURNING"),
-        ("delete from nope", "expected a statement of one table of the map"),
+        ("delete from nope", "expected a statement on one table of the map"),
     ],
 )
 def test_what_cassandra_cannot_do_is_refused(text: str, said: str) -> None:

@@ -60,7 +60,7 @@ def test_good_rows_pass_and_a_parent_may_be_without_children(tmp_path: Path) -> 
     [
         ((1, None, "x", None, None), "1 rows have no value in the partition key"),
         ((None, 3, "x", Decimal(1), None), "1 rows have no value in a clustering column"),
-        ((2, 1, "Ada", None, None), "1 keys are there more than once"),
+        ((2, 1, "Ada", None, None), "1 keys occur more than once"),
         ((9, 1, "Eve", None, None), "1 partitions have several values of name"),
         ((9, 4, "x", None, AT + dt.timedelta(microseconds=1)), "1 rows have microseconds in at"),
     ],

@@ -47,7 +47,7 @@ def plan_of_seen(store: Store, ends: tuple[Snapshot, Snapshot], name: str) -> st
         raise AdviceError(
             f"the text of statement {name!r:.60} is not known",
             where=f"snapshots {first.number} to {last.number}",
-            next_step="choose a longer time, or another statement",
+            next_step="choose a longer interval, or another statement",
         )
     try:
         model = advice_on(store, f"{first.number}..{last.number}", last.target)

@@ -46,7 +46,7 @@ def refuse_live(host: str, port: int, where: str) -> None:
     named = next((place for place in places if _is_same(*place, host, port)), None)
     if named is not None:
         raise TargetError(
-            f"is named as live in {file} ({_shown(*named)}): dbdyno only reads it",
+            f"is named as live in {file} ({_shown(*named)}): dbdyno only reads from live servers",
             where=where,
             next_step="name a copy that nobody uses; create one with `dbdyno move A B --database`",
         )

@@ -67,11 +67,11 @@ def read_collection(path: Path, *, mask: str | None = None, cell: str = "", deta
         first = listing.unread[0] if listing.unread else None
         seen = f"; line {first.line} is {first.text[:60]!r}" if first else ""
         step = (
-            "`cellcli -e list metriccurrent` prints what is read here, cellsrvstat too; a file of your own needs a "
-            "line that names its columns, name and value among them: cell;time;name;object;value"
+            "give the output of `cellcli -e list metriccurrent` or of cellsrvstat; a file of your own needs a line "
+            "with its column names, which include name and value: cell;time;name;object;value"
         )
         if first and first.why in (FOREIGN_NUMBER, AMBIGUOUS_NUMBER):
-            seen, step = f" that can be taken{seen}, {first.why}", OTHER_LANGUAGE
+            seen, step = f" that can be read{seen}, {first.why}", OTHER_LANGUAGE
         raise CellsError(f"contains no metric{seen}", where=str(path), next_step=step)
     pattern = pattern_of(mask)
     by_cell: dict[str, Listing] = {}

@@ -67,9 +67,9 @@ def _read(file: BinaryIO, path: Path) -> bytes:
             )
         if len(data) > max(_SMALL, MOST_TIMES * packed):
             raise CellsError(
-                f"{packed} bytes unpack to more than {MOST_TIMES} times as much, which output of a cell never does",
+                f"{packed} bytes unpack to more than {MOST_TIMES} times as much; output of a cell never does",
                 where=str(path),
-                next_step="unpack the file if it is output of a cell, and give the plain file",
+                next_step="if the file is output of a cell, unpack it and give the unpacked file",
             )
     return bytes(data)
 

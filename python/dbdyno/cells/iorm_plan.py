@@ -72,7 +72,7 @@ def _directive(line: str, cell: str) -> Directive:
     keys = [key.lower() for key, _ in directive]
     if not all(_WORD.fullmatch(word) for word in words) or keys.count("name") != 1:
         raise CellsError(
-            f"its IORM plan could not be restored: {line.strip()[:60]!r} is not understood",
+            f"its IORM plan cannot be restored, because a directive is not understood: {line.strip()[:60]!r}",
             where=cell,
             next_step="change the plan manually with `dbdyno cells run`; nothing was changed",
         )

@@ -76,7 +76,7 @@ def _all_well(answers: list[Answer], words: str) -> None:
     failed = [(answer, problem) for answer in answers if (problem := failure(answer))]
     if failed:
         answer, problem = failed[0]
-        more = f"; so it is with {len(failed) - 1} more cell(s)" if len(failed) > 1 else ""
+        more = f"; {len(failed) - 1} more cell(s) also failed" if len(failed) > 1 else ""
         raise CellsError(f"{words}: {problem}{more}", where=answer.host.name, next_step=answer.next_step)
 
 

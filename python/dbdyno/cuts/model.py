@@ -139,7 +139,7 @@ def campaign_model(
 
 
 def reported_faults(faults: list[CutFault], failed: set[int]) -> list[CutFault]:
-    """Return, in order, all faults of failed cuts, and the first `FAULTS_MOST` faults of cuts that were survived."""
+    """Return, in order, all faults of power cuts that did damage, and the first `FAULTS_MOST` faults of the others."""
     room = itertools.count()
     return [row for row in faults if row["cut"] in failed or next(room) < FAULTS_MOST]
 

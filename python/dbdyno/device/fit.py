@@ -196,7 +196,7 @@ def _service(trace: BlockTrace) -> tuple[dict[str, Table], list[str]]:
         tables[operation] = _POINTS, np.quantile(times, _POINTS) / 1e3
     if not tables:
         raise DeviceError(
-            f"neither {LEAST} reads nor {LEAST} writes are in the first half of the trace",
+            f"the first half of the trace has fewer than {LEAST} reads and fewer than {LEAST} writes",
             next_step="give a longer trace",
         )
     return tables, sentences

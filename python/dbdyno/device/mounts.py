@@ -105,7 +105,7 @@ def check_folders(folder: Path, backing: Path) -> None:
         content = next(folder.iterdir(), None)
     except OSError as error:
         raise DeviceError(
-            f"cannot be mounted at: {error.strerror}",
+            f"cannot be used as a mount point: {error.strerror}",
             where=str(folder),
             next_step=f"create the folder: mkdir -p {folder}",
         ) from error
@@ -117,7 +117,7 @@ def check_folders(folder: Path, backing: Path) -> None:
         )
     if not backing.is_dir():
         raise DeviceError(
-            "the folder below is a file" if backing.exists() else "the folder below does not exist",
+            "the data folder is a file" if backing.exists() else "the data folder does not exist",
             where=str(backing),
             next_step=f"mkdir -p {backing}, or leave --back out",
         )

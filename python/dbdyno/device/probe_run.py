@@ -47,7 +47,7 @@ def probe_run(text: str, folder: Path) -> Run:
         raise DeviceError(
             "is not a run of `dbdyno probe`",
             where=run.id,
-            next_step="the commits of a run are fitted by: dbdyno model calibrate RUN --calls commit",
+            next_step="fit the commits of a run with: dbdyno model calibrate RUN --calls commit",
         )
     return run
 
@@ -66,7 +66,7 @@ def probe_jobs(runs: Sequence[Run]) -> list[MeasuredJob]:
     jobs = [job for number, run in enumerate(runs, 1) for job in _jobs(run, f" of run {number}" * (len(runs) > 1))]
     if not jobs:
         raise DeviceError(
-            "the device was not written once before the probe ended: there is nothing to fit",
+            "the probe ended before the device was completely written once: there is nothing to fit",
             where=runs[0].id,
             next_step="probe for longer (--for), or a smaller file (--file-size)",
         )
@@ -101,7 +101,7 @@ def redo_jobs(run: Run, path: int) -> tuple[list[MeasuredJob], str]:
     """
     logs = run.manifest.logs
     if len(logs) != 1:
-        raise DeviceError(f"{len(logs)} logs are more than one device", where=run.id, next_step="probe one log")
+        raise DeviceError(f"expected a probe of one log, found {len(logs)}", where=run.id, next_step="probe one log")
     if path > len(logs[0]["paths"]):
         raise DeviceError("the probe wrote to one path", where=run.id, next_step="omit --path")
     with connect(run)[0] as connection, type_errors_as_evidence_errors("redo probe", run.id):

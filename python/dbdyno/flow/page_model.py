@@ -12,7 +12,7 @@ from dbdyno.flow.step import FILTER, SCAN, Flow, Step, without_projections
 from dbdyno.flow.tables import InputTable, text_of
 
 ENGINES = ("duckdb", "polars", "spark", "pig")
-NO_TABLES = "--table NAME=FILE names a table; Pig's are in its script"
+NO_TABLES = "name each table with --table NAME=FILE; only a Pig script names its own files"
 
 
 def model_of_script(script: Path, engine: str, tables: Sequence[InputTable]) -> JsonObject:

@@ -153,7 +153,9 @@ def _pig(script: Path, cwd: Path, *options: str) -> str:
             )
         except subprocess.TimeoutExpired:
             raise FlowError(
-                f"Pig printed nothing for {TIME_S} s", where=str(script), next_step="try the script with `pig -x local`"
+                f"Pig did not finish within {TIME_S} s",
+                where=str(script),
+                next_step="try the script with `pig -x local`",
             ) from None
     if done.returncode != 0:
         errors = [line for line in done.stderr.splitlines() if "ERROR" in line] or done.stderr.splitlines()[-1:]

@@ -45,7 +45,7 @@ def load_pyarrow() -> Any:
         return importlib.import_module("pyarrow")
     except ImportError as error:
         raise TargetError(
-            "the package pyarrow, which load from many hosts needs, is not installed",
+            "the package pyarrow is not installed; load from many hosts needs it",
             next_step="run `pip install 'dbdyno[distributed]'`",
         ) from error
 

@@ -40,7 +40,7 @@ def sessions_of(whole: int, hosts: int, number: int, arm: str) -> int:
         raise PlanError(
             f"{whole:,} session{'' if whole == 1 else 's'} cannot be shared by {hosts} hosts",
             where=f"arm {arm!r}",
-            next_step=f"set {hosts} to {SESSIONS_MOST:,} sessions, or use fewer hosts",
+            next_step=f"use from {hosts} to {SESSIONS_MOST:,} sessions, or fewer hosts",
         )
     return whole // hosts + (number < whole % hosts)
 

@@ -46,7 +46,7 @@ def load_distributed() -> Any:
         found = importlib.import_module("distributed")
     except ImportError as error:
         raise TargetError(
-            "the package distributed, which work on many hosts needs, is not installed", next_step=INSTALL
+            "the package distributed is not installed; work on many hosts needs it", next_step=INSTALL
         ) from error
     # What matters arrives as an error; Dask has set a level for several of its loggers.
     for name in ("asyncio", *(known for known in logging.root.manager.loggerDict if known.startswith("distributed"))):

@@ -103,7 +103,7 @@ def _same_benchmark(one: str, first: Contents, name: str, second: Contents) -> N
     ):
         if a != b:
             raise EvidenceError(
-                f"is not a repetition of {one}: its {what} is {b}, not {a}",
+                f"is not a repetition of {one}: {what}: expected {a}, found {b}",
                 where=name,
                 next_step="import the file as a run of its own, and compare the two with `dbdyno compare RUN RUN`",
             )

@@ -41,7 +41,7 @@ def renamed_device(name: str, prefix: str, settings: Mapping[str, object] | None
     text = _text(name)
     data = _value(tomllib.loads(text)["storage"]["data"])
     if not isinstance(data, str):
-        raise ModelError(f"{name} has data on several parts", next_step="use a device with one")
+        raise ModelError(f"{name} has data on several parts", next_step="use a device with data on one part")
     parts = re.findall(r"(?m)^\[devices\.([\w-]+)\]", text)
     text = _without(_sections(text), ("storage",)).strip("\n") + "\n"
     for key, value in (settings or {}).items():
@@ -68,7 +68,7 @@ def _set(text: str, key: str, value: str) -> str:
     if len(line.findall(text)) == 1:
         return line.sub(f"{key} = {value}", text)
     if text.count("\nkind = ") + text.startswith("kind = ") != 1:
-        raise ModelError(f"{key!r} is none of the device's parameters", next_step="name one of its parameters")
+        raise ModelError(f"{key!r} is not one of the device's parameters", next_step="name one of its parameters")
     return re.sub(r"(?m)^(kind = .*)$", rf"\1\n{key} = {value}", text)
 
 

@@ -115,7 +115,8 @@ def read_outside_effects(*servers: Postgres, allowed: Collection[str] = ()) -> O
     known = {name for name, _, _ in found.pending} | found.functions.keys() | found.read.keys()
     if strange := sorted(name for name in names - known if not has_outside_effect(name)):
         raise TargetError(
-            f"--allow {strange[0]}: there is neither a function of this name nor a table that executes one",
+            f"--allow {strange[0]}: there is neither a function of this name nor a table of "
+            "this name that executes functions",
             where=servers[0].safe_dsn,
             next_step="use the name as it is on the page, in the list of what was not rehearsed",
         )
@@ -153,7 +154,10 @@ def _read(found: _Found, conn: psycopg.Connection[Any]) -> None:
 
 
 def _is_added(outside_effects: OutsideEffects, name: str, names: dict[str, str], executed: WordSet) -> bool:
-    """Add a name to its kind if what it executes has an effect outside the transaction; return True if it is new."""
+    """Add a function or table to `names` if what it executes has outside effects; return True if it was added.
+
+    An outside effect is one that a rollback does not undo.
+    """
     if name in names or (reached := outside_effects.find_effect(executed)) is None:
         return False
     names[name] = reached[2]

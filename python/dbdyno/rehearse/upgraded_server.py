@@ -86,7 +86,7 @@ def named_upgrade(text: str) -> Upgrade:
         )
     if spaces:
         raise TargetError(
-            f"has {len(spaces)} tablespaces, whose folders outside of this one pg_upgrade would write into",
+            f"has {len(spaces)} tablespaces: pg_upgrade would write into their folders, which are outside this one",
             where=str(folder),
             next_step="rehearse without --upgrade, which copies the database instead",
         )

@@ -83,7 +83,8 @@ def statement_series(interval: Interval, name: str) -> Series:
     engine = interval.before.engine
     if engine not in ENGINES or not interval.has(change_of(interval, interval).view):
         raise SnapshotError(
-            "statements were not read here", next_step="run `create extension pg_stat_statements` in the database"
+            "the snapshots of this interval contain no statements",
+            next_step="run `create extension pg_stat_statements` in the database",
         )
     change = change_of(interval, interval)
     relation, known = interval.sums.relation(change.view, folded=False)

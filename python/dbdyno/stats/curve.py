@@ -194,8 +194,8 @@ def _points(redo_bytes: ArrayLike, elapsed_ns: ArrayLike, block: ArrayLike) -> t
     b = np.asarray(block, dtype=np.int64)
     if not x.shape == y.shape == b.shape or x.ndim != 1:
         raise StatsError(
-            f"{x.size} redo sizes, {y.size} times and {b.size} blocks have different lengths",
-            next_step="give one of each per commit",
+            f"the columns have different lengths: {x.size} redo sizes, {y.size} times, {b.size} blocks",
+            next_step="give one redo size, one time and one block for each commit",
         )
     good = np.isfinite(x) & (x >= 0) & np.isfinite(y) & (y > 0)
     x, y, b = x[good], y[good], b[good]

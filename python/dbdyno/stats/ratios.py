@@ -114,8 +114,8 @@ def ratio_of(above: ArrayLike, below: ArrayLike, *, events: bool = False, share:
     d, s = (np.asarray(values, dtype=np.float64) for values in (above, below))
     if d.ndim != 1 or d.shape != s.shape:
         raise StatsError(
-            f"{d.size} and {s.size} values cannot be paired in rounds",
-            next_step="give one value above and one below for each round",
+            f"{d.size} and {s.size} values cannot be paired by round",
+            next_step="give one numerator and one denominator for each round",
         )
     known = np.isfinite(d) & np.isfinite(s)
     d, s = d[known], s[known]

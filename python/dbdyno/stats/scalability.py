@@ -97,7 +97,7 @@ def usl(load: Any, throughput: Any, *, level: float = 0.95) -> UslFit:
     n, x = complete_rows(load, throughput)
     if n.size < 4 or np.unique(n).size < 3:
         raise StatsError(
-            f"the law has three parameters; {n.size} rows at {np.unique(n).size} loads are too few",
+            f"the scalability law has three parameters; {n.size} rows at {np.unique(n).size} loads are too few",
             next_step="measure at least four rows at three loads or more",
         )
     if min(n.min(), x.min()) <= 0:

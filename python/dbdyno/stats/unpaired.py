@@ -117,7 +117,7 @@ def _refuse(level: float, threshold: float) -> None:
 def _side(values: ArrayLike, in_order: bool, sd_least: float) -> _Side:
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 1:
-        raise StatsError("the blocks of a set must be one list", next_step="give one value for each block")
+        raise StatsError("the values of the blocks must be a flat list", next_step="give one value for each block")
     good = given[np.isfinite(given) & (given > 0)]
     logs: NDArray[np.float64] = np.log(good)
     n, missing = int(logs.size), int(given.size - logs.size)

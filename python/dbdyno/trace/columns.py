@@ -13,7 +13,7 @@ NUMBER, TEXT = "number", "text"
 
 
 class Column(NamedTuple):
-    """A typed column with its SQL on each table (whose rows are called `t`)."""
+    """A typed column, with the SQL expressions that compute it from a wait and from a call; `t` is the row."""
 
     kind: str
     waits: str

@@ -94,7 +94,7 @@ def stop_readings() -> None:
 
 
 def _early_answer(words: Sequence[str]) -> str:
-    """Return the answer for these arguments from the environment, or "".
+    """Return the answer that the environment holds for a command with these arguments; "" if it holds none.
 
     The variable is removed, so that no child process finds it.
     """

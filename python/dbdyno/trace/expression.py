@@ -210,7 +210,7 @@ class _Parser:
             at = self.at
             right = self.sum()
             if right.kind != NUMBER:
-                self.fail(f"{self.text[start:at].strip().rstrip('=<>! ')} is compared with a number", at)
+                self.fail(f"{self.text[start:at].strip().rstrip('=<>! ')} must be compared with a number", at)
         missing = "true" if operator == "!=" else "false"
         return f"coalesce({left.sql} {operator} {right.sql}, {missing})"
 
@@ -256,7 +256,7 @@ class _Parser:
 
     def joined(self, left: TypedExpression, sign: str, right: TypedExpression) -> TypedExpression:
         if (left.kind, right.kind) != (NUMBER, NUMBER):
-            self.fail(f"{sign} joins numbers")
+            self.fail(f"{sign} needs a number on each side")
         self.is_core = False
         by = f"nullif({right.sql}, 0)" if sign in "/%" else right.sql
         return TypedExpression(NUMBER, f"({left.sql}::double {sign} {by}::double)")

@@ -54,7 +54,7 @@ def require_encryption(address: ListeningAddress) -> None:
         f"other machines reach {address.host}: statements and the token would cross the network in plain text",
         where="--listen",
         next_step="add --tls-cert FILE, or --behind-proxy https://HOST if a proxy encrypts; or connect to this "
-        "machine with ssh -L {where.port or PORT}:127.0.0.1:{where.port or PORT}",
+        f"machine with ssh -L {address.port or PORT}:127.0.0.1:{address.port or PORT}",
     )
 
 

@@ -228,7 +228,7 @@ def check_rows(files: Sequence[Path], table: WideTable, schema: Any) -> int:
         row = duck.execute(f"select count(*) from ({doubled})", given).fetchone()  # noqa: S608
         _refuse(
             row[0] if row else 0,
-            "keys are there more than once: Cassandra would keep one row of each",
+            "keys occur more than once: Cassandra would keep one row of each",
             "name more columns by --cluster",
             what="",
         )
@@ -250,7 +250,7 @@ def check_rows(files: Sequence[Path], table: WideTable, schema: Any) -> int:
                 _refuse(
                     fine,
                     f"have microseconds in {field.name}, and Cassandra keeps milliseconds",
-                    f"date_trunc('milliseconds', {field.name}) in the query, or cast it to text",
+                    f"use date_trunc('milliseconds', {field.name}) in the query, or cast the column to text",
                 )
         return count("count(*)")
 

@@ -113,7 +113,7 @@ def _state(folder: Path, address: Address, name: str, scan: Scan, session: Any) 
         )
         if odd is not None or not _is_whole(found):
             raise WideError(
-                f"the folder contains another job: its {odd or 'ranges'} differ",
+                f"the folder contains another job, with other values of: {odd or 'ranges'}",
                 where=str(place),
                 next_step="name a new folder",
             )

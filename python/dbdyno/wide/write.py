@@ -71,8 +71,8 @@ def translate_change(text: str, wide_map: WideMap, *, cascade: bool = False) -> 
     if relation.rows == ELEMENT:
         raise WideError(
             f"rows of {relation.name} are elements of {table.name}.{relation.element}",
-            next_step=f"add an element with INSERT; to change or remove one, write the whole value in cqlsh: "
-            f"{relation.element}",
+            next_step=f"add an element with INSERT; to change or remove one, write the whole value of "
+            f"{relation.element} in cqlsh",
         )
     if isinstance(tree, exp.Update):
         return _update(tree, relation, table)
@@ -86,7 +86,7 @@ def _relation(tree: Any, wide_map: WideMap) -> Relation:
     relation = wide_map.relation(place.name) if isinstance(place, exp.Table) else None
     if relation is None or tree.args.get("from_") or tree.args.get("using") or place.args.get("joins"):
         names = ", ".join(one.name for one in wide_map.relations)
-        raise WideError("expected a statement of one table of the map", next_step=f"name one of: {names}")
+        raise WideError("expected a statement on one table of the map", next_step=f"name one of: {names}")
     return relation
 
 
@@ -132,8 +132,8 @@ def _insert_element(relation: Relation, table: WideTable, of: Sequence[str], sel
     takes = {"set": ["@value"], "map": ["@key", "@value"], "list": ["@value"]}.get(kind.name)
     if kind.frozen or takes is None or parts != takes or of != [*key, *takes]:
         raise WideError(
-            f"{relation.element} is {'frozen' if kind.frozen else kind.name}: elements can be added only to "
-            f"sets and maps and to the end of lists, with the key's columns first",
+            f"{relation.element} is {'frozen' if kind.frozen else kind.name}: an element can be added only to "
+            f"a set, a map or the end of a list, and the columns of the key must come first",
             where=relation.name,
             next_step="give columns " + ", ".join([*key, *(takes or [])]) + ", or write the whole value in cqlsh",
         )

@@ -175,7 +175,7 @@ def _rule(name: str, title: str, condition: str, expects: str, refuted: str) -> 
 RULES = (
     _rule(
         "starved_layer",
-        "A layer that holds commands back from the next",
+        "A layer whose queue limit keeps the layer below it from being fully used",
         "the narrowest limit of all layers is that of a queue, commands wait before it, and a layer below could "
         "process more at once",
         "at most the rate times the ratio to the next limit; nothing if the described latency is wrong",

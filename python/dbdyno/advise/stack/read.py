@@ -121,14 +121,14 @@ class _Reader:
         used = (each or 1) * stack.number("demand.file_systems")
         if used > luns:
             raise AdviceError(
-                f"the jobs use {used:,.0f} LUNs ({stack.number('demand.file_systems'):,.0f} file systems of"
-                f" {each or 1:,.0f}), and there are {luns:,.0f}",
+                f"the jobs need {used:,.0f} LUNs ({stack.number('demand.file_systems'):,.0f} file systems of"
+                f" {each or 1:,.0f} LUNs each), but there are only {luns:,.0f}",
                 where=self.place("lun", "count"),
-                next_step="give a larger count, or fewer luns in [stripe], which counts the LUNs of each file system",
+                next_step="set a larger count, or a smaller luns in [stripe]: the number of LUNs of each file system",
             )
         if stack.has("disk.count") and stack.number("disk.count") < stack.number("disk.per_lun"):
             raise AdviceError(
-                "a LUN uses more disks than the count of all disks",
+                "a LUN (per_lun) has more disks than there are in total (count)",
                 where=self.place("disk", "count"),
                 next_step="set count to the number of all disks",
             )

@@ -75,7 +75,9 @@ class CellsBench(PassiveBench):
         self.stale: dict[str, int | None] = {}
         if around.cut is not None and around.target is not None:
             raise PlanError(
-                "is resumed with the cells it was started with", where=around.cut.id, next_step="leave --target out"
+                "can be resumed only with the cells it was started with",
+                where=around.cut.id,
+                next_step="leave --target out",
             )
 
     def refusal(self, plan: Plan) -> str | None:
@@ -221,7 +223,7 @@ class CellsBench(PassiveBench):
         if len(wrong) == len(self.hosts):
             first = next(iter(wrong.items()))
             raise CellsError(
-                f"{first[1]}, and the other cells do not report this metric either",
+                f"{first[1]}; no other cell could be measured either",
                 where=first[0],
                 next_step="check with `dbdyno cells watch` that the cells still report metrics",
             )

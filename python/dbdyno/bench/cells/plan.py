@@ -90,7 +90,7 @@ class CellsPlan:
             about, turn_ns = plan.workload.parameters, plan.schedule.turn_ns
             names = about["databases"]
             if not isinstance(names, list | tuple) or turn_ns is None:
-                raise TypeError("databases and a turn are named")
+                raise TypeError("expected a list of databases and the length of a turn")
             return cls(
                 hosts=str(plan.dsn).removeprefix(CELLS),
                 databases=tuple(str(name) for name in names),

@@ -93,8 +93,8 @@ def refuse_flash_log_set(plan: CellsPlan, survey: Survey) -> None:
             ours = words.get("name", "").lower() in {name.lower() for name in plan.databases}
             if "flashlog" in words and (ours or words["flashlog"].lower() == "off"):
                 raise CellsError(
-                    f"its IORM plan holds flashLog={words['flashlog']} for {words.get('name')} already: another "
-                    f"run on these cells may be active or was interrupted",
+                    f"its IORM plan already has flashLog={words['flashlog']} for {words.get('name')}: another "
+                    f"run on these cells may still be active, or may have been interrupted",
                     where=host.name,
                     next_step="wait for that run, or run `dbdyno cells restore RUN` where it was started; if "
                     "the plan is your own, add --set held=ours",

@@ -273,7 +273,7 @@ def check_closing(client: ClientUnderTest) -> str:
     client.assign_job("select 1;")
     client.arm.disconnect()
     if client.arm.process is None:
-        raise UnexpectedResultError("it did not answer to close")
+        raise UnexpectedResultError("the client did not answer the request to close")
     deadline = time.monotonic() + END_S
     while client.alive() and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -78,8 +78,8 @@ class StreamReader:
         kind, length = int(given["kind"]), int(given["length"])
         if int(given["mark"]) != stream.MARK or kind not in stream.KINDS:
             raise StreamError(
-                f"wrote an invalid record {self.read + 1}{_text_of(bytes(self.buffer))}",
-                next_step=f"write only records of {stream.LENGTH} bytes to stdout, and texts to stderr",
+                f"wrote an invalid record, number {self.read + 1}{_text_of(bytes(self.buffer))}",
+                next_step=f"write only records of {stream.LENGTH} bytes to stdout, and all text to stderr",
             )
         if length > stream.TEXT_MOST:
             raise StreamError(f"wrote a {stream.KINDS[kind]} record with a text of {length:,} bytes")
@@ -139,24 +139,24 @@ class SliceRequest:
 def _lies(records: Records, request: SliceRequest) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     started, elapsed = records["started_ns"], records["elapsed_ns"]
     scripts = records["kind"] == stream.TRANSACTION
-    yield f"names another slice than {request.number}", records["slice"] != request.number
-    yield f"names a session from {request.sessions} on", records["session"] >= request.sessions
+    yield f"names a slice other than {request.number}", records["slice"] != request.number
+    yield f"names a session numbered {request.sessions} or higher", records["session"] >= request.sessions
     known = np.where(scripts, request.scripts, request.statements)
-    yield "names a statement or script that there is not", records["statement"] >= known
+    yield "names a statement or script that does not exist", records["statement"] >= known
     yield "took less than no time", elapsed < 0
-    yield "started before the slice was asked for: is its clock CLOCK_MONOTONIC?", started < request.sent_ns
+    yield "started before the slice was requested: is its clock CLOCK_MONOTONIC?", started < request.sent_ns
     yield (
-        "ended after it was heard of: is its clock CLOCK_MONOTONIC?",
+        "ended after its report arrived: is its clock CLOCK_MONOTONIC?",
         (elapsed > request.heard_ns) | (started > request.heard_ns - np.maximum(elapsed, 0)),
     )
     yield "has a negative number of rows", records["rows"] < stream.UNKNOWN_ROWS
     codes = np.unique(records["code"])
     wrong = [code for code in codes if code and not (len(code) == 5 and code.isalnum())]
     yield (
-        "has an error code that is none of five letters and digits",
+        "has an error code that is not five letters and digits",
         np.isin(records["code"], wrong) | (records["spare"] != 0),
     )
-    yield "has the number of an error and no SQLSTATE", (records["vendor"] != 0) & (records["code"] == b"")
+    yield "has an error number but no SQLSTATE", (records["vendor"] != 0) & (records["code"] == b"")
 
 
 def _refuse_outside(records: Records, end: stream.Record) -> None:
@@ -191,4 +191,4 @@ def _refuse_overlaps(records: Records) -> None:
         same = own["session"][1:] == own["session"][:-1]
         ends = own["started_ns"][:-1] + own["elapsed_ns"][:-1]
         if (same & (own["started_ns"][1:] < ends)).any():
-            raise StreamError(f"times go backwards: a {word} began before the one before it in its session ended")
+            raise StreamError(f"times go backwards: a {word} began before the previous one in its session had ended")

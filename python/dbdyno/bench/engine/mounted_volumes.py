@@ -108,7 +108,7 @@ class MountedVolumes:
             return [(own, status(place)) for own, place in zip(self.volumes, self._mounted, strict=False)]
         except DeviceError as error:
             raise TargetError(
-                f"a device below the server was lost: {error.message}",
+                f"a device that the server uses was lost: {error.message}",
                 where=error.where,
                 next_step="check in the kernel's log why the process ended (such as lack of memory), then run "
                 "the command again",

@@ -266,9 +266,7 @@ class EngineBench(ABC):
         for known, now in zip(run.manifest.arms, self.ready.arms, strict=True):
             refuse_changed_settings(run.id, known["was"], now)
         if self.ready.timing.switch != run.manifest.switch:
-            raise PlanError(
-                "the server would now switch arms in a different way than at the start of the run", where=run.id
-            )
+            raise PlanError("its arms would now be switched in another way than at the start of the run", where=run.id)
         how = self.ready.timing
         slice_ns, turn_ns = run.manifest.slice_ns or how.slice_ns, run.manifest.turn_ns or how.turn_ns
         self.ready = self.ready.with_timing(replace(how, slice_ns=slice_ns, turn_ns=turn_ns))
@@ -308,8 +306,8 @@ def refuse_changed_settings(run: str, was: Mapping[str, str], arm: EngineArm) ->
         before = was.get(change.name, change.before)
         if before != change.before and not arm.target.is_embedded:
             raise PlanError(
-                f"{change.name} was {before} when the run began and is {change.before} now: its blocks before"
-                " and after would not be comparable",
+                f"{change.name} was {before} when the run began and is {change.before} now: blocks before"
+                " and after the change would not be comparable",
                 where=run,
                 next_step=f"set it to {before} again, or start a new run",
             )

@@ -193,7 +193,7 @@ def from_json(plain: Mapping[str, Any]) -> UnrestoredSettings:
             raise TypeError(name)
     for process in (record.guardian, record.runner):
         if not isinstance(process, dict):
-            raise TypeError("a process")
+            raise TypeError("a process is not an object")
     if not all(one.entry is None or isinstance(one.entry, str) for one in settings.values()):
-        raise TypeError("entry")
+        raise TypeError("an entry is neither text nor null")
     return record

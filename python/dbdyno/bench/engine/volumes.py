@@ -82,7 +82,7 @@ def target_parts(target: str | None) -> tuple[str | None, dict[str, str]]:
     if engine == target:
         return target, {}
     if not device:
-        raise DeviceError("is not a device", where=target, next_step="list the devices with `dbdyno device list`")
+        raise DeviceError("names no device", where=target, next_step="list the devices with `dbdyno device list`")
     return engine, single_device_table(device)
 
 

@@ -50,7 +50,9 @@ class ModelBench(PassiveBench):
         self.plan = replace(plan, schedule=schedule, watch=replace(plan.watch, overhead_blocks=0))
         if around.cut is not None and around.target:
             raise PlanError(
-                "is resumed with the machine it was started with", where=around.cut.id, next_step="leave --target out"
+                "can be resumed only with the machine it was started with",
+                where=around.cut.id,
+                next_step="leave --target out",
             )
 
     def refusal(self, plan: Plan) -> str | None:

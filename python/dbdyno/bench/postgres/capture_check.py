@@ -73,7 +73,7 @@ def _refuse_writes(folder: str, told: Mapping[str, Any]) -> None:
         f"writes in {told['writes']:,} of {told['turns']:,} round trips" if told["writes"] else "lifts read-only mode"
     )
     raise PlanError(
-        f"the capture {does}, but the plan does not name a database to write to, so these would fail (25006)",
+        f"the capture {does}, but the plan does not name a database to write to, so the replay would fail (25006)",
         where=folder,
         next_step='add to [workload]: template = "NAME OF A DATABASE"  # in its state when the capture began;'
         " each turn writes to a copy",

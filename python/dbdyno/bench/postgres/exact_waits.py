@@ -240,6 +240,6 @@ def _parent(pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
     except (OSError, ValueError, IndexError) as error:
         raise TargetError(
-            "waits can be timed or read only on the server's machine, and the server runs elsewhere",
+            "waits can be read or timed only on the server's machine, but the server runs elsewhere",
             next_step="run dbdyno on the server's machine, or leave out waits under [watch]",
         ) from error

@@ -267,7 +267,10 @@ def _server_errors(target: Postgres, what: str) -> Iterator[None]:
     except StopRequested as error:
         raise Interrupted from error
     except psycopg.Error as error:
-        steps = {"55006": "nobody may be connected to a database while it is copied", "42501": "it wants its owner"}
+        steps = {
+            "55006": "end all sessions in the database: it cannot be copied while anybody is connected to it",
+            "42501": "connect as a superuser, or as a role that owns the database and has CREATEDB",
+        }
         raise TargetError(
             f"the server refuses {what}: {str(error).splitlines()[0]}",
             where=target.safe_dsn,

@@ -235,7 +235,7 @@ class ProgramBench(PassiveBench):
                     _, code, _ = self._run_program(before, said)
                     if code:
                         raise TargetError(
-                            f"the command that runs before each command failed with {_ending(code, said)}",
+                            f"`prepare`, the command before each operation, failed with {_ending(code, said)}",
                             where=f"arm {self.plan.arms[turn.arm].name!r}: {' '.join(before)}",
                             next_step="run this command manually, and correct it in the plan",
                         )

@@ -69,7 +69,7 @@ def git_bytes(
         raise GitError(
             f"git {words[0]} failed: {said[:300]}",
             where=str(repository),
-            next_step="correct what git names, then run again",
+            next_step="correct the error that git reports, then run again",
         )
     return done.stdout
 
@@ -115,8 +115,8 @@ def first_parent_chain(repository: Path, good: str, bad: str) -> list[Commit]:
     if parents[:1] != [first]:
         base = git(repository, "merge-base", first, last)
         raise PlanError(
-            f"{good} is not on the line of first parents of {bad}",
+            f"{good} is not in the chain of first parents of {bad}",
             where=str(repository),
-            next_step=f"give --good {base[:12]}, the common ancestor of both, or a commit of that line",
+            next_step=f"give --good {base[:12]}, the common ancestor of both, or another commit of that chain",
         )
     return [Commit(first, begin), *(Commit(name, subject) for name, subject in rows)]

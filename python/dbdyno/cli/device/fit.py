@@ -94,12 +94,12 @@ def _probe_jobs(operands: Sequence[str], folder: Path, path: int | None) -> tupl
     from dbdyno.device.probe_run import is_flash_probe, probe_jobs, probe_run, redo_jobs
 
     if files := [text for text in operands if is_file(text)]:
-        raise DeviceError("one device is fitted to one file", where=files[0], next_step="name this file alone")
+        raise DeviceError("a device is fitted to only one file", where=files[0], next_step="name only this file")
     runs = [probe_run(text, folder) for text in operands]
     title = f"fitted to {', '.join(run.id for run in runs)}"
     if all(map(is_flash_probe, runs)):
         if path is not None:
-            raise DeviceError("a flash probe has one path", where="--path", next_step="omit it")
+            raise DeviceError("a flash probe has one path", where="--path", next_step="leave --path out")
         return probe_jobs(runs), title, []
     if len(runs) > 1:
         raise DeviceError(

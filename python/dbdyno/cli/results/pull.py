@@ -37,7 +37,7 @@ def command(place: str, folder: Path, remote: str | None) -> None:
             parse_result(content, name)
             if name.count("/") != 2 or ".." in name:
                 raise EvidenceError(
-                    "has a name that results do not have",
+                    "is not a valid name of a result",
                     where=name,
                     next_step="name a folder or branch written by `dbdyno results push`",
                 )

@@ -163,8 +163,8 @@ def _by_spark(
     source = sources[0]
     if source.counted:
         raise StatsError(
-            "Spark reads files, but the calls of an experiment are selected by slices",
-            next_step="name the folder RUN/calls",
+            "Spark reads complete files, but of a run's calls only those in slices that count are used",
+            next_step="name the folder RUN/calls to use all calls",
         )
     if options["fences"]:
         raise StatsError(

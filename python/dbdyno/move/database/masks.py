@@ -242,7 +242,7 @@ def _refuse_constant(conn: psycopg.Connection[Any], mask: Mask, where: str, pg_t
         conn.execute(sql.SQL("select {}::" + pg_type).format(mask.constant))  # quoted by the server
     except psycopg.Error as error:
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        step = f"write a value of the type {pg_type} behind constant:"
+        step = f"write a value of the type {pg_type} after constant:"
         raise MoveError(f"the server refused the constant: {said}", where=where, next_step=step) from None
 
 
@@ -267,8 +267,8 @@ def _check(conn: psycopg.Connection[Any], masked_column: _Masked, masked_columns
             raise MoveError(
                 f"the values of the column must be unique ({index}), and {method} produces equal values",
                 where=where,
-                next_step="leave the mask out for numbers without meaning, or use null for a column that is not "
-                "part of a key",
+                next_step="leave the mask out if the values are numbers without meaning, or use null if the column "
+                "is not part of a key",
             )
         if method == "constant":
             notes.append(f"{index} is unique: rows that only {masked_column.mask.column} tells apart end the move")

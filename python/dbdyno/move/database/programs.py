@@ -111,7 +111,7 @@ def dump(server: Postgres, programs: Programs, file: Path, arguments: Sequence[s
         raise MoveError(
             f"pg_dump {programs.version} failed: {'; '.join(lines[:4]) or process.returncode}",
             where=server.safe_dsn,
-            next_step="check that this role may read the whole database; run pg_dump alone to see the same error",
+            next_step="check that this role may read the whole database; run pg_dump manually to see the same error",
         )
     file.chmod(0o600)
 
@@ -134,6 +134,6 @@ def connection_environment(parameters: Mapping[str, str]) -> dict[str, str]:
         raise MoveError(
             "the password of a TLS key cannot be passed to pg_dump safely: other users can read its arguments",
             where="sslpassword",
-            next_step="use a key without a password that only you can read",
+            next_step="use a key that has no password and that only you can read",
         )
     return {names[key]: value for key, value in parameters.items() if key in names}

@@ -263,7 +263,7 @@ def end_sessions(conn: psycopg.Connection[Any], job: str) -> None:
     while conn.execute(asked, [application_name(job)]).fetchall():
         if time.monotonic() > until:
             raise MoveError(
-                f"sessions of an earlier attempt of job {job} are still running after they were told to end",
+                f"sessions of an earlier attempt of job {job} are still running after a request to end them",
                 next_step="end these sessions manually, then run the command again",
             )
         time.sleep(0.1)

@@ -175,7 +175,7 @@ def refuse_unstaged(done: Sequence[Mapping[str, Any]]) -> None:
     """
     if any(one["refused"] for one in done):
         raise MoveError(
-            "some rows were rejected, and the hash of the files covers all rows, so the others cannot be verified",
+            "some rows were rejected, and the hash of the files covers all rows, so the loaded rows cannot be verified",
             where="--verify",
             next_step="repair the rejected rows, or leave --verify out; the table was not changed",
         )

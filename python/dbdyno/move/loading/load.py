@@ -34,7 +34,7 @@ from dbdyno.move.reading.run import JobOptions, Say
 
 DUPLICATE_KEY = "23505"
 _UNKNOWN = "the rows were published: all of them are there, or none is"
-_COUNT = "count the rows of the table before you run it again"
+_COUNT = "count the rows of the table before you run the load again"
 
 
 def load_files(

@@ -292,9 +292,8 @@ def refuse_emptied(conn: psycopg.Connection[Any], parent: sql.Identifier, rows: 
     here = conn.execute(sql.SQL("select count(*) from {}").format(parent)).fetchone()
     if here is None or here[0] != rows:
         raise MoveError(
-            f"{rows:,} rows were staged, but the table contains {here[0] if here else 0:,} are there: a restart "
-            f"of the server empties"
-            " unlogged tables",
+            f"{rows:,} rows were staged, but the table contains {here[0] if here else 0:,}: a restart "
+            "of the server empties unlogged tables",
             where=parent.as_string(conn),
             next_step=f"run `dbdyno move resume {ledger.folder} --restart`",
         )

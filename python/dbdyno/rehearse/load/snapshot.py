@@ -50,7 +50,7 @@ def load_of_snapshot(
     kept, notes = _of_database(last, counters, database)
     counted, more = _with_texts(last, kept)
     if not counted:
-        raise SnapshotError("does not have the text of a statement", where=f"{store.folder}: {name}", next_step=_NEXT)
+        raise SnapshotError("contains no text of any statement", where=f"{store.folder}: {name}", next_step=_NEXT)
     with contextlib.closing(server.connect(statement_timeout_ms=60_000)) as conn:
         statements, note = with_generated_values(conn, counted, samples, logged)
     return Load(f"{name} of {last.target}", "snapshot", statements, (note, *notes, *more))
@@ -114,9 +114,9 @@ def _of_database(last: Snapshot, counters: Counters, database: str) -> tuple[Cou
         return own, []
     others = sorted({names.get(row[1], str(row[1])) for row in counters})
     if len(others) != 1:
-        said = f"has statements of {', '.join(others)}" if others else "has no statements"
+        said = f"has statements of {', '.join(others)}, but" if others else "has"
         raise SnapshotError(
-            f"snapshot {last.number} {said}, but none of the database {database}",
+            f"snapshot {last.number} {said} no statements of the database {database}",
             where=str(last.store),
             next_step=f"rehearse on a database with the same name: dbdyno rehearse postgresql://copy/{others[0]}"
             if others

@@ -41,7 +41,7 @@ def refuse_without_copies(sides: tuple[Side, Side]) -> None:
             raise TargetError(
                 "the capture contains writes, but this role may not create the database that they would be replayed on",
                 where=side.server.safe_dsn,
-                next_step=f"run `run `ALTER ROLE {user} CREATEDB`, or rehearse without --replay",
+                next_step=f"run `ALTER ROLE {user} CREATEDB`, or rehearse without --replay",
             )
 
 

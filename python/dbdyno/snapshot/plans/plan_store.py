@@ -146,7 +146,9 @@ def _open(folder: Path) -> StoredLog:
     found = read_json(path)
     step = "read the log again with `dbdyno snap plans --log FILE`, or delete this folder"
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        raise EvidenceError(f"is not the evidence of a log in schema {SCHEMA}", where=str(path), next_step=step)
+        raise EvidenceError(
+            f"does not describe a stored log, or its schema version is not {SCHEMA}", where=str(path), next_step=step
+        )
     for name, kind in _KINDS.items():
         if not isinstance(found.get(name), kind) or isinstance(found[name], bool):
             raise EvidenceError(

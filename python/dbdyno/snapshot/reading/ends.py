@@ -188,7 +188,8 @@ def _check(first: Snapshot, last: Snapshot) -> None:
         raise SnapshotError(
             f"snapshot {last.number} has an earlier time than {first.number}: the server's clock was set back, "
             f"and no other clock covers both, so the time between them is not known",
-            next_step="report the time before and after the step separately; find the step with `dbdyno snap list`",
+            next_step="report the intervals before and after the clock change separately; find the change with "
+            "`dbdyno snap list`",
         )
 
 

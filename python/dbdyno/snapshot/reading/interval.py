@@ -224,7 +224,7 @@ class Interval(Ends, Closeable):
             raise EvidenceError(
                 f"cannot be read: {str(error).splitlines()[0]}",
                 where=f"{view} of snapshots {self.before.number} and {self.after.number}",
-                next_step="take new snapshots: a file of these was changed or removed",
+                next_step="take new snapshots: a file of these snapshots was changed or removed",
             ) from error
         self._made[view] = True
         refine = getattr(self.engine, "refine", None)

@@ -100,7 +100,9 @@ def read_rules(path: Path) -> list[Rule]:
     found = user_file_toml(path, SnapshotError, next_step=_NEXT)
     rows = found.get("rule")
     if set(found) != {"rule"} or not isinstance(rows, list) or not rows:
-        raise SnapshotError("contains something other than [[rule]]", where=str(path), next_step=_NEXT)
+        raise SnapshotError(
+            "must contain one or more [[rule]] tables and nothing else", where=str(path), next_step=_NEXT
+        )
     return [_rule(row, f"{path}, rule {at}") for at, row in enumerate(rows, 1)]
 
 
@@ -111,7 +113,7 @@ def _rule(row: Any, where: str) -> Rule:
                 f"{key!r} is not a key of a rule, or its value has the wrong type", where=where, next_step=_NEXT
             )
     if not row.get("name") or not row.get("metric") or ("above" in row) == ("below" in row):
-        raise SnapshotError("has no name, no metric, or neither above nor below", where=where, next_step=_NEXT)
+        raise SnapshotError("must have a name, a metric, and either above or below", where=where, next_step=_NEXT)
     if row.get("for", 1) < 1:
         raise SnapshotError(
             "'for' must be a number of sub-intervals, 1 or more", where=where, next_step="write for example for = 3"

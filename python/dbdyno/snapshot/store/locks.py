@@ -89,9 +89,9 @@ def _wait(opened: int, how: int, store: Path) -> None:
                 return
             if time.monotonic() > end:
                 raise SnapshotError(
-                    f"is in use by another dbdyno since {TIMEOUT_S:.0f} s",
+                    f"is in use by another dbdyno process, and was not free within {TIMEOUT_S:.0f} s",
                     where=str(store),
-                    next_step="wait until the other dbdyno has finished, then try again",
+                    next_step="wait until the other process has finished, then try again",
                 ) from error
             time.sleep(0.05)
         else:

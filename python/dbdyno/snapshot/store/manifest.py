@@ -74,7 +74,7 @@ def read(store: Path, number: int, shapes: dict[str, object]) -> SnapshotManifes
         raise EvidenceError(
             f"is not a snapshot of schema {SCHEMA} or earlier",
             where=str(path),
-            next_step="use the dbdyno that wrote it, or move the folder away",
+            next_step="use the version of dbdyno that wrote it, or move the folder away",
         )
     for name, kind in KINDS.items():
         if not isinstance(found.get(name), kind) or isinstance(found[name], bool):
@@ -84,7 +84,7 @@ def read(store: Path, number: int, shapes: dict[str, object]) -> SnapshotManifes
     if not 0 <= found["at_ns"] < 1 << 63:
         raise EvidenceError(f"has an invalid time: {found['at_ns']!r:.40}", where=str(path), next_step=DAMAGED)
     if not isinstance(found.get("cost", {}), dict):
-        raise EvidenceError("has no table 'cost'", where=str(path), next_step=DAMAGED)
+        raise EvidenceError("the value of 'cost' is not an object", where=str(path), next_step=DAMAGED)
     if found["schema"] > 1:
         _with_shape(store, found, path, shapes)
     for view, record in found["views"].items():
@@ -147,7 +147,7 @@ def _with_shape(store: Path, found: JsonObject, path: Path, shapes: JsonObject) 
         shape = read_json(store / SHAPES / f"{digest}.json")
         if not isinstance(shape, dict) or _digest(_text(shape)) != digest:
             raise EvidenceError(
-                "does not have the content that its name states",
+                "is damaged: its name is not the digest of its content",
                 where=str(store / SHAPES / f"{digest}.json"),
                 next_step="restore the file from a copy, or take a new snapshot with the same columns to write "
                 "it again",

@@ -85,7 +85,7 @@ def _on_or_off(word: str, where: str) -> None:
         raise PlanError(
             f"expected on or off, found {word!r}",
             where=f"--set {where}",
-            next_step="write on, off or both, with a comma in between",
+            next_step="write on, off, or the two with a comma between them: on,off",
         )
 
 

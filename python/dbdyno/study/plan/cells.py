@@ -68,6 +68,6 @@ def _parse_held(text: str) -> bool:
         raise PlanError(
             f"{text!r} must be refuse or ours",
             where="--set held",
-            next_step="write --set held=ours if the flashLog= in the plan is yours; dbdyno restores it unchanged",
+            next_step="write --set held=ours if the flashLog= in the IORM plan is yours; dbdyno restores it unchanged",
         )
     return text == "ours"

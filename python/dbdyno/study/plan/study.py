@@ -30,7 +30,7 @@ def full_plan(plan: Plan) -> Plan:
 
 
 def quick_plan(plan: Plan) -> Plan:
-    """Return the plan as `--quick` runs it: all turns take `QUICK_NS` together, if turns are long enough to be cut."""
+    """Return the plan as `--quick` runs it: turns that are long enough are shortened to about `QUICK_NS` in all."""
     schedule = plan.schedule
     if schedule.turn_ns is None or schedule.turn_transactions is not None:
         return plan

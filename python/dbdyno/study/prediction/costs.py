@@ -185,7 +185,10 @@ def _flush(observation: Observation) -> Parameter:
 
 
 def _flush_cpu_ns(observation: Observation) -> Mapping[int, float]:
-    """Return the CPU time inside waits for flushes, by block; inside all waits if there are no waits for data files."""
+    """Return the CPU time spent inside the waits for the write and sync of the log, by block.
+
+    If there are no waits for data files, or CPU is not known by event, this is the CPU time inside all waits.
+    """
     if not len(observation.io.call) or not observation.cpu_in_wait_ns:
         return observation.cpu_in_waits_ns
     events = [observation.cpu_in_wait_ns.get(event, {}) for event in (SYNC, WRITE)]

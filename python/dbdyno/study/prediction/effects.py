@@ -73,7 +73,7 @@ class Effects:
 
     @property
     def state_result(self) -> SimulationResult:
-        """Return the simulated result of the state."""
+        """Return the result of simulating the state before any change, on the machine as calibrated."""
         return self._before[0]
 
     def effect_of(self, after: State) -> Effect:

@@ -64,7 +64,7 @@ def buffers_setting(machine: Machine, text: str) -> dict[str, str]:
             "the machine does not know the pages that its statements read",
             where=where,
             next_step="calibrate it on an arm whose statements read a table by a key, with a working set that does not"
-            " fit shared_buffers",
+            " fit in shared_buffers",
         )
     size = megabytes(text, _BLOCKS[BUFFERS])
     if not 0 < size <= 1e6:

@@ -90,7 +90,7 @@ def _add(found: Steps, script: Script, plan: Plan, arm: Arm, share: float) -> No
         drawn = drawer.draw(0, DRAWS)
     except Exception as error:
         raise ModelError(
-            f"the script cannot be drawn in advance: {error}",
+            f"the script's statements cannot be generated in advance: {error}",
             where=f"arm {arm.name}, script {script.name}",
             next_step="use a script whose statements do not depend on answers of the server",
         ) from error

@@ -35,8 +35,8 @@ def method_settings(machine: Machine, method: str) -> tuple[dict[str, str], list
         return {STORAGE: device_name(method)}, []
     has = f"has {', '.join(known)}" if known else "has the device as its run used it"
     return {}, [
-        f"{SETTING} = {method} is not in this machine, which {has}: what it changes is not predicted."
-        " `dbdyno model calibrate --host` times each method that it can."
+        f"{SETTING} = {method} is not in this machine, which {has}, so the effect of the setting is not predicted."
+        " `dbdyno model calibrate --host` times each method that this host supports."
     ]
 
 

@@ -23,7 +23,7 @@ def view(request: Asked) -> View:
     run = trace_of(request)
     options = {name: limited_parameter(request, name) for name in ("call", "statement", "line")}
     if sum(map(bool, options.values())) > 1:
-        raise TraceError("more than one call is named", next_step="give one of call, statement and line")
+        raise TraceError("more than one call is named", next_step="give only one of call, statement and line")
     call = options["call"]
     if call and not (call.isascii() and call.isdigit() and int(call) < 2**63):
         raise TraceError(

@@ -381,8 +381,8 @@ def resume(
     plan, done = Plan.from_json(ledger.plan), len(ledger.records())
     if done and not restart and not as_of_now:
         raise MoveError(
-            f"the snapshots of {ledger.manifest['snapshots'][-1]['at']} are gone, because its workers ended; {done} of"
-            f" {len(plan.chunks)} chunks are finished",
+            f"the snapshots of {ledger.manifest['snapshots'][-1]['at']} are gone, because the job's workers ended;"
+            f" {done} of {len(plan.chunks)} chunks are finished",
             where=str(ledger.folder),
             next_step="add --restart to read all rows again in one snapshot, or --as-of-now to read only the "
             "missing chunks as they are now (exact only if the table has not changed since)",

@@ -130,7 +130,7 @@ def _refuse_nulls_of_a_trigger(conn: Any, goal: TargetTable, stages: Sequence[st
         raise MoveError(
             f"{said}, but none of the loaded rows has NULL there: a trigger produced it: {', '.join(triggers)}",
             where=goal.table,
-            next_step="load without the trigger; nothing was changed. It may be a fault of the server: 11.4.5 "
+            next_step="load without the trigger; nothing was changed. The server may be at fault: MariaDB 11.4.5 "
             "reports this for each INSERT ... SELECT with named columns into a table with a BEFORE trigger; "
             "10.11.5 does not",
         )
@@ -224,8 +224,8 @@ def _refuse_doubles(conn: Any, stages: Sequence[str], keys: Sequence[Field], no_
     found = rows(conn, f"select count(*) from (select 1 from ({union}) u group by {grouped} having count(*) > 1) d")
     if found[0][0]:
         raise MoveError(
-            f"{with_noun(found[0][0], 'key')} is in the loaded rows more than once, so it is not clear which row to"
-            " use",
+            f"the loaded rows contain {with_noun(found[0][0], 'key')} more than once, so it is not clear which row"
+            " to use",
             where="--key",
             next_step="name a key that is unique in the loaded rows; nothing was changed",
         )

@@ -42,14 +42,16 @@ def write(
     path = None if to == STDOUT else Path(to)
     form = "stream" if path is None else FORMS[path.suffix]
     if form == "csv":
-        raise MoveError("only PostgreSQL can write a CSV", where=to, next_step="name x.arrow, or a folder")
+        raise MoveError("CSV can be written only from PostgreSQL", where=to, next_step="name x.arrow, or a folder")
     if path is not None and path.exists():
         raise MoveError("already exists", where=to, next_step="name a new file")
     job = new_id()
     with contextlib.closing(connect(target, job)) as conn:
         plan = plan_of(target, conn, request, job, options)
     if len(plan.tables) != 1:
-        raise MoveError(f"the job has {len(plan.tables)} tables", where="TARGET", next_step="one file takes one table")
+        raise MoveError(
+            f"the job has {len(plan.tables)} tables; one file takes only one", where="TARGET", next_step="name a folder"
+        )
     for line in notes_before(plan):
         say(line)
     while True:
@@ -103,7 +105,7 @@ def _as_text(plan: Plan, failed: MoveFailure, path: Path | None, say: Say) -> Pl
         step = NEXT_STEPS.get(failed["kind"], "").replace("run `dbdyno move resume`", "run the same command again")
         raise MoveError(failed["message"], next_step=step or None)
     if path is None:
-        words = f"--text {column.name}: the column as the server prints it"
+        words = f"add --text {column.name} to move the column as the server prints it"
         raise MoveError(failed["message"], where="stdout, which already has a part of the output", next_step=words)
     say(f"{failed['message']}: the column travels as text; the table is read again, as of a new instant")
     columns = tuple(text_of(one) if one is column else one for one in table.columns)

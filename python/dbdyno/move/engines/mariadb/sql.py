@@ -65,13 +65,13 @@ def checked_sql(text: str, option: str) -> str:
             end = text.find("*/", at)
             # MariaDB executes the contents of /*! and /*M! comments.
             if end < 0 or text[at : at + 1] in ("!", "M"):
-                raise _not_whole(text, option, found.start(), "a comment that is not closed, or is run")
+                raise _not_whole(text, option, found.start(), "the comment is not closed, or MariaDB executes it")
             at = end + 2
         elif mark := found["mark"]:
             if mark in "([":
                 marks.append(mark)
             elif mark not in _PAIR or not marks or marks.pop() != _PAIR[mark]:
-                raise _not_whole(text, option, found.start(), f"{mark!r} belongs to nothing")
+                raise _not_whole(text, option, found.start(), f"{mark!r} is unmatched or not allowed here")
     if marks:
         raise _not_whole(text, option, len(text), f"{marks[-1]!r} is not closed")
     return text

@@ -105,7 +105,8 @@ def merge(
         added = run(made, lambda rows: text.format(table, listed, listed, rows))
     if changed != differing - refused or (adds and added != new - (rejected() - begun - refused)):
         raise MoveError(
-            f"{differing:,} rows differ and {changed:,} were changed, {new:,} are new and {added:,} were added",
+            f"{differing:,} rows differ from the table's and {changed:,} were changed; "
+            f"{new:,} rows are new and {added:,} were added",
             next_step="check the table's triggers, rules and keys (the key may not be unique); nothing was changed",
         )
     conn.execute("drop table dbdyno_changes")  # the next table in the same transaction creates its own

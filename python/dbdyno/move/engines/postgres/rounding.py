@@ -117,16 +117,16 @@ def refuse_differing_rows(
         text = sql.SQL("select count(*) from {} s {} join {} t on {} where {} and ({})")
         kind = sql.SQL("left" if adds else "inner")
         row = conn.execute(text.format(stage, kind, table, on, no_nulls, differs)).fetchone()
-        differing = f"{row[0]:,} rows of the table are not" if row and row[0] else None
+        differing = f"{row[0]:,} rows of the table differ" if row and row[0] else None
     else:
         ours = sql.SQL("") if all_rows else sql.SQL(OWN_ROWS_SQL)
         sums = sql.SQL("select count(*), sum(hashtextextended(row({})::text, 0)::numeric) from {} {} {}")
         left = conn.execute(sums.format(sql.SQL(", ").join(came), stage, sql.SQL("s"), sql.SQL(""))).fetchone()
         right = conn.execute(sums.format(sql.SQL(", ").join(stands), table, sql.SQL("t"), ours)).fetchone()
-        differing = None if left == right else f"{left[0] if left else 0:,} rows came, and the table's are not"
+        differing = None if left == right else f"{left[0] if left else 0:,} rows were sent, and the table's rows differ"
     if differing is not None:
         raise MoveError(
-            f"{differing} what was sent; the table was not changed",
+            f"{differing} from what was sent; the table was not changed",
             next_step="check for a trigger or a narrower type that alters values, or leave --verify target out "
             "to see what is rounded",
         )

@@ -170,7 +170,7 @@ def take_snapshot(target: Postgres, request: Request, job: str, held: str | None
         _begin(snapshot, snapshot.conn, request, held)
         return snapshot.conn.execute(REWRITTEN_SQL).fetchone() is None
 
-    return begin_snapshot(target, job, held, begin, "what is read was truncated or refreshed")
+    return begin_snapshot(target, job, held, begin, "a relation to be read was truncated or refreshed")
 
 
 def begin_snapshot(
@@ -205,7 +205,7 @@ def begin_snapshot(
         raise MoveError(
             f"{changed} each time between the snapshot and the lock",
             where=target.safe_dsn,
-            next_step="wait until the session that changes it has ended, then run the command again",
+            next_step="wait until the session that makes these changes has ended, then run the command again",
         )
     except psycopg.Error as error:
         conn.close()
@@ -293,8 +293,8 @@ def resolve_table(conn: psycopg.Connection[Any], name: str) -> tuple[int, tuple[
         raise MoveError(
             f"is not a table name: {said}",
             where=f"--table {name}",
-            next_step="write schema.table, names"
-            ' with other characters than a-z 0-9 _ in double quotes: \'"My Schema"."My.Table"\'',
+            next_step="write schema.table; put names with characters"
+            ' other than a-z, 0-9 and _ in double quotes: \'"My Schema"."My.Table"\'',
         ) from None
     if row is None or row[3] not in KINDS:
         raise MoveError(

@@ -59,7 +59,7 @@ def _take(mark: str, place: int, open_marks: list[tuple[str, int]], text: str, o
             raise _error(text, option, place, f"{mark} closes nothing")
     elif mark == ";":
         if text[place + 1 :].strip() or option != "--query":
-            raise _error(text, option, place, "a semicolon: one piece of SQL is meant here")
+            raise _error(text, option, place, "a semicolon is not allowed here: expected a single query or expression")
     else:
         raise _error(text, option, place, f"{mark} is not closed")
 

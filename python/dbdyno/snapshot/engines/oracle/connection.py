@@ -72,7 +72,7 @@ def address(dsn: str) -> Address:
         else:
             known = ", ".join(("licensed", *PASSTHROUGH))
             raise SnapshotError(
-                f"the connection string has the unknown option {name!r}, expected {known}",
+                f"the connection string has the unknown option {name!r}, expected one of {known}",
                 next_step=_EXAMPLE,
             )
     offered = [one.removeprefix(LICENSED) for one in script_names() if one.startswith(LICENSED)]

@@ -62,7 +62,7 @@ def _added(columns: Sequence[Column], latest: str) -> tuple[list[str], list[str]
 
 
 def total_sql(sides: Sides, before: str, after: str, folded: str, columns: Sequence[Column], parts: int) -> str:
-    """Return the query of a view's difference over an interval.
+    """Return a query that computes how the rows of a view changed over an interval.
 
     It is like `difference_sql` of both ends, with counts added up over `parts` sub-intervals. `folded` is a query with
     `columns`.

@@ -128,7 +128,7 @@ def _ratios(measures: Measures, arms: Mapping[Key, int], level: float, matters: 
         logs = [np.log(measures.arms[arms[key]].values["mean"]) for key in (one, base)]
         ends = mean_interval(logs[0] - logs[1], level)
         if not all(map(math.isfinite, ends)):
-            raise StatsError("fewer than two blocks have both orders of the arms", next_step="run more blocks")
+            raise StatsError("two arms have fewer than two blocks in common", next_step="run more blocks")
         value, low, high = (math.exp(end) for end in ends)
         found[name] = Ratio(value, low, high, matters)
     return found

@@ -150,7 +150,7 @@ def _read(traces: Traces, unit: Unit, name: str, options: ComparisonOptions) -> 
     values = population(traces)
     if not values.size:
         what = f"no wait for {options.event!r}" if options.event else "no call of the client"
-        raise TraceError(f"{what} in it", where=name, next_step="see the details with `dbdyno trace check`")
+        raise TraceError(f"there is {what}", where=name, next_step="see the details with `dbdyno trace check`")
     numbers = _heavy(block_values(traces, blocks), blocks)
     make_batches(traces)
     return _Side(found, blocks, numbers, values, {family: lines_of(traces, family, blocks) for family in FAMILIES})
