@@ -8,7 +8,7 @@ fn refused<T>(py: Python<'_>) -> PyResult<T> {
     Err(raise(py, "TraceError", "waits are recorded on Linux only"))
 }
 
-/// Recording of a server's waits, which raises `TraceError` here.
+/// Recorder of a server's waits; on this system its constructor only raises `TraceError`.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct Recorder {}
 
@@ -20,7 +20,7 @@ impl Recorder {
     }
 }
 
-/// Active sessions of a server, which raises `TraceError` here.
+/// Reader of a server's active sessions; on this system its constructor only raises `TraceError`.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct SessionReader {}
 

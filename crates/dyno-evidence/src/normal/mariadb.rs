@@ -28,7 +28,8 @@ pub(super) fn piece(rest: &[u8]) -> Option<Made> {
     })
 }
 
-/// Returns the length of the beginning of `/*!50110 key_block_size = 1 */`, with its version.
+/// Returns the length of the opening of an executable comment, including its version, such as `/*!50110`; `from` is the
+/// length of the part before the version.
 fn versioned(rest: &[u8], from: usize) -> usize {
     from + rest[from..].iter().take_while(|byte| byte.is_ascii_digit()).count()
 }

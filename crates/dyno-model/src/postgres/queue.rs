@@ -141,7 +141,8 @@ impl Core {
         Some(seat)
     }
 
-    /// Removes the next process that waits, and the sleeping ones whose turn comes before.
+    /// Removes and returns the first process in the queue that waits for the core; sleeping processes ahead of it are
+    /// removed, too.
     pub fn pop(&mut self) -> Option<Rc<Seat>> {
         while let Some((&key, _)) = self.queue.first_key_value() {
             let seat = self.remove(key)?;

@@ -162,7 +162,8 @@ struct Open {
 }
 
 impl Session {
-    /// Runs transactions endlessly. Without a pause, the client thread starts the next one in the same turn.
+    /// Runs transactions endlessly. Without think time, the next one starts before the session releases the client
+    /// thread.
     pub async fn live(mut self) {
         let shared = Rc::clone(&self.shared);
         let all: u64 = shared.scripts.iter().map(|(weight, _)| weight).sum();

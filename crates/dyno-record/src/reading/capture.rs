@@ -17,7 +17,7 @@ pub struct Found {
     pub waits: u64,
     /// Total number of looks that found them.
     pub looks: u64,
-    /// Their time: from the first look that found a wait to the first that did not [ns].
+    /// Sum of the times of the waits, each from the first look that found it to the first that did not [ns].
     pub elapsed_ns: u64,
 }
 
