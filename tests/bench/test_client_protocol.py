@@ -521,4 +521,4 @@ def test_a_client_is_named_by_what_is_run(command: str | list[str], name: str):
 def test_text_among_records_is_shown_without_what_follows_it():
     with pytest.raises(StreamError) as caught:
         list(StreamReader().feed(b"hello\n" + bytes(42) + b"Z" * 96))
-    assert caught.value.message.endswith("record 1: 'hello'")
+    assert caught.value.message.endswith("record, number 1: 'hello'")

@@ -251,7 +251,7 @@ def test_an_ordinary_user_runs_it_as_itself(kind: str, open_folder: Path) -> Non
     child = Path(__file__).parent / "target_child.py"
     if not Path(python).exists() or run("-c", "import psycopg, dbdyno").returncode != 0:
         pytest.skip("another user cannot run this Python")
-    done = run(str(child), "embedded", data=json.dumps({"workdir": str(home), "seconds": 0}))
+    done = run(str(child), "embedded", given=json.dumps({"workdir": str(home), "seconds": 0}))
     assert done.returncode == 0, done.stderr
     folder = Path(json.loads(done.stdout.splitlines()[1])["folder"])
     assert folder.parent == home
