@@ -27,7 +27,7 @@ def test_a_plan_that_holds_flash_log_already_is_not_taken_for_the_one_to_put_bac
     rig.cells[0].answer('alter iormplan dbplan=""')
     rig.cells[1].answer(f"alter iormplan {plan}")
     before = rig.plans
-    with pytest.raises(CellsError, match="another run on these cells may be active") as told:
+    with pytest.raises(CellsError, match="another run on these cells may still be active") as told:
         refuse_flash_log_set(rig.plan(held="refuse"), rig.survey(rig.plan()))
     assert told.value.where == rig.hosts[1].name
     assert "off" not in str(told.value.next_step)

@@ -111,7 +111,7 @@ def test_the_database_is_one_that_the_cells_know(rig: Rig, name: str):
 def test_garbage_for_a_plan_is_refused_before_anything_is_changed(rig: Rig):
     for garbage in ("", "!!\x00\n", "\t name: x\n\t dbPlan: ((((\n\t status: active\n"):
         answering(rig.cells[0], "list iormplan", lambda _, text=garbage: (text, 0))
-        with pytest.raises(CellsError, match=r"no readable IORM plan|could not be restored"):
+        with pytest.raises(CellsError, match=r"no readable IORM plan|cannot be restored"):
             rig.survey(rig.plan())
 
 

@@ -85,7 +85,7 @@ def test_a_plan_by_allocation_gives_no_directive_to_a_new_database():
     ],
 )
 def test_a_directive_that_could_not_be_written_again_is_refused(line: str):
-    with pytest.raises(CellsError, match="could not be restored") as refused:
+    with pytest.raises(CellsError, match="cannot be restored") as refused:
         plan_of(listed(line), "cel01")
     assert refused.value.where == "cel01"
 

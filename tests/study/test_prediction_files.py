@@ -223,7 +223,7 @@ def test_every_device_can_hold_the_data_beside_the_log(name: str):
 def test_an_unknown_device_or_parameter_is_refused():
     with pytest.raises(ModelError, match="no device named"):
         with_data_device(CALIBRATED, "drum")
-    with pytest.raises(ModelError, match="none of the device's parameters"):
+    with pytest.raises(ModelError, match="not one of the device's parameters"):
         renamed_device("stripe-15000", "other", {"speed": "1"})
 
 

@@ -64,14 +64,14 @@ def view_of(page: Page) -> View:
     return {"head": page.head, "alerts": alerts, "sections": sections}
 
 
-def write_html(page: Page | Mapping[str, Any], path: Path | str) -> Path:
+def write_html(given: Page | Mapping[str, Any], path: Path | str) -> Path:
     """Write the page as a file, completely or not at all, and return its path.
 
     Raises:
         ReportError: as in `render_html`, or the file cannot be written.
     """
     target = Path(path)
-    write_whole(target, render_html(page).encode())
+    write_whole(target, render_html(given).encode())
     return target
 
 
