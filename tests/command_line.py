@@ -58,7 +58,11 @@ def on_a_terminal(*words: object, cwd: Path | None = None, **environment: str) -
 def _ending(
     words: tuple[object, ...], streams: tuple[TextIO, TextIO, TextIO], cwd: Path | None, environment: dict[str, str]
 ) -> int:
-    """Runs a command and gives its exit code; the tests keep the handling of signals."""
+    """Runs a command and gives its exit code; the tests keep the handling of signals, and the end of their process.
+
+    A command registers that the process ends with its code: a second run of failed tests, which is one process, would
+    end with 0 if the first of its commands did.
+    """
     out, err, given = streams
     named = functools.partial(main.cli.main, prog_name="dbdyno")
     with (
@@ -66,6 +70,8 @@ def _ending(
         mock.patch.dict(os.environ, environment),
         mock.patch.multiple(sys, argv=["dbdyno", *map(str, words)], stdout=out, stderr=err, stdin=given),
         mock.patch.object(Listener, "start"),
+        mock.patch.object(entry, "end_at_once", lambda: None),
+        mock.patch.object(entry, "_codes", []),
         mock.patch.object(main.cli, "main", named),
     ):
         try:

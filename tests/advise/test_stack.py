@@ -134,7 +134,10 @@ def test_measured_rate_and_latency_say_how_much_waits_above_the_limit(tmp_path: 
         ("[demand]\njobs = true\nio_kb = 8\n[lun]\ncount = 1\nqueue_limit = 1", ["line 2"]),
         ("[demand]\njobs = 1\nio_kb = nan\n[lun]\ncount = 1\nqueue_limit = 1", ["line 3", "0.5 KB"]),
         ("[demand]\njobs = 1\nio_kb = 8\n[lun]\ncount = 0\nqueue_limit = 1", ["line 5", "from 1 to"]),
-        ("[demand]\njobs=1\nio_kb=8\n[lun]\ncount=8\nqueue_limit=1\n[stripe]\nstripe_kb=8\nluns=9", ["there are only 8"]),
+        (
+            "[demand]\njobs=1\nio_kb=8\n[lun]\ncount=8\nqueue_limit=1\n[stripe]\nstripe_kb=8\nluns=9",
+            ["there are only 8"],
+        ),
         ("[demand]\njobs=1\nio_kb=8\n[lun]\ncount=8\nqueue_limit=1\n[host]\nos='vms'", ["line 8", '"solaris"']),
         ("title = 3", ["title"]),
         ("[", ["not valid TOML"]),

@@ -50,6 +50,13 @@ def test_the_list_of_commands_is_what_there_is():
         assert module == f"dbdyno.cli.{name}"
 
 
+def test_a_command_in_the_process_of_tests_does_not_decide_how_that_process_ends():
+    """A second run of what failed is one process: it ended with the code of its first command, mostly 0."""
+    code = "import sys\nfrom command_line import dbdyno\nassert dbdyno('help').returncode == 0\nsys.exit(3)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 3
+
+
 def test_data_on_stdout_words_on_stderr(tmp_path: Path):
     done = dbdyno("runs", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, "")
