@@ -30,7 +30,7 @@ WRITE = "update planned set amount = amount + 1 where id = %s"
 
 @pytest.fixture
 def server(lab: Lab) -> Lab:
-    lab.run(*SETUP)
+    lab.run(*SETUP, "select pg_stat_statements_reset()")  # else 50 slower ones of tests before may take all places
     with contextlib.closing(lab.connect()) as session:
         for number in range(5):
             session.execute(BY_CUST, (number, "a secret"))
