@@ -100,7 +100,7 @@ def chances_steady(evidence: Evidence, n: int) -> Floats:
 
 
 def chances_drifting(evidence: Evidence, n: int) -> Floats:
-    """Return, for each row, the chance that a drifting series favours a step over a drift at least as strongly."""
+    """Return by row the chance that a drifting series looks at least as much like a step as the row does."""
     table = _drifting_series(n)
     return _share_of_similar(
         evidence.step - evidence.drift, evidence.drift_size, table.step - table.drift, table.drift_size
@@ -108,7 +108,7 @@ def chances_drifting(evidence: Evidence, n: int) -> Floats:
 
 
 def chances_stepping(evidence: Evidence, n: int) -> Floats:
-    """Return, for each row, the chance that a stepping series favours a drift over a step at least as strongly."""
+    """Return by row the chance that a series with a step looks at least as much like a drift as the row does."""
     table = _stepping_series(n)
     return _share_of_similar(
         evidence.drift - evidence.step, evidence.step_size, table.drift - table.step, table.step_size
@@ -116,7 +116,7 @@ def chances_stepping(evidence: Evidence, n: int) -> Floats:
 
 
 def chances_not_two(evidence: Evidence, n: int) -> Floats:
-    """Return, for each row, the chance that a drift or a single step favours two steps at least as strongly."""
+    """Return by row the chance that a drift or one step looks at least as much like two steps as the row does."""
     clearer, drifting, stepping = _step_excess(evidence), _drifting_series(n), _stepping_series(n)
     one = _share_of_similar(clearer, evidence.drift_size, _step_excess(drifting), drifting.drift_size)
     other = _share_of_similar(clearer, evidence.step_size, _step_excess(stepping), stepping.step_size)
