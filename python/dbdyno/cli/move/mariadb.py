@@ -10,9 +10,9 @@ import click
 
 from dbdyno.cli.move import options as shared
 from dbdyno.cli.move.finish import finish
-from dbdyno.cli.move.load import READ_OPTIONS, file_or_stdin, load_request, refuse, refuse_as_job, show, split_names
+from dbdyno.cli.move.load import READ_OPTIONS, file_or_stdin, load_request, refuse, refuse_as_job, show
 from dbdyno.cli.move.plan import show_plan, show_table, show_target
-from dbdyno.cli.move.request import refuse_request
+from dbdyno.cli.move.request import request_of
 from dbdyno.cli.move.transfer import target_of
 
 if TYPE_CHECKING:
@@ -44,23 +44,6 @@ def server(dsn: str) -> Postgres | MariaDB:
     return MariaDB.open(dsn) if is_mariadb(dsn) else Postgres.open(dsn, keep_first=True)
 
 
-def _request(other_options: Mapping[str, Any]) -> Request:
-    from dbdyno.move.engines.postgres.source import Request
-
-    columns, as_text = split_names(other_options["columns"]), split_names(other_options["as_text"])
-    request = Request(
-        other_options["tables"],
-        other_options["patterns"],
-        other_options["where"],
-        columns,
-        other_options["query"],
-        as_text,
-        other_options["partition_by"],
-    )
-    refuse_request(request)
-    return request
-
-
 def export_tables(source: str, folder: Path, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
     """Copy tables of a MariaDB server to Parquet files."""
     from dbdyno.bench.mariadb.server import MariaDB
@@ -68,7 +51,7 @@ def export_tables(source: str, folder: Path, level: str, options: JobOptions, ot
     from dbdyno.move.proof.statement import compare_rereads
 
     refuse(other_options, ("hold",), "is for PostgreSQL: a snapshot of MariaDB belongs to the session that took it")
-    target, request = MariaDB.open(source), _request(other_options)
+    target, request = MariaDB.open(source), request_of(other_options)
     if other_options["dry_run"]:
         _show_plan(target, request, options)
         return
@@ -88,7 +71,7 @@ def write(source: str, to: str, level: str, options: JobOptions, other_options: 
         raise click.UsageError(
             "--verify source works only with jobs that have a folder: use --verify files to read the file again"
         )
-    request = _request(other_options)
+    request = request_of(other_options)
     for line in write_one(
         MariaDB.open(source), request, to, options, shared.say, read_again=level == "files"
     ).sentences():
@@ -127,7 +110,7 @@ def transfer_rows(source: str, to: str, level: str, options: JobOptions, other_o
 
     if is_mariadb(to):
         _refuse_into(other_options)
-    request = _request(other_options)
+    request = request_of(other_options)
     goal = load_request(target_of(request, other_options["into"]), other_options)
     if other_options["dry_run"]:
         _show_across(server(source), request, options, server(to), goal)

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from dbdyno.cli.move.load import split_names
 
 if TYPE_CHECKING:
     from dbdyno.move.engines.postgres.source import Request
 
 
-def refuse_request(request: Request) -> None:
-    """Raise `click.UsageError` for options that cannot be combined."""
+def request_of(other_options: Mapping[str, Any]) -> Request:
+    """Return the request; raise `click.UsageError` for options that cannot be combined.
+
+    Options that a way does not have must be refused before: they are empty here.
+    """
+    from dbdyno.move.engines.postgres.source import Request
+
+    request = Request(
+        other_options["tables"],
+        other_options["patterns"],
+        other_options["where"],
+        split_names(other_options["columns"]),
+        other_options["query"],
+        split_names(other_options["as_text"]),
+        other_options["partition_by"],
+    )
+    _refuse_request(request)
+    return request
+
+
+def _refuse_request(request: Request) -> None:
     if request.query is None and not request.tables and not request.patterns:
         raise click.UsageError("name what to move: --table, --tables or --query")
     if request.query is not None and (request.tables or request.patterns or request.where is not None):

@@ -16,9 +16,9 @@ from dbdyno.cli.move import options as shared
 from dbdyno.cli.move import oracle as move_oracle
 from dbdyno.cli.move import wide as move_wide
 from dbdyno.cli.move.finish import finish
-from dbdyno.cli.move.load import LOAD_OPTIONS, load_into_table, refuse, split_names
+from dbdyno.cli.move.load import LOAD_OPTIONS, load_into_table, refuse
 from dbdyno.cli.move.plan import show_plan
-from dbdyno.cli.move.request import refuse_request
+from dbdyno.cli.move.request import request_of
 from dbdyno.cli.move.transfer import transfer_rows
 from dbdyno.cli.parameters import PATH
 from dbdyno.move.spark.remote_jobs import check_reachable, is_hadoop_url
@@ -175,7 +175,6 @@ def _move_otherwise(source: str, to: str, level: str, options: JobOptions, other
 
 def _write(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.reading.single import write
 
     refuse(other_options, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
@@ -183,16 +182,7 @@ def _write(source: str, to: str, level: str, options: JobOptions, other_options:
         raise click.UsageError(
             "--verify source works only with jobs that have a folder: use --verify files to read the file again"
         )
-    columns, as_text = split_names(other_options["columns"]), split_names(other_options["as_text"])
-    request = Request(
-        other_options["tables"],
-        other_options["patterns"],
-        other_options["where"],
-        columns,
-        other_options["query"],
-        as_text,
-    )
-    refuse_request(request)
+    request = request_of(other_options)
     written = write(
         Postgres.open(source, keep_first=True), request, to, options, shared.say, read_again=level == "files"
     )
@@ -224,22 +214,11 @@ def _take(
 ) -> None:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.snapshot_holder import hold_snapshot
-    from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.proof.statement import check_source
     from dbdyno.move.reading.run import begin, run_job
     from dbdyno.move.spark.remote_jobs import run_uploading_job
 
-    columns, as_text = split_names(other_options["columns"]), split_names(other_options["as_text"])
-    request = Request(
-        other_options["tables"],
-        other_options["patterns"],
-        other_options["where"],
-        columns,
-        other_options["query"],
-        as_text,
-        other_options["partition_by"],
-    )
-    refuse_request(request)
+    request = request_of(other_options)
     target = Postgres.open(source, keep_first=True)
     if other_options["dry_run"]:
         show_plan(target, request, options)

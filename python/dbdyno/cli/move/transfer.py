@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli.move import options as shared
-from dbdyno.cli.move.load import load_request, refuse, show, split_names
+from dbdyno.cli.move.load import load_request, refuse, show
 from dbdyno.cli.move.plan import show_plan, show_target
-from dbdyno.cli.move.request import refuse_request
+from dbdyno.cli.move.request import request_of
 
 if TYPE_CHECKING:
     from dbdyno.move.engines.postgres.source import Request
@@ -22,20 +22,12 @@ REFUSED_OPTIONS = ("as_text", "partition_by")
 def transfer_rows(source: str, to: str, level: str, options: JobOptions, other_options: Mapping[str, Any]) -> None:
     """Move tables, or the rows of a query, and print the result."""
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.engines.postgres.source import Request
     from dbdyno.move.loading.transfer import move
 
     refuse(other_options, REFUSED_OPTIONS, "is not for the way from server to server")
     if level == "files":
         raise click.UsageError("a move from server to server has no files: use --verify source or --verify target")
-    request = Request(
-        other_options["tables"],
-        other_options["patterns"],
-        other_options["where"],
-        split_names(other_options["columns"]),
-        other_options["query"],
-    )
-    refuse_request(request)
+    request = request_of(other_options)
     table = target_of(request, other_options["into"])
     if other_options["dry_run"]:
         there, asked = Postgres.open(to, keep_first=True), load_request(table, other_options)
