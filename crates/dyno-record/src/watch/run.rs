@@ -81,7 +81,7 @@ impl Running {
             }
             if at_ns - judged_ns >= JUDGED_NS {
                 let given_up = self.shed.len();
-                stopped = self.too_dear(at_ns - judged_ns, at_ns).or_else(|| self.met_a_probe());
+                stopped = stopped.or_else(|| self.too_dear(at_ns - judged_ns, at_ns)).or_else(|| self.met_a_probe());
                 judged_ns = at_ns;
                 if self.shed.len() > given_up {
                     // A busy kernel takes seconds to close many events: the cost paid until then says nothing about the
