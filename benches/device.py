@@ -63,8 +63,8 @@ def main() -> None:
         for depth in DEPTHS:
             theirs = per_second(bare, depth, given.writes)
             for transport in ("read", "ring"):
-                spec: DeviceSpec = {"device": "none", "folder": str(folder), "back": str(back), "direct_io": True}
-                with mount_folder({**spec, "transport": transport}) as mount:
+                spec: DeviceSpec = {"device": "none", "toml": None, "folder": str(folder), "back": str(back)}
+                with mount_folder({**spec, "direct_io": True, "transport": transport}) as mount:
                     if mount.status()["transport"] != transport:
                         continue
                     ours = per_second(folder, depth, given.writes)

@@ -10,7 +10,7 @@ Three more loads are of data files, which alone are on the place, with direct I/
 shared_buffers, by keys drawn uniformly (reads) or by Zipf's law (zipf), with other sizes of shared_buffers among the
 arms; and sorts with a small work_mem (spills).
 
-    python benches/predict.py [--places own,gp3,nvme-2024,disk-15000-cache] [--loads commits,TPC-B,reads,zipf,spills]
+    python benches/predict.py [--places own,gp3,io2,disk-15000] [--loads commits,TPC-B,reads,zipf,spills]
                               [--arms 9] [--blocks 6] [--seed 45] [--out FILE.json] [--markdown FILE.md]
 """
 
@@ -32,6 +32,7 @@ from typing import Any
 from figures import figure, lacks, parse
 
 from dbdyno.base.errors import DeviceError
+from dbdyno.device.catalogue import device_of
 from dbdyno.device.mounts import check_machine, mount_folder
 from dbdyno.evidence.run import find_run
 from dbdyno.model.machine import parse_machine
@@ -90,10 +91,14 @@ def _settings(how: str) -> str:
     return {"off": '{synchronous_commit = "off"}', "delay": "{commit_delay = 300, commit_siblings = 2}"}[how]
 
 
-def _plan(title: str, work: str, arms: list[str], blocks: int, turn: str, piece: str = "250ms") -> str:
+def _plan(title: str, work: str, arms: list[str], blocks: int, turn: str, *, files: bool = False) -> str:
+    # A volume saves what it did not use for a tenth of a second, which a short slice of a turn would live on.
+    piece = "2s" if files else "250ms"
+    # Exact waits cost busy arms up to a third of their throughput, and have tails of their own; files need them.
+    waits = "exact" if files else "read"
     schedule = f'[schedule]\nblocks = {blocks}\nwarmup_blocks = 1\nturn = "{turn}"\nslice = "{piece}"'
     # Arms do different work on purpose.
-    rest = '[watch]\nwaits = "exact"\noverhead_blocks = 0\n[verdict]\naccept = ["work"]'
+    rest = f'[watch]\nwaits = "{waits}"\noverhead_blocks = 0\n[verdict]\naccept = ["work"]'
     return "\n".join([f'title = "{title}"', work, schedule, rest, *arms, ""])
 
 
@@ -103,7 +108,7 @@ def reads(draw: random.Random, count: int, blocks: int, turn: str, keys: str = "
     grid = [(n, size) for n in SESSIONS for size in ("4MB", "8MB", "24MB") if (n, size) != (1, "8MB")]
     arms += [_reading(f"x{n} {size}", n, size) for n, size in draw.sample(grid, count)]
     script = f"\\\\set id {keys}\\nselect v from big where id = :id;\\n"
-    return _plan(f"reads by {keys}", _work(script, _BIG), arms, blocks, turn, _LONG)
+    return _plan(f"reads by {keys}", _work(script, _BIG), arms, blocks, turn, files=True)
 
 
 def zipf(draw: random.Random, count: int, blocks: int, turn: str) -> str:
@@ -119,11 +124,9 @@ def spills(draw: random.Random, count: int, blocks: int, turn: str) -> str:
         "\\\\set b random(0, 9)\\nselect max(n) from (select row_number() over (order by v, pad) as n"
         " from tosort where bucket = :b) s;\\n"
     )
-    return _plan("sorts that spill", _work(script, _SORTED), arms, blocks, turn, _LONG)
+    return _plan("sorts that spill", _work(script, _SORTED), arms, blocks, turn, files=True)
 
 
-_LONG = "2s"
-"""Slice of a turn: a volume saves what it did not use for a tenth of a second, which a short one would live on."""
 _BIG = (
     "create table big (id int primary key, v int, pad text) with (fillfactor = 100)",
     "insert into big select n, n, repeat('x', 700) from generate_series(1, 100000) n",
@@ -164,7 +167,10 @@ def at(place: str, work: Path) -> Iterator[Path]:
         return
     back.mkdir(exist_ok=True)
     back.chmod(0o777)
-    with mount_folder({"device": place, "folder": str(folder), "back": str(back)}):
+    toml = device_of(place).machine.toml
+    with mount_folder({"device": place, "toml": toml, "folder": str(folder), "back": str(back)}) as mount:
+        if not mount.status()["floor_ns"]:
+            lacks(f"the mount of {place} does not take the time of the device")
         yield folder
 
 
@@ -234,7 +240,7 @@ def kept(found: list[Pair], what: str, wanted: int = 60) -> None:
 def main() -> None:
     """All places and loads."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--places", default="own,gp3,nvme-2024,disk-15000-cache")
+    parser.add_argument("--places", default="own,gp3,io2,disk-15000")
     parser.add_argument("--loads", default="commits,TPC-B")
     parser.add_argument("--arms", type=int, default=9)
     parser.add_argument("--blocks", type=int, default=6)

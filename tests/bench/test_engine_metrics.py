@@ -148,7 +148,7 @@ def test_the_file_system_of_a_path_is_the_deepest_mount(tmp_path: Path) -> None:
     assert memory.in_memory
 
 
-def test_canaries_measure_three_things(own: Postgres) -> None:
+def test_canaries_measure_disk_processors_and_the_way_to_the_server(own: Postgres) -> None:
     with contextlib.closing(own.connect()) as conn:
         folder, on_data_disk = canary_folder(own, conn)
         found = canaries(conn, folder, on_data_disk)
@@ -157,7 +157,9 @@ def test_canaries_measure_three_things(own: Postgres) -> None:
     assert 10_000 < found.cpu_ns < 1_000_000_000
     assert found.fsync_ns is not None and found.fsync_ns > 0
     assert 1_000 < found.round_trip_ns < 1_000_000_000
-    assert [one.metric for one in found.metrics(1)] == ["cpu", "fsync", "wake", "round_trip"]
+    processors = ["wake", "busy_ratio", "pulls", "searches", "searches_late"]
+    assert [one.metric for one in found.metrics(1)] == ["cpu", "fsync", *processors, "round_trip"]
+    assert {one.unit for one in found.metrics(1) if one.metric in processors[1:]} == {"ratio"}
     assert not [path for path in folder.iterdir() if "canary" in path.name]
 
 

@@ -44,7 +44,7 @@ regimes = [{ read = { kind = "constant", us = 1.0 }, write = { kind = "lognormal
 redo = "log"
 data = "log"
 """
-KNOWN_POSTGRES = {False: "cfb92a7cfcafd5a95dd5c595939c61f7", True: "2386ec529b436d5e0eaead83a9e52957"}
+KNOWN_POSTGRES = {False: "165024966201471d4856736871211e25", True: "c0cbbd03907b86d6de7f9eb1c4e71a1b"}
 """By whether the modelled server is a MariaDB with a binary log."""
 
 

@@ -10,6 +10,7 @@ from live_made import CALLS, METRICS, _rest, _write, manifest_of
 
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
 from dbdyno.study.plan.file import parse_plan
+from dbdyno.study.prediction.costs import CLIENT_INSIDE
 
 SIZES = (100, 2_000, 8_000)
 SCRIPT = "begin;\\ninsert into t (text) values (repeat('x', {size}));\\ncommit;\\n"
@@ -70,7 +71,7 @@ def _block(run: Run, dice: random.Random, truth: Truth, block: int, transactions
             started, size = now, dice.choice(SIZES)
             statements = ("begin", f"insert into t (text) values (repeat('x', {size}))", "commit")
             for kind, statement in zip(("begin", "exec", "commit"), statements, strict=True):
-                us = truth.server_us / 3 + truth.client_us + dice.expovariate(1 / truth.delay_us)
+                us = truth.server_us / 3 + truth.client_us * CLIENT_INSIDE + dice.expovariate(1 / truth.delay_us)
                 if kind == "commit":
                     us += {"1": truth.flush_us, "2": truth.write_us, "0": 0.0}[method]
                 if kind == "commit" and method == "1":

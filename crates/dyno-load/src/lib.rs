@@ -49,7 +49,29 @@ mod line;
 mod link;
 mod mysql;
 mod pipeline;
+#[cfg(target_os = "linux")]
+pub mod placement;
 mod plan;
+/// Where the scheduler puts a process that wakes up: not measured on this system, which binds no thread to a core.
+#[cfg(not(target_os = "linux"))]
+pub mod placement {
+    /// Shares of wake-ups.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Placement {
+        /// Share that goes to the waker's processor.
+        pub pulls: f64,
+        /// Share that goes to an idle processor.
+        pub searches: f64,
+        /// Share that goes to one that has been idle for long.
+        pub searches_late: f64,
+    }
+
+    /// Returns `None`.
+    #[must_use]
+    pub fn placement(_trials: u32) -> Option<Placement> {
+        None
+    }
+}
 pub mod probe;
 mod reactor;
 mod record;
@@ -61,6 +83,17 @@ mod run;
 mod runner;
 mod schedule;
 mod session_state;
+#[cfg(target_os = "linux")]
+pub mod siblings;
+/// Slowdown of a processor while all others compute: not measured on this system, which binds no thread to a core.
+#[cfg(not(target_os = "linux"))]
+pub mod siblings {
+    /// Returns `None`.
+    #[must_use]
+    pub fn busy_ratio(_steps: u32) -> Option<f64> {
+        None
+    }
+}
 mod slice;
 mod spec;
 mod steps;

@@ -257,6 +257,9 @@ impl Drop for Load {
 fn merge(report: &mut BlockReport, outcome: Outcome) {
     report.cpu_ns += outcome.cpu_ns;
     report.reconnects += outcome.reconnects;
+    for (arm, cpu_ns) in report.arms.iter_mut().zip(outcome.arms_cpu_ns) {
+        arm.load_cpu_ns += cpu_ns;
+    }
     for (arm, tally) in outcome.tallies {
         tally.add_to(&mut report.arms[arm]);
     }

@@ -58,6 +58,8 @@ pub struct ArmReport {
     pub busy_ns: u64,
     /// Open loop: the longest time by which a free session started late [ns].
     pub lag_max_ns: i64,
+    /// CPU time of the threads that serve the sessions, in the arm's slices [ns].
+    pub load_cpu_ns: u64,
     /// Message of the first error.
     pub first_error: Option<String>,
 }

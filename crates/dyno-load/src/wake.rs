@@ -59,7 +59,8 @@ fn pass(one: usize, other: usize, messages: u32) -> Option<u64> {
     })
 }
 
-fn bind(core: usize) -> Option<()> {
+/// Binds this thread to a core.
+pub(crate) fn bind(core: usize) -> Option<()> {
     let mut only = CpuSet::new();
     only.set(core);
     sched_setaffinity(None, &only).ok()

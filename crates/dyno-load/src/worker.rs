@@ -33,6 +33,8 @@ pub struct Outcome {
     pub reconnects: u64,
     /// CPU time of the thread [ns].
     pub cpu_ns: u64,
+    /// CPU time of the thread in the slices of each arm [ns].
+    pub arms_cpu_ns: Vec<u64>,
 }
 
 /// Sessions of one number on a thread: their states, one per arm.
@@ -62,11 +64,12 @@ pub fn work(block: &Block<'_>, slices: &[Slice], mut sessions: Vec<ThreadSession
     clock::sharpen_sleep();
     let _guard = AbortOnPanic(block);
     let cpu_start = clock::thread_cpu_ns();
-    let result = run_slices(block, slices, &mut sessions);
+    let mut arms_cpu_ns = vec![0; block.plan.arms.len()];
+    let result = run_slices(block, slices, &mut sessions, &mut arms_cpu_ns);
     if result.is_err() {
         block.abort();
     }
-    let mut outcome = Outcome::default();
+    let mut outcome = Outcome { arms_cpu_ns, ..Outcome::default() };
     for session in sessions {
         session.out.recorder.finish();
         outcome.reconnects += session.out.reconnects;
@@ -78,7 +81,13 @@ pub fn work(block: &Block<'_>, slices: &[Slice], mut sessions: Vec<ThreadSession
 
 type SessionTurn<'a> = Pin<Box<dyn Future<Output = Result<(), LoadError>> + 'a>>;
 
-fn run_slices(block: &Block<'_>, slices: &[Slice], sessions: &mut [ThreadSession<'_>]) -> Result<(), LoadError> {
+/// Runs the slices, and adds this thread's CPU time in them to that of their arms.
+fn run_slices(
+    block: &Block<'_>,
+    slices: &[Slice],
+    sessions: &mut [ThreadSession<'_>],
+    arms_cpu_ns: &mut [u64],
+) -> Result<(), LoadError> {
     let mut reactor = Reactor::new(sessions.len()).map_err(LoadError::Reactor)?;
     let registry = reactor.registry().map_err(LoadError::Reactor)?;
     for (token, session) in sessions.iter().enumerate() {
@@ -103,7 +112,9 @@ fn run_slices(block: &Block<'_>, slices: &[Slice], sessions: &mut [ThreadSession
             turns.push(Box::pin(turn.take(state, out, tally)));
         }
         block.clock.sleep_until(start, || block.halted());
+        let cpu_start = clock::thread_cpu_ns();
         let results = reactor.run(&block.clock, turns, &pulses).map_err(LoadError::Reactor)?;
+        arms_cpu_ns[usize::from(slice.arm)] += clock::thread_cpu_ns() - cpu_start;
         results.into_iter().collect::<Result<(), LoadError>>()?;
     }
     Ok(())

@@ -20,6 +20,7 @@ mod kernel;
 mod machines;
 mod parameters;
 mod postgres;
+mod processors;
 mod queues;
 mod raid;
 mod redo;

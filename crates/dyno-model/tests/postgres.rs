@@ -278,11 +278,11 @@ fn processors_are_the_limit_of_sessions_that_only_compute() {
 
 #[test]
 fn other_programs_get_their_share_where_cores_are_short_and_what_is_idle_elsewhere() {
-    // Four sessions that always compute, beside four programs that do: half of the cores each, but who sleeps for a
-    // moment after each statement loses a part of it.
+    // Four sessions that always compute, beside four programs that do: half of the cores each, since who sleeps for a
+    // moment after each statement preempts when it wakes up.
     let busy = PostgresParameters { others: 4.0, ..bare(2, 100.0, 0.0) };
     let found = rate(&outcome(&busy, constant(1.0), &load(4, 40_000, vec![step(None, true)])));
-    assert!((0.75e4..1.0e4).contains(&found), "{found}");
+    assert!((0.75e4..1.01e4).contains(&found), "{found}");
     // A session that mostly waits for its flush waits for the rest of another's slice when it wakes up, then comes first.
     let waiting = PostgresParameters { others: 4.0, ..bare(2, 20.0, 200.0) };
     let found = rate(&outcome(&waiting, constant(980.0), &load(1, 4_000, vec![step(None, true)])));

@@ -61,7 +61,9 @@ mod _core {
     #[pymodule_export]
     use crate::literals::without_literals;
     #[pymodule_export]
-    use crate::load::{Drawer, Load, check_script, mariadb_errors, mariadb_signed, reported_error, wake_cost_ns};
+    use crate::load::{
+        Drawer, Load, busy_ratio, check_script, mariadb_errors, mariadb_signed, placement, reported_error, wake_cost_ns,
+    };
     #[pymodule_export]
     use crate::model::{ModelRun, model_calibrate, model_check, model_machine, model_machines};
     #[pymodule_export]

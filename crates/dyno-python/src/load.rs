@@ -27,6 +27,24 @@ pub fn wake_cost_ns(py: Python<'_>, messages: u32) -> Option<u64> {
     py.detach(|| dyno_load::wake::wake_cost_ns(messages))
 }
 
+/// Return the CPU time of a fixed computation while all other processors compute, divided by its time while they do
+/// not; None where there is only one processor.
+#[pyfunction]
+pub fn busy_ratio(py: Python<'_>, steps: u32) -> Option<f64> {
+    py.detach(|| dyno_load::siblings::busy_ratio(steps))
+}
+
+/// Return three shares of wake-ups; None where there is only one processor.
+///
+/// Returns:
+///     The share that goes to the waker's processor although the last one is another, which is busy; that to an idle
+///     processor if the last one is the waker's; and the same if that one has been idle for two milliseconds.
+#[pyfunction]
+pub fn placement(py: Python<'_>, trials: u32) -> Option<(f64, f64, f64)> {
+    let found = py.detach(|| dyno_load::placement::placement(trials))?;
+    Some((found.pulls, found.searches, found.searches_late))
+}
+
 /// Return MariaDB's own errors as tuples of number, SQLSTATE and name of the condition.
 #[pyfunction]
 pub(crate) fn mariadb_errors() -> Vec<(u16, &'static str, &'static str)> {

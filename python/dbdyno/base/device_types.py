@@ -22,12 +22,15 @@ class FaultRule(TypedDict):
 
 
 class DeviceSpec(TypedDict):
-    """Specification that `DeviceMount` is created from: the folder to mount, its device, and options."""
+    """Specification that `DeviceMount` is created from: the folder to mount, its device, and options.
+
+    `toml` is the device's machine; with None requests take no time beyond that of the folder below.
+    """
 
     device: str
     folder: str
     back: str
-    toml: NotRequired[str | None]
+    toml: str | None
     settings: NotRequired[Sequence[tuple[str, str]]]
     seed: NotRequired[int]
     direct_io: NotRequired[bool]

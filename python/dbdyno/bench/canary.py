@@ -1,4 +1,4 @@
-"""Short, constant measurements before each block: CPU, disk sync, start of an idle core, round trip to the server.
+"""Short, constant measurements before each block: CPU, disk sync, processors and their scheduler, round trip.
 
 They distinguish a slow machine from a slow arm. A canary whose value changes during the run means that the arms should
 not be compared without care: it is used as a covariate and reported as a warning, but no result is ever corrected by
@@ -29,16 +29,25 @@ LOOP_STEPS = 50_000
 WRITE_BYTES = 8192
 ROUND_TRIPS = 20
 MESSAGES = 100
+STEPS = 200_000
+"""Steps of the computation that hyperthreads slow down: about a millisecond."""
+WAKE_UPS = 40
+"""Wake-ups of each kind whose place is looked at: about 0.1 seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Canaries:
-    """Results of one canary measurement: medians in ns.
+    """Results of one canary measurement: medians, in ns unless another unit is given.
 
     Attributes:
         cpu_ns: Time of a fixed CPU loop.
         fsync_ns: Time to write 8 KiB and sync it, or None if the folder was not writable.
         wake_ns: CPU time to start an idle core, or None if there is only one.
+        busy_ratio: CPU time of a computation while all other processors compute, divided by its time while they do
+            not; None if there is only one. Above 1 if processors are hyperthreads of one core.
+        pulls: Share of wake-ups that go to the waker's processor although the last one is another, which is busy.
+        searches: Share of wake-ups that go to an idle processor if the last one is the waker's.
+        searches_late: The same if that processor has been idle for two milliseconds.
         round_trip_ns: Time of one round trip to the server.
         folder: The folder used for the fsync measurement.
         on_data_disk: True if that folder is on the disk that holds the server's data.
@@ -47,6 +56,10 @@ class Canaries:
     cpu_ns: int
     fsync_ns: int | None
     wake_ns: int | None
+    busy_ratio: float | None
+    pulls: float | None
+    searches: float | None
+    searches_late: float | None
     round_trip_ns: int
     folder: str
     on_data_disk: bool
@@ -55,14 +68,18 @@ class Canaries:
         """Return the canaries as rows of the `metrics` evidence with source `canary`, measured at UNIX time `at_ns`."""
         place = "data disk" if self.on_data_disk else "temporary folder"
         rows = [
-            ("cpu", "", self.cpu_ns),
-            ("fsync", place, self.fsync_ns),
-            ("wake", "", self.wake_ns),
-            ("round_trip", "", self.round_trip_ns),
+            ("cpu", "", self.cpu_ns, "ns"),
+            ("fsync", place, self.fsync_ns, "ns"),
+            ("wake", "", self.wake_ns, "ns"),
+            ("busy_ratio", "", self.busy_ratio, "ratio"),
+            ("pulls", "", self.pulls, "ratio"),
+            ("searches", "", self.searches, "ratio"),
+            ("searches_late", "", self.searches_late, "ratio"),
+            ("round_trip", "", self.round_trip_ns, "ns"),
         ]
         return [
-            Metric("canary", "host", thing, name, at_ns, value, "ns", "gauge")
-            for name, thing, value in rows
+            Metric("canary", "host", thing, name, at_ns, value, unit, "gauge")
+            for name, thing, value, unit in rows
             if value is not None
         ]
 
@@ -106,10 +123,15 @@ def measure_canaries(
     """Measure all canaries now, with `ask` as one round trip to the server and `clock` returning ns."""
     from dbdyno import _core
 
+    pulls, searches, searches_late = _core.placement(WAKE_UPS) or (None, None, None)
     return Canaries(
         cpu_ns=_median([_time_of(clock, _count) for _ in range(5)]),
         fsync_ns=_fsync_ns(folder, clock),
         wake_ns=_core.wake_cost_ns(MESSAGES),
+        busy_ratio=_core.busy_ratio(STEPS),
+        pulls=pulls,
+        searches=searches,
+        searches_late=searches_late,
         round_trip_ns=_median([_time_of(clock, ask) for _ in range(ROUND_TRIPS)]),
         folder=str(folder),
         on_data_disk=on_data_disk,

@@ -164,6 +164,7 @@ class Campaign:
     def _open(self) -> None:
         spec: DeviceSpec = {
             "device": "power cuts",
+            "toml": None,
             "folder": str(self._engine.folder),
             "back": str(self._engine.back),
             "cuts": True,

@@ -2,11 +2,13 @@
 //!
 //! **Waking up** (`select_task_rq_fair`). The process's last core is taken if it is idle, else the one before if that is
 //! idle. Another idle core is searched only while utilisation is low ([`super::utilisation`]). Otherwise the process
-//! queues where its waker runs if that one is alone there (it is about to sleep), else where fewer wait.
+//! queues where its waker runs if that one is alone there (it is about to sleep), else where fewer wait. Kernels differ in
+//! both, and processors of a virtual machine that halt are not taken for idle ones: so the shares of wake-ups that go to
+//! the waker's core, and to an idle one, are parameters.
 //!
 //! **Order** (`pick_eevdf`). Of a core's queue the process with the least virtual time runs. One that sleeps keeps its
-//! lag, by which it is ahead of the average or behind it, up to a slice. Whoever runs does so for a slice undisturbed;
-//! from then on it leaves the core to one with less virtual time.
+//! lag, by which it is ahead of the average or behind it. Whoever runs leaves the core to one with less virtual time at
+//! the end of its slice, and before if it has had more than the average and one that wakes up has had less (`wakeup_preempt`).
 //!
 //! **Sleeping** (`DELAY_DEQUEUE`). A process that has had more than its share when it goes to sleep stays in the queue
 //! until its turn would come. If it is woken before that, it continues to wait there, even if another core is idle.
@@ -15,19 +17,23 @@
 //! but none that ran there recently, whose data are in that core's cache (`task_hot`). At intervals the longest queue
 //! gives half of what it has more to the shortest one.
 //!
+//! **Hyperthreads.** Cores 0 and 1, 2 and 3, and so on are two threads of one core: while both compute, each of them takes
+//! longer by a factor.
+//!
 //! **Limits.** Equal weights, no cost of a switch, one cache for all cores.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
 use crate::device::parameters;
 use crate::kernel::sample::whole_ns;
 use crate::kernel::sim::Place;
-use crate::kernel::{Sim, Station, StationReport};
+use crate::kernel::{Sim, Station, StationReport, Stream};
 
-use super::queue::{Core, Key, Seat};
+use super::queue::{Core, Seat};
 use super::utilisation::Utilisation;
 
 parameters! {
@@ -43,25 +49,63 @@ parameters! {
         delay_dequeue: bool = true, from "Linux features.h: DELAY_DEQUEUE, since 6.12";
         /// true if fewer cores are searched for an idle one when utilisation is high
         search_by_utilisation: bool = true, from "Linux features.h: SIS_UTIL, since 6.0";
+        /// time after which a processor has been idle for long
+        halt_us: f64 = 500.0, from "Intel Xeon, virtual, traced: none is searched after 0.5 ms", in 0.0..=1e9;
+        /// share of wake-ups that go to the waker's core rather than to the last one if that is busy
+        pulls: f64 = 1.0, from "Linux fair.c: wake_affine", in 0.0..=1.0;
+        /// share of wake-ups that search for an idle core if the last one is busy
+        searches: f64 = 1.0, from "Linux fair.c: select_idle_sibling", in 0.0..=1.0;
+        /// the same share if the idle core has been idle for long
+        searches_late: f64 = 1.0, from "Linux fair.c: select_idle_sibling", in 0.0..=1.0;
+        /// interval at which an idle processor takes a process from another queue
+        idle_balance_ms: f64 = 4.0, from "Linux: a tick of CONFIG_HZ 250", in 0.001..=3.6e6;
+        /// factor of CPU times while the other hyperthread of the same core computes
+        sibling_factor: f64 = 1.0, from "none: every core computes as if alone", in 1.0..=8.0;
     }
 }
 
-struct State {
-    cores: Vec<Core>,
-    arrivals: u64,
-    station: Station,
-    busy: Utilisation,
-    delay_dequeue: bool,
-    search_by_utilisation: bool,
+/// Interval of the clock, which bounds the lag of a process that sleeps [ns] (`update_entity_lag`; `CONFIG_HZ` 250).
+const TICK_NS: u64 = 4_000_000;
+
+/// Time that a process has computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Computed {
+    /// CPU time [ns].
+    pub cpu_ns: u64,
+    /// CPU time that the same work takes while the other hyperthread is idle [ns].
+    pub work_ns: u64,
 }
 
-struct Inner {
+pub(super) struct State {
+    pub(super) cores: Vec<Core>,
+    arrivals: u64,
+    station: Station,
+    pub(super) busy: Utilisation,
+    pub(super) delay_dequeue: bool,
+    pub(super) search_by_utilisation: bool,
+    pub(super) halt_ns: u64,
+    pub(super) pulls: f64,
+    pub(super) searches: f64,
+    pub(super) searches_late: f64,
+    pub(super) dice: Stream,
+}
+
+pub(super) struct Inner {
     sim: Sim,
     place: Place,
     slice_ns: u64,
-    hot_ns: u64,
+    pub(super) hot_ns: u64,
     balance_ns: u64,
+    idle_balance_ns: u64,
+    sibling_factor: f64,
     state: RefCell<State>,
+}
+
+impl Inner {
+    /// Returns the factor of the CPU times on a core now.
+    fn factor(&self, core: usize) -> f64 {
+        if self.sibling_factor > 1.0 && self.state.borrow().sibling(core).is_some() { self.sibling_factor } else { 1.0 }
+    }
 }
 
 /// Cores; clones share them.
@@ -79,11 +123,31 @@ impl Cores {
             station: Station::default(),
             delay_dequeue: parameters.delay_dequeue,
             search_by_utilisation: parameters.search_by_utilisation,
+            pulls: parameters.pulls,
+            searches: parameters.searches,
+            searches_late: parameters.searches_late,
+            dice: sim.stream("postgres scheduler"),
+            halt_ns: whole_ns(parameters.halt_us * 1e3),
         });
         let ns = |ms: f64| whole_ns(ms * 1e6);
         let (slice_ns, hot_ns) = (ns(parameters.slice_ms).max(1), ns(parameters.hot_ms));
         let balance_ns = ns(parameters.balance_ms).max(1);
-        Self(Rc::new(Inner { sim: sim.clone(), place: sim.place("a core"), slice_ns, hot_ns, balance_ns, state }))
+        let sibling_factor = parameters.sibling_factor;
+        let (sim, place) = (sim.clone(), sim.place("a core"));
+        let idle_balance_ns = ns(parameters.idle_balance_ms).max(1);
+        Self(Rc::new(Inner { sim, place, slice_ns, hot_ns, balance_ns, idle_balance_ns, sibling_factor, state }))
+    }
+
+    /// Returns a new process, which last ran on any of the cores.
+    pub fn seat(&self) -> Rc<Seat> {
+        let seat = Seat::new();
+        let mut state = self.0.state.borrow_mut();
+        let all = state.cores.len() as u64;
+        let core = state.dice.below(all) as usize;
+        seat.core.set(core);
+        seat.core_before.set(core);
+        drop(state);
+        seat
     }
 
     /// Returns the statistics of the cores.
@@ -104,32 +168,42 @@ impl Cores {
         let mut state = inner.state.borrow_mut();
         if seat.asleep.get() {
             state.resume(seat, now_ns);
+            state.preempt(inner, seat, now_ns);
             return false;
         }
         let waker = waker.filter(|waker| waker.is_running()).map(|waker| waker.core.get());
         let core = state.choose(seat, waker, now_ns);
         seat.core_before.set(seat.core.replace(core));
-        let most = inner.slice_ns as i64;
-        let had_ns = state.cores[core].average_ns(now_ns) + seat.ahead_ns.get().clamp(-most, most);
+        let most = (2 * inner.slice_ns).max(TICK_NS) as i64;
+        let had_ns = state.cores[core].placed_ns(seat.ahead_ns.get().clamp(-most, most), now_ns);
         state.enter(seat, had_ns, now_ns);
         let idle = state.cores[core].running.is_none();
         if idle {
             seat.starting.set(true);
             state.next(inner, core, now_ns);
+        } else {
+            state.preempt(inner, seat, now_ns);
         }
         idle
     }
 
-    /// Moves processes from long queues to short ones at intervals.
+    /// Moves processes from long queues to short ones at intervals, and to idle cores at shorter ones.
     pub async fn balance_at_intervals(self) {
+        let inner = &*self.0;
+        let mut balanced_ns = 0;
         loop {
-            self.0.sim.hold(self.0.balance_ns).await;
-            let now_ns = self.0.sim.now_ns();
-            let mut state = self.0.state.borrow_mut();
-            state.balance(now_ns);
+            inner.sim.hold(inner.idle_balance_ns.min(inner.balance_ns)).await;
+            let now_ns = inner.sim.now_ns();
+            let mut state = inner.state.borrow_mut();
+            if now_ns >= balanced_ns + inner.balance_ns {
+                balanced_ns = now_ns;
+                state.balance(now_ns);
+            } else {
+                state.balance_idle(now_ns);
+            }
             for core in 0..state.cores.len() {
                 if state.cores[core].running.is_none() {
-                    state.next(&self.0, core, now_ns);
+                    state.next(inner, core, now_ns);
                 }
             }
         }
@@ -149,7 +223,7 @@ impl Cores {
         .await;
         if seat.starting.get() {
             inner.sim.hold(start_ns).await;
-            inner.state.borrow_mut().begin(seat, inner.sim.now_ns());
+            inner.state.borrow_mut().begin(inner, seat, inner.sim.now_ns());
         }
     }
 
@@ -169,29 +243,38 @@ impl Cores {
             let now_ns = inner.sim.now_ns();
             let mut state = inner.state.borrow_mut();
             let core = seat.core.get();
-            state.stop(seat, now_ns);
+            state.stop(inner, seat, now_ns);
             state.enter(seat, seat.had_ns.get(), now_ns);
             state.next(inner, core, now_ns);
         }
         self.arrive(seat, 0).await;
     }
 
-    /// Computes until `ns` have passed or the slice ends; returns the time computed [ns].
-    pub async fn compute(&self, seat: &Rc<Seat>, ns: u64) -> u64 {
+    /// Computes until work of `ns` is done, the slice ends, or the other hyperthread starts or stops.
+    pub async fn compute(&self, seat: &Rc<Seat>, ns: u64) -> Computed {
         let inner = &*self.0;
         let begin_ns = inner.sim.now_ns();
         seat.process.set(inner.sim.running());
+        seat.changed.set(false);
+        let factor = inner.factor(seat.core.get());
+        let needed_ns = if factor > 1.0 { whole_ns(ns as f64 * factor) } else { ns };
         let end_ns = seat.slice_from_ns.get() + inner.slice_ns;
-        inner.sim.hold(ns.min(end_ns.saturating_sub(begin_ns))).await;
+        let mut hold = pin!(inner.sim.hold(needed_ns.min(end_ns.saturating_sub(begin_ns))));
+        poll_fn(|context| if seat.changed.take() { Poll::Ready(()) } else { hold.as_mut().poll(context) }).await;
         let now_ns = inner.sim.now_ns();
         seat.had_ns.set(seat.had_at(now_ns));
         seat.since_ns.set(now_ns);
-        now_ns - begin_ns
+        let cpu_ns = now_ns - begin_ns;
+        let work_ns = if cpu_ns >= needed_ns { ns } else { (cpu_ns as f64 / factor) as u64 };
+        Computed { cpu_ns, work_ns }
     }
 
-    /// Returns true if a running process must yield: its slice has ended, and another process has less virtual time.
-    /// Otherwise a new slice begins.
+    /// Returns true if a running process must yield: one that woke up preempts it, or its slice has ended and another
+    /// process has less virtual time. If its slice has ended otherwise, a new one begins.
     pub fn must_give_way(&self, seat: &Seat) -> bool {
+        if seat.preempted.take() {
+            return true;
+        }
         let now_ns = self.0.sim.now_ns();
         if now_ns < seat.slice_from_ns.get() + self.0.slice_ns {
             return false;
@@ -207,23 +290,6 @@ impl Cores {
 }
 
 impl State {
-    /// Returns the core for a process that wakes up, based on its last two cores and that of its waker.
-    fn choose(&self, seat: &Seat, waker: Option<usize>, now_ns: u64) -> usize {
-        let idle = |core: usize| self.cores[core].present() == 0;
-        let last = seat.core.get();
-        if let Some(core) = [last, seat.core_before.get()].into_iter().find(|&core| idle(core)) {
-            return core;
-        }
-        // The waker itself does not count: it is about to sleep.
-        let chosen = match waker {
-            Some(waker) if self.cores[waker].present() - 1 < self.cores[last].present() => waker,
-            _ => last,
-        };
-        let all = self.cores.len();
-        let searched = if self.search_by_utilisation { self.busy.searched(now_ns) } else { all };
-        (1..=searched).map(|next| (chosen + next) % all).find(|&core| idle(core)).unwrap_or(chosen)
-    }
-
     /// Wakes a process that sleeps in the queue: it waits there, but loses any lead in virtual time (`DELAY_ZERO`).
     fn resume(&mut self, seat: &Rc<Seat>, now_ns: u64) {
         let core = seat.core.get();
@@ -235,6 +301,18 @@ impl State {
         self.enter(seat, seat.had_ns.get().max(average_ns), now_ns);
     }
 
+    /// Lets a process that woke up preempt the running one of its core, if that has had more than the average, and nobody
+    /// less than the woken one.
+    fn preempt(&self, inner: &Inner, seat: &Rc<Seat>, now_ns: u64) {
+        let core = &self.cores[seat.core.get()];
+        let Some(running) = core.running.as_ref().filter(|running| !running.starting.get()) else { return };
+        let first = core.waiters().next().is_some_and(|(_, first)| Rc::ptr_eq(first, seat));
+        if first && running.had_at(now_ns) > core.average_ns(now_ns) && !running.preempted.replace(true) {
+            running.changed.set(true);
+            inner.sim.wake(running.process.get());
+        }
+    }
+
     /// Puts a process into the queue of its core.
     fn enter(&mut self, seat: &Rc<Seat>, had_ns: i64, now_ns: u64) {
         self.station.arrive(now_ns);
@@ -242,30 +320,48 @@ impl State {
         self.push(seat, had_ns);
     }
 
-    fn push(&mut self, seat: &Rc<Seat>, had_ns: i64) {
+    pub(super) fn push(&mut self, seat: &Rc<Seat>, had_ns: i64) {
         self.arrivals += 1;
         seat.had_ns.set(had_ns);
         self.cores[seat.core.get()].push(seat, (had_ns, self.arrivals));
     }
 
+    /// Returns the process that computes on the other hyperthread of a core.
+    fn sibling(&self, core: usize) -> Option<&Rc<Seat>> {
+        self.cores.get(core ^ 1)?.running.as_ref().filter(|seat| !seat.starting.get())
+    }
+
+    /// Counts a core that starts or stops computing, and lets the other hyperthread continue at its new speed.
+    fn change(&mut self, inner: &Inner, core: usize, busy: f64, now_ns: u64) {
+        self.busy.change(busy, now_ns);
+        if inner.sibling_factor > 1.0
+            && let Some(seat) = self.sibling(core)
+            && !seat.changed.replace(true)
+        {
+            inner.sim.wake(seat.process.get());
+        }
+    }
+
     /// Removes a running process from its core.
-    fn stop(&mut self, seat: &Rc<Seat>, now_ns: u64) {
+    fn stop(&mut self, inner: &Inner, seat: &Rc<Seat>, now_ns: u64) {
         seat.running.set(false);
+        seat.preempted.set(false);
         seat.ran_ns.set(now_ns);
         seat.had_ns.set(seat.had_at(now_ns));
         seat.since_ns.set(now_ns);
         let core = &mut self.cores[seat.core.get()];
         core.average_ns = core.average_ns(now_ns);
+        core.idle_from_ns = now_ns;
         seat.ahead_ns.set(seat.had_ns.get() - core.average_ns);
         core.running = None;
-        self.busy.change(-1.0, now_ns);
+        self.change(inner, seat.core.get(), -1.0, now_ns);
         let arrived_ns = self.station.arrived_ns(seat.arrived_ns.get());
         self.station.depart(now_ns, arrived_ns);
     }
 
     /// Removes a process from its core for good, unless it has had more than its share while others wait.
     fn leave(&mut self, inner: &Inner, seat: &Rc<Seat>, now_ns: u64) {
-        self.stop(seat, now_ns);
+        self.stop(inner, seat, now_ns);
         let core = seat.core.get();
         if self.delay_dequeue && seat.ahead_ns.get() > 0 && !self.cores[core].is_alone() {
             seat.asleep.set(true);
@@ -277,46 +373,13 @@ impl State {
         }
     }
 
-    /// Moves a process to a core that becomes idle: the first one in the longest queue that is not hot.
-    fn pull(&mut self, inner: &Inner, to: usize, now_ns: u64) {
-        let Some(from) =
-            (0..self.cores.len()).filter(|&core| core != to).max_by_key(|&core| self.cores[core].waiting())
-        else {
-            return;
-        };
-        let cold = |seat: &Seat| now_ns - seat.ran_ns.get() >= inner.hot_ns;
-        let key = self.cores[from].waiters().find(|(_, seat)| cold(seat)).map(|(key, _)| key);
-        if let Some(key) = key {
-            self.move_to(from, key, to, now_ns);
-        }
-    }
-
-    /// Moves half of the difference between the longest and the shortest queue.
-    fn balance(&mut self, now_ns: u64) {
-        let present = |&core: &usize| self.cores[core].present();
-        let all = || 0..self.cores.len();
-        let (Some(from), Some(to)) = (all().max_by_key(present), all().min_by_key(present)) else { return };
-        for _ in 0..(present(&from) - present(&to)) / 2 {
-            let Some((key, _)) = self.cores[from].waiters().next_back() else { return };
-            self.move_to(from, key, to, now_ns);
-        }
-    }
-
-    fn move_to(&mut self, from: usize, key: Key, to: usize, now_ns: u64) {
-        let Some(seat) = self.cores[from].remove(key) else { return };
-        let ahead_ns = seat.had_ns.get() - self.cores[from].average_ns(now_ns);
-        seat.core.set(to);
-        let had_ns = self.cores[to].average_ns(now_ns) + ahead_ns;
-        self.push(&seat, had_ns);
-    }
-
     /// Starts the first process in a core's queue; returns false if none waits.
     fn next(&mut self, inner: &Inner, core: usize, now_ns: u64) -> bool {
         let Some(seat) = self.cores[core].pop() else { return false };
         seat.running.set(true);
         // A core that is started serves nobody yet.
         if !seat.starting.get() {
-            self.begin(&seat, now_ns);
+            self.begin(inner, &seat, now_ns);
         }
         if seat.process.get() != inner.sim.running() {
             inner.sim.wake(seat.process.get());
@@ -326,10 +389,10 @@ impl State {
     }
 
     /// Begins the slice of a process on a core.
-    fn begin(&mut self, seat: &Seat, now_ns: u64) {
+    fn begin(&mut self, inner: &Inner, seat: &Seat, now_ns: u64) {
         let arrived_ns = self.station.arrived_ns(seat.arrived_ns.get());
         self.station.start(now_ns, arrived_ns);
-        self.busy.change(1.0, now_ns);
+        self.change(inner, seat.core.get(), 1.0, now_ns);
         seat.starting.set(false);
         seat.since_ns.set(now_ns);
         seat.slice_from_ns.set(now_ns);

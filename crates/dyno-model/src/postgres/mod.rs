@@ -30,6 +30,7 @@
 //! | `relation` | pages that statements reference by a key |
 //! | [`counts`] | numbers of I/Os of a statement |
 //! | [`files`] | data files and temporary files |
+//! | `placement` | which core a process gets, and the balance of queues |
 //! | `queue` | a core's run queue, and the state of a process in it |
 //! | `utilisation` | how busy the cores are, as Linux averages it |
 //! | [`load`] | what sessions do: scripts of steps |
@@ -52,6 +53,7 @@ pub mod counts;
 pub mod files;
 pub mod load;
 pub mod parameters;
+mod placement;
 mod process;
 mod queue;
 mod relation;

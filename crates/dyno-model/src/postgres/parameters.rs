@@ -95,6 +95,10 @@ parameters! {
         lock_us: f64 = 26.0, from ROW_WAIT;
         /// CPU time of a server process to start an idle core when it wakes its client
         wake_us: f64 = 0.0, from "none: it is in the costs of statements";
+        /// CPU time of a client thread to start an idle core when it wakes a server process
+        client_wake_us: f64 = 0.0, from "none: it is in the costs of a round trip";
+        /// part of the CPU times of client and server that is computed after a message was sent, before going to sleep
+        tail_us: f64 = 0.0, from "none: a process sleeps as soon as it has sent";
         /// CPU time of a server process to reload its data into the core's cache after others ran there
         cold_us: f64 = 0.0, from "none: it is in the costs of statements";
         /// CPU time of the client per round trip

@@ -2,6 +2,9 @@
 //!
 //! A process that sleeps is woken by another one or by the device ([`super::cores`]). As in [`crate::database::task`], a wait ends when the process runs again: time in the run queue belongs to the wait that
 //! ended. Time that it loses while it computes is [`Wait::CpuQueue`].
+//!
+//! A process that has sent a message computes for a while before it sleeps. An answer that comes in this time finds it
+//! awake, so that it stays where it is.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -89,20 +92,43 @@ pub struct Process {
     seat: Rc<Seat>,
     account: Rc<RefCell<Account>>,
     cold_ns: u64,
+    tail: Rc<Tail>,
+}
+
+/// State of a process that has sent a message and does not sleep yet.
+#[derive(Default)]
+struct Tail {
+    computes: Cell<bool>,
+    /// True if an answer has come meanwhile.
+    answered: Cell<bool>,
+    /// Process of the simulation that waits for the end of the tail.
+    waiting: Cell<Option<ProcessId>>,
 }
 
 impl Process {
     /// Creates a sleeping process that adds its times to `account`; on a core where others ran since, it computes for
     /// `cold_ns` more.
     pub fn new(sim: &Sim, cores: &Cores, account: &Rc<RefCell<Account>>, cold_ns: u64) -> Self {
-        Self { sim: sim.clone(), cores: cores.clone(), seat: Seat::new(), account: Rc::clone(account), cold_ns }
+        Self {
+            sim: sim.clone(),
+            cores: cores.clone(),
+            seat: cores.seat(),
+            account: Rc::clone(account),
+            cold_ns,
+            tail: Rc::default(),
+        }
     }
 
     /// Computes for `ns` nanoseconds.
     pub async fn run(&self, ns: u64) {
-        if ns > 0 && !self.seat.is_running() {
+        if ns > 0 && (self.tail.computes.get() || !self.seat.is_running()) {
             self.back(Wait::CpuQueue, self.sim.now_ns()).await;
         }
+        self.work(ns).await;
+    }
+
+    /// Computes for `ns` nanoseconds on the core that it has.
+    async fn work(&self, ns: u64) {
         let mut left_ns = ns;
         while left_ns > 0 {
             if self.seat.take_cold() {
@@ -113,9 +139,9 @@ impl Process {
                 self.cores.give_way(&self.seat).await;
                 self.wait(Wait::CpuQueue, begin_ns);
             }
-            let done_ns = self.cores.compute(&self.seat, left_ns).await;
-            self.account.borrow_mut().cpu_ns += done_ns;
-            left_ns -= done_ns;
+            let done = self.cores.compute(&self.seat, left_ns).await;
+            self.account.borrow_mut().cpu_ns += done.cpu_ns;
+            left_ns -= done.work_ns;
         }
     }
 
@@ -125,14 +151,49 @@ impl Process {
         self.sim.now_ns()
     }
 
-    /// Wakes this sleeping process; `waker` is running and may be about to sleep. Returns true if the process got an
-    /// idle core.
+    /// Computes for `tail_ns` and then sleeps, unless it is woken before; returns at once.
+    pub fn sleep_after(&self, tail_ns: u64) {
+        if tail_ns == 0 || !self.seat.is_running() {
+            self.leave();
+            return;
+        }
+        self.tail.computes.set(true);
+        let process = self.clone();
+        self.sim.spawn_daemon("a tail", async move {
+            process.work(tail_ns).await;
+            let tail = &process.tail;
+            tail.computes.set(false);
+            if !tail.answered.take() {
+                process.leave();
+            }
+            if let Some(waiting) = tail.waiting.take() {
+                process.sim.wake(waiting);
+            }
+        });
+    }
+
+    /// Wakes this process; `waker` is running and may be about to sleep. Returns true if the process got an idle core.
     pub fn wake(&self, waker: Option<&Self>) -> bool {
+        if self.tail.computes.get() {
+            self.tail.answered.set(true);
+            return false;
+        }
         self.cores.wake(&self.seat, waker.map(|waker| &*waker.seat))
     }
 
     /// Ends the wait that began at `begin_ns` once this woken process has a started core.
     pub async fn start(&self, what: Wait, begin_ns: u64, start_ns: u64) {
+        if self.tail.computes.get() {
+            self.tail.waiting.set(Some(self.sim.running()));
+            poll_fn(|_| {
+                if !self.tail.computes.get() {
+                    return Poll::Ready(());
+                }
+                self.sim.stops_at(Place::TIME);
+                Poll::Pending
+            })
+            .await;
+        }
         self.cores.arrive(&self.seat, start_ns).await;
         self.wait(what, begin_ns);
     }

@@ -29,6 +29,10 @@ pub(super) struct Seat {
     pub ran_ns: Cell<u64>,
     /// True if others have run on the core since, so that its data are no longer in the core's cache.
     pub cold: Cell<bool>,
+    /// True if it has to look again: the other hyperthread has started or stopped, or another process preempts it.
+    pub changed: Cell<bool>,
+    /// True if a process that woke up preempts it.
+    pub preempted: Cell<bool>,
     /// Place in the queue of its core.
     pub key: Cell<Option<Key>>,
     /// True if it sleeps while it is in the queue.
@@ -50,6 +54,8 @@ impl Seat {
             slice_from_ns: Cell::new(0),
             ran_ns: Cell::new(0),
             cold: Cell::new(false),
+            changed: Cell::new(false),
+            preempted: Cell::new(false),
             key: Cell::new(None),
             asleep: Cell::new(false),
         })
@@ -81,6 +87,8 @@ pub(super) struct Core {
     queued_ns: i64,
     /// Average virtual time when the core was last busy [ns].
     pub average_ns: i64,
+    /// Time at which the core last stopped computing [ns].
+    pub idle_from_ns: u64,
     /// The last two processes on this core.
     last: [Option<Rc<Seat>>; 2],
 }
@@ -108,6 +116,14 @@ impl Core {
             0 => self.average_ns,
             all => (self.queued_ns + running_ns) / all as i64,
         }
+    }
+
+    /// Returns the virtual time of a process that enters, such that it is ahead of the average by `ahead_ns` afterwards
+    /// (`place_entity`) [ns].
+    pub fn placed_ns(&self, ahead_ns: i64, now_ns: u64) -> i64 {
+        let all = (self.queue.len() + usize::from(self.running.is_some())) as i64;
+        let inflated_ns = if all > 0 { ahead_ns * (all + 1) / all } else { 0 };
+        self.average_ns(now_ns) + inflated_ns
     }
 
     /// Returns the waiting processes in their order.

@@ -103,9 +103,11 @@ pub(super) struct Thread {
 
 impl Thread {
     /// Ends a turn: the thread continues with the next ready session, or sleeps.
-    pub fn end(&self, turn: Permit) {
+    ///
+    /// Before it sleeps it computes for `tail_ns`.
+    pub fn end(&self, turn: Permit, tail_ns: u64) {
         if self.turn.queue_len() == 0 {
-            self.process.leave();
+            self.process.sleep_after(tail_ns);
         }
         drop(turn);
     }
@@ -171,7 +173,7 @@ impl Session {
         loop {
             let think_ns = shared.parameters.think.sample_ns(&mut self.streams.think);
             if think_ns > 0 {
-                turn.take().into_iter().for_each(|turn| self.thread.end(turn));
+                turn.take().into_iter().for_each(|turn| self.thread.end(turn, 0));
                 shared.sim.hold(think_ns).await;
             }
             let mut drawn = self.streams.script.below(all);
@@ -195,12 +197,13 @@ impl Session {
     /// ends.
     async fn transaction(&mut self, steps: &[Prepared], turn: Option<Permit>) -> Option<Permit> {
         let shared = Rc::clone(&self.shared);
-        let half_ns = whole_ns(shared.parameters.client_us * 500.0);
+        let tail_ns = whole_ns(shared.parameters.tail_us.min(shared.parameters.client_us) * 1e3);
+        let half_ns = whole_ns(shared.parameters.client_us * 1e3).saturating_sub(tail_ns) / 2;
         let mut open = Open::default();
         let mut turn = turn;
         for step in steps {
             if step.pause_ns > 0 {
-                turn.take().into_iter().for_each(|turn| self.thread.end(turn));
+                turn.take().into_iter().for_each(|turn| self.thread.end(turn, 0));
                 shared.sim.hold(step.pause_ns).await;
             }
             let own = match turn.take() {
@@ -210,8 +213,18 @@ impl Session {
             self.thread.process.run(half_ns).await;
             self.draw_delay();
             let idle = self.server.wake(Some(&self.thread.process));
-            self.thread.end(own);
-            turn = Some(self.serve(step, &mut open, idle).await);
+            let begin_ns = shared.sim.now_ns();
+            let wake_ns = if idle { whole_ns(shared.parameters.client_wake_us * 1e3) } else { 0 };
+            if self.thread.turn.queue_len() > 0 {
+                self.thread.process.run(wake_ns).await;
+                self.thread.end(own, tail_ns);
+            } else {
+                self.thread.end(own, tail_ns + wake_ns);
+            }
+            // The core starts meanwhile.
+            let left_ns = self.start_ns(idle).saturating_sub(shared.sim.now_ns() - begin_ns);
+            self.server.start(Wait::Client, shared.sim.now_ns(), left_ns).await;
+            turn = Some(self.serve(step, &mut open).await);
             self.thread.process.run(half_ns).await;
         }
         turn
@@ -234,12 +247,14 @@ impl Session {
     }
 
     /// Executes a statement at the woken server process, and wakes the client thread unless it is busy; returns the
-    /// client's turn. `idle` is true if the server process was woken onto an idle core.
-    async fn serve(&mut self, step: &Prepared, open: &mut Open, idle: bool) -> Permit {
+    /// client's turn.
+    async fn serve(&mut self, step: &Prepared, open: &mut Open) -> Permit {
         let shared = Rc::clone(&self.shared);
-        self.server.start(Wait::Client, shared.sim.now_ns(), self.start_ns(idle)).await;
         let bytes = drawn(&step.wal_bytes, &mut self.streams.sizes);
-        self.compute(step.cpu_ns + bytes as f64 / 1_024.0 * shared.parameters.insert_us_per_kb * 1e3).await;
+        let tail_ns = (shared.parameters.tail_us * 1e3).min(step.cpu_ns);
+        let insert_ns = bytes as f64 / 1_024.0 * shared.parameters.insert_us_per_kb * 1e3;
+        self.compute(step.cpu_ns - tail_ns + insert_ns).await;
+        let tail_ns = whole_ns(tail_ns);
         if let Some(io) = &step.io {
             self.transfer(io).await;
         }
@@ -258,18 +273,13 @@ impl Session {
         }
         let thread = self.thread.clone();
         let Some(turn) = thread.turn.try_acquire() else {
-            self.server.leave();
+            self.server.sleep_after(tail_ns);
             return thread.turn.acquire().await;
         };
         let idle = thread.process.wake(Some(&self.server));
-        let begin_ns = shared.sim.now_ns();
-        if idle {
-            self.server.run(whole_ns(shared.parameters.wake_us * 1e3)).await;
-        }
-        // The core starts meanwhile.
-        let left_ns = self.start_ns(idle).saturating_sub(shared.sim.now_ns() - begin_ns);
-        self.server.leave();
-        thread.process.start(Wait::CpuQueue, begin_ns, left_ns).await;
+        let wake_ns = if idle { whole_ns(shared.parameters.wake_us * 1e3) } else { 0 };
+        self.server.sleep_after(tail_ns + wake_ns);
+        thread.process.start(Wait::CpuQueue, shared.sim.now_ns(), self.start_ns(idle)).await;
         turn
     }
 

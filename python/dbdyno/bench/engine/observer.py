@@ -179,7 +179,7 @@ class Observer(ABC, Generic[Target, Link]):
         self._count(block, arm)
 
     def canaries(self) -> dict[str, float]:
-        """Measure the canaries now (CPU, fsync, wake-up, round trip), in ns; return an empty dictionary if that fails.
+        """Measure the canaries now (`Canaries`); return an empty dictionary if that fails.
 
         Raises:
             Error: The server can no longer be reached; its type is one of `failures`.
@@ -190,7 +190,8 @@ class Observer(ABC, Generic[Target, Link]):
         except self.failures as error:
             self._drop_connections(error)
             return {}
-        values = {name: getattr(found, name) for name in ("cpu_ns", "fsync_ns", "wake_ns", "round_trip_ns")}
+        places = ("busy_ratio", "pulls", "searches", "searches_late")
+        values = {name: getattr(found, name) for name in ("cpu_ns", "fsync_ns", "wake_ns", "round_trip_ns", *places)}
         return {name: float(value) for name, value in values.items() if value is not None}
 
     def write(self, folder: Path, name: str) -> None:

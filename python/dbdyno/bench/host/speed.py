@@ -3,6 +3,7 @@
     work       CPU time to look up and change a row by its key in a small database in memory (SQLite)
     message    CPU time to send and receive a message through a socket: work of the kernel
     wake       CPU time to start an idle core
+    processors how much longer a computation takes while all others compute; where a process that wakes up is put
     delay      extra time of a round trip to a process on another core, compared with the same core
     syncs      flushes of a log, by each method
 
@@ -26,6 +27,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from dbdyno.bench.canary import STEPS, WAKE_UPS
 from dbdyno.bench.host.machine import host_facts
 from dbdyno.bench.host.queue_time import QueueTime, excess_waits
 from dbdyno.bench.host.syncs import FLAGS, LogFile, Syncs
@@ -69,6 +71,7 @@ class HostSpeed:
         work_us: CPU time of a look-up and a change.
         message_us: CPU time of a message.
         wake_us: CPU time to start an idle core; empty with one core.
+        processors: Measured values of the processors by their names among the canaries; empty with one core.
         delays_us: Delays of round trips, of all rounds; empty with one core.
         others: Cores that other programs used.
         syncs: Flushes of the log, by method.
@@ -81,6 +84,7 @@ class HostSpeed:
     work_us: list[float] = field(default_factory=list)
     message_us: list[float] = field(default_factory=list)
     wake_us: list[float] = field(default_factory=list)
+    processors: dict[str, list[float]] = field(default_factory=dict)
     delays_us: list[float] = field(default_factory=list)
     others: list[float] = field(default_factory=list)
     syncs: dict[str, Syncs] = field(default_factory=dict)
@@ -109,6 +113,8 @@ def measure_host(
             found.message_us.append(_message_us())
             wake_ns = _core.wake_cost_ns(MESSAGES)
             found.wake_us += [wake_ns / 1e3] if wake_ns is not None else []
+            for name, value in _processors().items():
+                found.processors.setdefault(name, []).append(value)
             for echo in echoes or ():
                 echo.trips()
             for method in FLAGS:
@@ -116,6 +122,16 @@ def measure_host(
         found.delays_us = _delays(*echoes) if echoes else []
         found.syncs = log.syncs
     return found
+
+
+def _processors() -> dict[str, float]:
+    """Return what is measured of the processors; empty with one core."""
+    from dbdyno import _core
+
+    ratio, places = _core.busy_ratio(STEPS), _core.placement(WAKE_UPS)
+    if ratio is None or places is None:
+        return {}
+    return {"busy_ratio": ratio, **dict(zip(("pulls", "searches", "searches_late"), places, strict=True))}
 
 
 def _work(seed: int) -> Callable[[], float]:

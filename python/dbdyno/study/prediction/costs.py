@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dbdyno.study.prediction import mariadb
+from dbdyno.study.prediction.commits import flush_cpu_us, needs_commits
 from dbdyno.study.prediction.modes import Modes, one_core_us, statement_modes, two_core_share
 from dbdyno.study.prediction.observation import MARIADB, SYNC, WRITE, Observation
 from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter
@@ -35,6 +36,13 @@ COLD_FROM = (
 )
 UNHURRIED = 0.2
 """Quantile of a statement's times that determines its share of the CPU time."""
+CLIENT_SHARE = 0.53
+"""CPU time of the client for a round trip, as a share of the fastest one on one core."""
+CLIENT_LEAST = 0.25
+"""Minimum share of the client's own work in its CPU time for a round trip."""
+CLIENT_INSIDE = 0.62
+"""Share of it that is within the timed part of the round trip."""
+CLIENT_FROM = "half of the fastest round trip on one core, as in traces of selects on an Intel Xeon"
 LEAST_US = 0.5
 """Minimum delay of a round trip [us]; smaller values are artefacts of dividing the CPU time."""
 LEAST = 30
@@ -80,7 +88,8 @@ class Costs:
 
 def costs_of(observation: Observation) -> Costs:
     """Return the costs of an arm's statements."""
-    flush, write = _flush(observation), _write_per_kb(observation)
+    by_commits = needs_commits(observation)
+    flush, write = _flush(observation), _write_per_kb(observation, by_commits)
     whole_us = flush.value
     flush = _reduce(flush, write.value * mean_kb(observation))
     server = measured_parameter(
@@ -89,32 +98,31 @@ def costs_of(observation: Observation) -> Costs:
     client = measured_parameter(
         "client_us",
         [ns / 1e3 for ns in observation.client_ns],
-        "CPU of the load's threads for a round trip, all arms",
+        "CPU of the load's threads for a round trip",
         "us",
     )
     insert, sizes_kb, sized_us = _per_kb(observation)
     modes = statement_modes(observation, sized_us)
-    if observation.engine == MARIADB and mariadb.waits_for_syncs(observation):
-        wake = _wake(observation)
-        trips = sum(observation.steps.per_transaction) * (
-            two_core_share(modes, observation.steps.per_transaction) if modes else 1.0
-        )
-        cpu = mariadb.cpu_us(observation, client.value, one_core_us(modes) if modes else None)
-        flush = mariadb.flush_cpu_us(observation, math.fsum(_per_transaction(observation, cpu)) + wake.value * trips)
+    trips = sum(observation.steps.per_transaction) * (
+        two_core_share(modes, observation.steps.per_transaction) if modes else 1.0
+    )
+    if by_commits or (observation.engine == MARIADB and mariadb.waits_for_syncs(observation)):
+        client, wake = _client_and_wake(observation, modes, client)
+        cpu = mariadb.cpu_us(observation, client.value * CLIENT_INSIDE, one_core_us(modes) if modes else None)
+        known_us = math.fsum(_per_transaction(observation, cpu)) + wake.value * trips + insert.value * sizes_kb
+        flush = flush_cpu_us(observation, known_us)
         whole_us = flush.value
         cold = Parameter("cold_us", COLD_US, DEFAULT, COLD_FROM, unit="us")
     elif modes is None:
-        wake = _wake(observation)
-        wakes_us = wake.value * sum(observation.steps.per_transaction)
+        client, wake = _client_and_wake(observation, modes, client)
+        wakes_us = wake.value * trips
         cpu = _shared_out(observation, max(server.value - insert.value * sizes_kb - wakes_us, 0.0), whole_us)
         cold = replace(wake, key="cold_us", source=DEFAULT, how=AS_MUCH)
     else:
-        cpu = [max(us - client.value, LEAST_US) for us in one_core_us(modes)]
         cold = Parameter("cold_us", COLD_US, DEFAULT, COLD_FROM, unit="us")
-        wake = _wake_beyond(
-            observation, modes, server, math.fsum(_per_transaction(observation, cpu)) + insert.value * sizes_kb
-        )
-    delays = _delays(observation, cpu, client.value, modes)
+        client, wake = _client_and_wake(observation, modes, client)
+        cpu = [max(us - client.value * CLIENT_INSIDE, LEAST_US) for us in one_core_us(modes)]
+    delays = _delays(observation, cpu, client.value * CLIENT_INSIDE, modes)
     return Costs(
         cpu,
         _system(observation),
@@ -137,12 +145,27 @@ def _per_transaction(observation: Observation, cpu_us: list[float]) -> list[floa
     return [us * each for us, each in zip(cpu_us, observation.steps.per_transaction, strict=True)]
 
 
-def _wake_beyond(observation: Observation, modes: list[Modes | None], server: Parameter, cpu_us: float) -> Parameter:
-    """Return the CPU time that a round trip over two cores takes beyond the `cpu_us` of a transaction on one core."""
-    trips = sum(observation.steps.per_transaction) * two_core_share(modes, observation.steps.per_transaction)
-    value, low, high = (max(us - cpu_us, 0.0) / trips for us in (server.value, server.low, server.high))
-    how = "CPU of the server's processes beyond that of round trips on one core, for each of those over two"
-    return Parameter("wake_us", value, MEASURED, how, low, high, "us")
+def _client_and_wake(
+    observation: Observation, modes: list[Modes | None] | None, client: Parameter
+) -> tuple[Parameter, Parameter]:
+    """Return the CPU times of the client in a round trip on one core, and to start an idle core.
+
+    What the client uses beyond a share of the fastest round trip on one core starts idle cores, in each round trip over
+    two. A server process is taken to need as much for that. If the modes are not known, the start of an idle core was
+    measured before the blocks.
+    """
+    if modes is None:
+        wake = _wake(observation)
+        if observation.sessions > 1:
+            return client, wake
+        own = [max(us - wake.value, client.value * CLIENT_LEAST) for us in (client.value, client.low, client.high)]
+        return replace(client, value=own[0], low=own[1], high=own[2]), wake
+    share = two_core_share(modes, observation.steps.per_transaction)
+    own_us = CLIENT_SHARE * min(one_core_us(modes))
+    spent = [max(us - own_us, 0.0) / share for us in (client.value, client.low, client.high)]
+    how = "CPU of the client beyond that of a round trip on one core, for each of those over two"
+    wake = Parameter("wake_us", spent[0], MEASURED, how, spent[1], spent[2], "us")
+    return Parameter("client_us", own_us, MEASURED, CLIENT_FROM, unit="us"), wake
 
 
 def _values_per_transaction(observation: Observation, name: str) -> list[float]:
@@ -195,9 +218,12 @@ def _flush_cpu_ns(observation: Observation) -> Mapping[int, float]:
     return {block: sum(own.get(block, 0.0) for own in events) for block in observation.cpu_in_waits_ns}
 
 
-def _write_per_kb(observation: Observation) -> Parameter:
-    """Return the CPU time of a flush per KB of log: writes go to the page cache, so their time is CPU time."""
-    found = per_kb(observation, WRITE)
+def _write_per_kb(observation: Observation, by_commits: bool) -> Parameter:
+    """Return the CPU time of a flush per KB of log: writes go to the page cache, so their time is CPU time.
+
+    Where the device is measured by commits, it is part of the device's time.
+    """
+    found = None if by_commits else per_kb(observation, WRITE)
     if found is None:
         return Parameter("flush_us_per_kb", 0.0, DEFAULT, "sizes do not differ in this arm: it is in flush_us")
     how = "slope of the write over the log of its commit"

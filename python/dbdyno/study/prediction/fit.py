@@ -12,15 +12,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from dbdyno.base.json_types import JsonObject
+from dbdyno.study.prediction import mariadb
+from dbdyno.study.prediction.commits import device_of_commits, needs_commits
 from dbdyno.study.prediction.costs import WRITES_DEFAULT, Costs, costs_of
 from dbdyno.study.prediction.device import LogDevice, device_of, device_of_canaries
 from dbdyno.study.prediction.file_costs import FileCosts, file_costs, fitted_factor
-from dbdyno.study.prediction.mariadb import device_of_commits
 from dbdyno.study.prediction.match import Devices, match
 from dbdyno.study.prediction.observation import MARIADB, Observation
 from dbdyno.study.prediction.parameter import DEFAULT, FITTED, MEASURED, Parameter, measured_parameter, quantile_table
-from dbdyno.study.prediction.server import server_settings
+from dbdyno.study.prediction.server import measured_processors, server_settings
 
+TAIL_US = 2.0
+"""CPU time for which client and server compute after they have sent a message, before they sleep [us]."""
+TAIL_FROM = "PostgreSQL 15 and dbdyno's load on an Intel Xeon, traced: 2 us at the server, 1 us at the client"
 FIT_ERROR_MOST = 0.03
 """Relative difference of the medians above which the fit is reported as failed."""
 INSENSITIVE = 0.05
@@ -72,6 +76,7 @@ def calibrate(observation: Observation, on_progress: Callable[[str], None] = lam
     device = _device(observation, costs)
     files = file_costs(observation)
     settings, scheduler, notes = server_settings(observation)
+    scheduler += measured_processors(observation)
     statements = [
         {
             "text": text,
@@ -89,6 +94,8 @@ def calibrate(observation: Observation, on_progress: Callable[[str], None] = lam
         *settings,
         costs.client,
         costs.wake,
+        replace(costs.wake, key="client_wake_us"),
+        Parameter("tail_us", TAIL_US, DEFAULT, TAIL_FROM, unit="us"),
         costs.cold,
         costs.flush_us,
         costs.write,
@@ -111,9 +118,12 @@ def calibrate(observation: Observation, on_progress: Callable[[str], None] = lam
 
 def _device(observation: Observation, costs: Costs) -> LogDevice:
     """Return the log device: by waits, or on MariaDB, which times none, by commits."""
+    if needs_commits(observation):
+        return device_of_commits(observation, costs.whole_flush_us)
     if observation.engine != MARIADB:
         return device_of(observation, costs.whole_flush_us)
-    return device_of_commits(observation, costs.whole_flush_us, WRITES_DEFAULT) or device_of_canaries(observation)
+    found = mariadb.device_of_commits(observation, costs.whole_flush_us, WRITES_DEFAULT)
+    return found or device_of_canaries(observation)
 
 
 def _cpu_factor(costs: Costs) -> list[Parameter]:

@@ -16,12 +16,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import ModelError
-from dbdyno.study.prediction.device import LEAST, NAME, LogDevice, fit_device
-from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter
+from dbdyno.study.prediction.commits import device_by_commits
+from dbdyno.study.prediction.device import LEAST, LogDevice
+from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -119,16 +119,6 @@ def cpu_us(observation: Observation, client_us: float, one_core_us: list[float] 
     return [max((us if math.isfinite(us) else least) - client_us, LEAST_US) for us in times]
 
 
-def flush_cpu_us(observation: Observation, known_us: float) -> Parameter:
-    """Return the CPU time of a flush: that of a transaction less the `known_us` of its statements and wake-ups."""
-    values = [
-        max(r["on_cpu_ns"] / r["transactions"] / 1e3 - known_us, 0.0) for r in observation.reports if r["transactions"]
-    ]
-    return measured_parameter(
-        "flush_us", values, "CPU of a transaction beyond that of its statements and wake-ups", "us"
-    )
-
-
 def payload_bytes(statement: str) -> int:
     """Return the size of the text that a statement writes, if its text states one, else 0."""
     return sum(int(size) for size in _PAYLOAD.findall(statement))
@@ -173,23 +163,14 @@ def device_of_commits(observation: Observation, flush_us: float, default_bytes: 
             where=observation.arm.name,
             next_step="choose an arm without log_bin",
         )
-    begins = np.flatnonzero(observation.calls["kind"] == "begin")
-    if not len(begins):
+    if not len(np.flatnonzero(observation.calls["kind"] == "begin")):
         raise ModelError(
             "the script has no statement that only makes a round trip",
             where=observation.arm.name,
             next_step="put the statements between begin and commit",
         )
-    round_trip_us = float(np.median(observation.calls["elapsed_ns"][begins])) / 1e3
-    times_us = observation.calls["elapsed_ns"][commits] / 1e3 - round_trip_us - flush_us
-    beyond_ns = observation.calls["elapsed_ns"][commits].mean() - observation.calls["elapsed_ns"][begins].mean()
-    sync_us = max(float(beyond_ns) / 1e3 - flush_us, 0.0)
     kb = _log_kb(observation, commits, log_bytes(observation, default_bytes))
-    added = _per_kb(kb, times_us)
-    times_us = np.maximum(times_us - added.value * kb, 1.0)
-    how = f"{len(commits)} commits beyond the round trip of begin ({round_trip_us:.3g} us) and the CPU of a flush"
-    found = fit_device(times_us, observation.calls["started_ns"][commits], added, how, LOGS)
-    return replace(found, sync_us=sync_us, notes=[f"Device: {text}" for text in found.notes])
+    return device_by_commits(observation, commits, kb, flush_us, LOGS)
 
 
 def _log_kb(observation: Observation, commits: NDArray[np.int64], by_statement: list[float]) -> Floats:
@@ -203,14 +184,3 @@ def _log_kb(observation: Observation, commits: NDArray[np.int64], by_statement: 
     # Between a commit and the one before it in the order of the rows, which is by session and time.
     before = np.concatenate([[0], commits[:-1]])
     return np.asarray((sums[commits] - sums[before] + BLOCK_BYTES) / 1024.0, dtype=np.float64)
-
-
-def _per_kb(kb: Floats, times_us: Floats) -> Parameter:
-    from dbdyno.study.prediction.slopes import slope
-
-    key = f"devices.{NAME} write_us_per_kb"
-    found = slope(kb, times_us)
-    if found is None:
-        return Parameter(key, 0.0, DEFAULT, "sizes do not differ in this arm")
-    how = "slope of a commit's time over the log of its transaction"
-    return Parameter(key, found[0], MEASURED, how, found[1], found[2], "us/KB")

@@ -72,7 +72,8 @@ def match(machine: str, observation: Observation, devices: Devices, *, on_progre
 
     median_ns = float(np.median(observation.measures.pooled_latencies()))
     syncs = observation.waits_for(SYNC)["elapsed_ns"]
-    sync_ns = max(float(syncs.mean()) - devices.inside_us * 1e3, 0.0) if len(syncs) else devices.sync_us * 1e3
+    known = devices.sync_us > 0 or not len(syncs)
+    sync_ns = devices.sync_us * 1e3 if known else max(float(syncs.mean()) - devices.inside_us * 1e3, 0.0)
 
     def run(delay: float, factors: Factors) -> SimulationResult:
         device, data = factors

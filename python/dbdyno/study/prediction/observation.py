@@ -232,7 +232,7 @@ def observe(run: Run, measures: Measures, name: str) -> Observation:
         reports,
         {int(block): float(value) for block, value in inside},
         _wal_bytes(wal, name, measures, plan),
-        _client_ns(measures, plan),
+        _client_ns(own, measures, plan),
         _others(host, measures),
         io,
         _by_event(events),
@@ -327,12 +327,20 @@ def _others(host: list[tuple[int, float, float]], measures: Measures) -> list[fl
     return found
 
 
-def _client_ns(measures: Measures, plan: Plan) -> list[float]:
-    """Return the client's CPU time per round trip, by block; it is averaged over all arms, which share its threads."""
+def _client_ns(arm: ArmMeasures, measures: Measures, plan: Plan) -> list[float]:
+    """Return the client's CPU time per round trip, by block.
+
+    Runs of versions that did not count it by arm have only the average over all arms.
+    """
     trips = [steps_of(plan, arm).round_trips for arm in plan.arms]
     found = []
     for block in measures.arms[0].blocks:
-        sent = sum(report["transactions"] * trips[report["arm"]] for report in block.report["arms"])
-        if sent and block.report.get("cpu_ns"):
-            found.append(block.report["cpu_ns"] / sent)
+        own = [report for report in block.report["arms"] if report["arm"] == arm.number]
+        if own and all(report.get("load_cpu_ns") for report in own):
+            spent, reports = sum(report["load_cpu_ns"] for report in own), own
+        else:
+            spent, reports = block.report.get("cpu_ns", 0), block.report["arms"]
+        sent = sum(report["transactions"] * trips[report["arm"]] for report in reports)
+        if sent and spent:
+            found.append(spent / sent)
     return found

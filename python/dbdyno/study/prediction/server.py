@@ -5,18 +5,31 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from dbdyno.base.json_types import JsonObject
 from dbdyno.study.prediction import mariadb
 from dbdyno.study.prediction.memory import BUFFERS, WORK_MEM
 from dbdyno.study.prediction.observation import MARIADB, Observation
-from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter
+from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter
 
 MODELLED = ("synchronous_commit", "commit_delay", "commit_siblings", "wal_writer_delay")
 """Server settings that change the model."""
 _NO_EFFECT = ("application_name", "track_io_timing", "track_wal_io_timing")
 _IN_COSTS = ("server ", "device ", f"{BUFFERS} ", f"{WORK_MEM} ")
 """Changes of a calibrated arm that are in its costs: where it runs, and memory."""
+PROCESSORS = {
+    "busy_ratio": (
+        "sibling_factor",
+        1.0,
+        8.0,
+        "CPU time of a computation while all other processors compute, against its time while they do not",
+    ),
+    "pulls": ("pulls", 0.0, 1.0, "wake-ups on the waker's processor while the last one, another, was busy"),
+    "searches": ("searches", 0.0, 1.0, "wake-ups on an idle processor if the last one was the waker's"),
+    "searches_late": ("searches_late", 0.0, 1.0, "the same, on one that has been idle for 2 ms"),
+}
+"""Measured values of the processors by their names among the canaries: parameter, least and most, and how."""
 _MS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "min": 60_000.0, "": 1.0}
 _MICROSECONDS = {"us": 1.0, "ms": 1_000.0, "s": 1e6, "": 1.0}
 
@@ -74,3 +87,21 @@ def scheduler_parameters(cores: int) -> list[Parameter]:
     factor = 1 + int(math.log2(min(cores, 8)))
     how = f"Linux: 1 + log2 of {min(cores, 8)} processors"
     return [Parameter("slice_ms", 0.7 * factor, DEFAULT, f"{how}, times 0.7 ms")]
+
+
+def measured_processors(observation: Observation) -> list[Parameter]:
+    """Return what was measured of the processors before the blocks of a run; empty for runs of older versions."""
+    blocks = observation.measures.blocks
+    values = {name: [b.canaries[name] for b in blocks if name in b.canaries] for name in PROCESSORS}
+    return processor_parameters(values)
+
+
+def processor_parameters(values: Mapping[str, list[float]]) -> list[Parameter]:
+    """Return parameters of the scheduler from measured values, by their name among the canaries."""
+    found = []
+    for name, (key, least, most, how) in PROCESSORS.items():
+        if values.get(name):
+            own = measured_parameter(key, values[name], how)
+            value, low, high = (min(max(end, least), most) for end in (own.value, own.low, own.high))
+            found.append(replace(own, value=value, low=low, high=high))
+    return found

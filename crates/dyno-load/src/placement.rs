@@ -1,0 +1,137 @@
+//! Where the scheduler puts a process that wakes up.
+//!
+//! A thread sleeps whose last processor is known. Another one, bound to a processor, wakes it and goes to sleep itself.
+//! The woken thread then says where it runs.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+
+use crate::wake::bind;
+
+/// Time for which a thread computes so that its processor is busy.
+const BUSY: Duration = Duration::from_micros(150);
+/// Time that such a thread has to start.
+const START: Duration = Duration::from_micros(40);
+
+/// Time after which the other processor has been idle for long.
+const LONG: Duration = Duration::from_millis(2);
+
+/// Shares of wake-ups.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Placement {
+    /// Share that goes to the waker's processor although the last one is another, which is busy.
+    pub pulls: f64,
+    /// Share that goes to an idle processor if the last one is the waker's, which is busy.
+    pub searches: f64,
+    /// The same share if that processor has been idle for two milliseconds.
+    pub searches_late: f64,
+}
+
+/// Measures the shares by `trials` wake-ups each; `None` with fewer than two processors, or where a thread cannot be
+/// bound to one.
+#[must_use]
+pub fn placement(trials: u32) -> Option<Placement> {
+    let allowed = sched_getaffinity(None).ok()?;
+    let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
+    let (here, there) = (cores.next()?, cores.next()?);
+    let (mut sleeper, theirs) = UnixStream::pair().ok()?;
+    let (mut spinner, spins) = UnixStream::pair().ok()?;
+    thread::scope(|scope| {
+        let woken = scope.spawn(move || sleep_and_tell(theirs, &allowed));
+        let busy = scope.spawn(move || compute_on(there, spins));
+        let measured = scope.spawn(move || {
+            bind(here)?;
+            let mut ask = |last: usize, keep_busy: bool, pause: Duration| {
+                sleeper.write_all(&[last as u8]).ok()?;
+                sleeper.read_exact(&mut [0]).ok()?;
+                // The thread is about to sleep; it must have a moment for it.
+                wait(pause);
+                if keep_busy {
+                    spinner.write_all(&[1]).ok()?;
+                    wait(START);
+                }
+                sleeper.write_all(&[0]).ok()?;
+                let mut at = [0];
+                sleeper.read_exact(&mut at).ok()?;
+                if keep_busy {
+                    spinner.read_exact(&mut [0]).ok()?;
+                }
+                Some(usize::from(at[0]))
+            };
+            let (mut pulled, mut moved, mut moved_late) = (0, 0, 0);
+            for _ in 0..trials {
+                pulled += u32::from(ask(there, true, START)? == here);
+                moved += u32::from(ask(here, false, START)? != here);
+                moved_late += u32::from(ask(here, false, LONG)? != here);
+            }
+            let share = |count: u32| f64::from(count) / f64::from(trials.max(1));
+            Some(Placement { pulls: share(pulled), searches: share(moved), searches_late: share(moved_late) })
+        });
+        let found = measured.join().ok().flatten();
+        let (woken, busy) = (woken.join().ok().flatten(), busy.join().ok().flatten());
+        woken.and(busy).and(found)
+    })
+}
+
+/// Sleeps with the asked processor as its last one, and tells where it runs when it is woken; ends with its connection.
+fn sleep_and_tell(mut asks: UnixStream, allowed: &CpuSet) -> Option<()> {
+    let mut last = [0];
+    while asks.read(&mut last).ok()? == 1 {
+        bind(usize::from(last[0]))?;
+        sched_setaffinity(None, allowed).ok()?;
+        asks.write_all(&[1]).ok()?;
+        asks.read_exact(&mut last).ok()?;
+        asks.write_all(&[sched_getcpu() as u8]).ok()?;
+    }
+    Some(())
+}
+
+/// Computes on a processor for a while whenever it is asked; ends with its connection.
+fn compute_on(core: usize, mut asks: UnixStream) -> Option<()> {
+    bind(core)?;
+    let mut byte = [0];
+    while asks.read(&mut byte).ok()? == 1 {
+        wait(BUSY);
+        asks.write_all(&byte).ok()?;
+    }
+    Some(())
+}
+
+/// Computes for a time.
+fn wait(time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_wake_ups_are_between_nothing_and_all() {
+        let Some(found) = placement(30) else {
+            println!("skipped: this needs two processors");
+            return;
+        };
+        let shares = [found.pulls, found.searches, found.searches_late];
+        assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{found:?}");
+    }
+
+    #[test]
+    fn a_bound_thread_runs_where_it_is_bound() {
+        let allowed = sched_getaffinity(None).unwrap();
+        for core in (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)) {
+            let found = thread::spawn(move || {
+                bind(core).unwrap();
+                sched_getcpu()
+            });
+            assert_eq!(found.join().unwrap(), core);
+        }
+    }
+}

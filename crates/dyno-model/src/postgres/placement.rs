@@ -1,0 +1,88 @@
+//! Which core a process gets when it wakes up, and when queues are balanced.
+
+use super::cores::{Inner, State};
+use super::queue::{Key, Seat};
+
+impl State {
+    /// Returns the core for a process that wakes up, based on its last two cores and that of its waker.
+    pub(super) fn choose(&mut self, seat: &Seat, waker: Option<usize>, now_ns: u64) -> usize {
+        let (last, before) = (seat.core.get(), seat.core_before.get());
+        if self.is_idle(last) {
+            return last;
+        }
+        if self.is_idle(before) && self.is_searched(before, now_ns) {
+            return before;
+        }
+        let chosen = waker.filter(|&waker| self.is_pulled(last, waker)).unwrap_or(last);
+        let all = self.cores.len();
+        let searched = if self.search_by_utilisation { self.busy.searched(now_ns) } else { all };
+        let mut others = (1..=searched).map(|next| (chosen + next) % all);
+        match others.find(|&core| self.is_idle(core)) {
+            Some(core) if self.is_searched(core, now_ns) => core,
+            _ => chosen,
+        }
+    }
+
+    fn is_idle(&self, core: usize) -> bool {
+        self.cores[core].present() == 0
+    }
+
+    /// Returns true if a process leaves its last core, which is busy, for that of its waker.
+    fn is_pulled(&mut self, last: usize, waker: usize) -> bool {
+        // The waker itself does not count: it is about to sleep.
+        let shorter = self.cores[waker].present() - 1 < self.cores[last].present();
+        waker != last && shorter && (self.pulls >= 1.0 || self.dice.chance(self.pulls))
+    }
+
+    /// Returns true if a process takes this idle core.
+    fn is_searched(&mut self, core: usize, now_ns: u64) -> bool {
+        let long = now_ns - self.cores[core].idle_from_ns > self.halt_ns;
+        let share = if long { self.searches_late } else { self.searches };
+        share >= 1.0 || self.dice.chance(share)
+    }
+
+    /// Moves a process to a core that becomes idle: the first one in the longest queue that is not hot.
+    pub(super) fn pull(&mut self, inner: &Inner, to: usize, now_ns: u64) {
+        let Some(from) =
+            (0..self.cores.len()).filter(|&core| core != to).max_by_key(|&core| self.cores[core].waiting())
+        else {
+            return;
+        };
+        let cold = |seat: &Seat| now_ns - seat.ran_ns.get() >= inner.hot_ns;
+        let key = self.cores[from].waiters().find(|(_, seat)| cold(seat)).map(|(key, _)| key);
+        if let Some(key) = key {
+            self.move_to(from, key, to, now_ns);
+        }
+    }
+
+    /// Moves a process from the longest queue to an idle core.
+    pub(super) fn balance_idle(&mut self, now_ns: u64) {
+        let all = || 0..self.cores.len();
+        let from = all().max_by_key(|&core| self.cores[core].waiting());
+        let to = all().find(|&core| self.cores[core].present() == 0);
+        let (Some(from), Some(to)) = (from, to) else { return };
+        let key = self.cores[from].waiters().next_back().map(|(key, _)| key);
+        if let Some(key) = key {
+            self.move_to(from, key, to, now_ns);
+        }
+    }
+
+    /// Moves half of the difference between the longest and the shortest queue.
+    pub(super) fn balance(&mut self, now_ns: u64) {
+        let present = |&core: &usize| self.cores[core].present();
+        let all = || 0..self.cores.len();
+        let (Some(from), Some(to)) = (all().max_by_key(present), all().min_by_key(present)) else { return };
+        for _ in 0..(present(&from) - present(&to)) / 2 {
+            let Some((key, _)) = self.cores[from].waiters().next_back() else { return };
+            self.move_to(from, key, to, now_ns);
+        }
+    }
+
+    fn move_to(&mut self, from: usize, key: Key, to: usize, now_ns: u64) {
+        let Some(seat) = self.cores[from].remove(key) else { return };
+        let ahead_ns = seat.had_ns.get() - self.cores[from].average_ns(now_ns);
+        seat.core.set(to);
+        let had_ns = self.cores[to].average_ns(now_ns) + ahead_ns;
+        self.push(&seat, had_ns);
+    }
+}

@@ -1,0 +1,130 @@
+//! Tests the processors of a modelled `PostgreSQL`, hyperthreads and wake-ups, against closed forms and counts.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::rc::Rc;
+
+use dyno_model::device::Device;
+use dyno_model::kernel::Simulation;
+use dyno_model::kernel::sample::Times;
+use dyno_model::postgres::{Load, Outcome, PostgresParameters, Script, Statement, Step, run};
+
+use crate::common::instance::{constant, station};
+
+const SERVICE_US: f64 = 100.0;
+
+/// Returns a server on two processors that only computes.
+fn computing(factor: f64, think: Times) -> PostgresParameters {
+    let mut parameters = PostgresParameters {
+        cores: 2,
+        client_us: 0.0,
+        client_threads: 4_096,
+        cpu_sigma: 0.0,
+        delay: constant(0.0),
+        think,
+        wal_writer_delay_ms: 10_000.0,
+        statements: vec![Statement { user_us: SERVICE_US, ..Statement::default() }],
+        ..PostgresParameters::default()
+    };
+    parameters.scheduler.sibling_factor = factor;
+    // A process takes an idle processor if there is one.
+    parameters.scheduler.search_by_utilisation = false;
+    parameters
+}
+
+fn outcome(parameters: &PostgresParameters, sessions: u32, transactions: u64) -> Outcome {
+    seeded(2_026, parameters, sessions, transactions)
+}
+
+fn seeded(seed: u64, parameters: &PostgresParameters, sessions: u32, transactions: u64) -> Outcome {
+    let simulation = Simulation::new(seed);
+    let device: Rc<dyn Device> = station(&simulation, "log", 1, (constant(1.0), constant(1.0)));
+    let step = Step { statement: 0, wal_bytes: vec![], lock: None, commits: false, pause_us: 0.0 };
+    let scripts = vec![Script { weight: 1, steps: vec![step] }];
+    let load = Load { sessions, transactions, warmup: transactions / 20, limit_s: 1e4, scripts };
+    run(&simulation, parameters, &device, &load).unwrap()
+}
+
+fn rate(outcome: &Outcome) -> f64 {
+    outcome.transactions as f64 / (outcome.elapsed_ns as f64 / 1e9)
+}
+
+fn near(found: f64, expected: f64, share: f64) {
+    assert!((found / expected - 1.0).abs() < share, "{found} instead of {expected}");
+}
+
+#[test]
+fn one_session_never_meets_a_sibling() {
+    let found = outcome(&computing(1.5, constant(0.0)), 1, 2_000);
+    near(rate(&found), 1e6 / SERVICE_US, 1e-3);
+}
+
+#[test]
+fn two_sessions_that_always_compute_are_slower_by_the_factor() {
+    for factor in [1.0, 1.3, 2.0] {
+        let found = outcome(&computing(factor, constant(0.0)), 2, 4_000);
+        near(rate(&found), 2e6 / (SERVICE_US * factor), 2e-3);
+        near(found.server_cpu_ns as f64 / found.transactions as f64, SERVICE_US * factor * 1e3, 2e-3);
+    }
+}
+
+#[test]
+fn two_sessions_that_think_follow_the_birth_and_death_chain() {
+    // A processor shared as it is here does not depend on the distribution of the service (Baskett et al., JACM 1975).
+    for (factor, think_us) in [(1.0, 100.0), (1.5, 100.0), (2.0, 50.0), (1.4, 400.0)] {
+        let found = outcome(&computing(factor, Times::Exponential { mean_us: think_us }), 2, 60_000);
+        let (birth, death) = (1.0 / think_us, 1.0 / SERVICE_US);
+        let one = 2.0 * birth / death;
+        let two = one * birth * factor / (2.0 * death);
+        let expected = (one * death + two * 2.0 * death / factor) / (1.0 + one + two) * 1e6;
+        near(rate(&found), expected, 0.01);
+    }
+}
+
+#[test]
+fn a_process_that_had_less_than_the_average_preempts_when_it_wakes_up() {
+    // Another program always computes on the only processor. A session that has had its share waits for the end of a
+    // slice of 1.4 ms; after that it has had less, and the next time it does not wait.
+    let mut parameters = computing(1.0, constant(5_000.0));
+    parameters.cores = 1;
+    parameters.others = 1.0;
+    let found = outcome(&parameters, 1, 2_000);
+    let late = found.latencies_ns.iter().filter(|&&ns| ns > 150_000).count();
+    assert!((900..1_100).contains(&late), "{late} of 2,000 waited");
+    assert!(found.latencies_ns.iter().all(|&ns| ns < 1_600_000));
+}
+
+#[test]
+fn what_is_computed_after_a_message_counts_on_one_core_and_not_over_two() {
+    let (client_us, tail_us) = (20.0, 4.0);
+    for (cores, expected_us) in [(1, SERVICE_US + client_us), (2, SERVICE_US + client_us - 2.0 * tail_us)] {
+        let mut parameters = computing(1.0, constant(0.0));
+        (parameters.cores, parameters.client_us, parameters.tail_us) = (cores, client_us, tail_us);
+        let found = outcome(&parameters, 1, 4_000);
+        near(rate(&found), 1e6 / expected_us, 2e-3);
+        let cpu_ns = (found.server_cpu_ns + found.client_cpu_ns) as f64 / found.transactions as f64;
+        near(cpu_ns, (SERVICE_US + client_us) * 1e3, 2e-3);
+    }
+}
+
+#[test]
+fn client_and_server_pay_for_the_start_of_an_idle_core_while_it_starts() {
+    let mut parameters = computing(1.0, constant(0.0));
+    (parameters.client_us, parameters.client_wake_us, parameters.wake_us) = (20.0, 15.0, 10.0);
+    parameters.delay = constant(60.0);
+    let found = outcome(&parameters, 1, 4_000);
+    near(rate(&found), 1e6 / (SERVICE_US + 20.0 + 60.0), 2e-3);
+    near(found.client_cpu_ns as f64 / found.transactions as f64, 35e3, 2e-3);
+    near(found.server_cpu_ns as f64 / found.transactions as f64, (SERVICE_US + 10.0) * 1e3, 2e-3);
+}
+
+#[test]
+fn where_no_idle_processor_is_searched_processes_stay_until_they_are_balanced() {
+    let mut parameters = computing(1.0, constant(0.0));
+    (parameters.scheduler.pulls, parameters.scheduler.searches, parameters.scheduler.searches_late) = (0.0, 0.0, 0.0);
+    (parameters.scheduler.idle_balance_ms, parameters.scheduler.balance_ms) = (3e6, 3e6);
+    // Two processes that last ran on any of two processors share one in half of the runs.
+    let shared = (0..60).filter(|&seed| rate(&seeded(seed, &parameters, 2, 500)) < 1.5e6 / SERVICE_US).count();
+    assert!((15..=45).contains(&shared), "{shared} of 60");
+    parameters.scheduler.idle_balance_ms = 4.0;
+    assert!((0..20).all(|seed| rate(&seeded(seed, &parameters, 2, 40_000)) > 1.9e6 / SERVICE_US));
+}

@@ -1,0 +1,111 @@
+"""The log device and the CPU time of a flush from the times of commits, for an arm whose waits were not timed exactly.
+
+A commit takes a round trip, the CPU time of its flush, and the device. The round trip is that of the cheapest
+statement. The CPU time of a flush is what a transaction uses beyond its statements and its wake-ups.
+
+Limits: one session only, because with several a commit also waits for the flushes of others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dbdyno.study.prediction.device import LEAST, NAME, LogDevice, fit_device
+from dbdyno.study.prediction.observation import MARIADB, Observation
+from dbdyno.study.prediction.parameter import DEFAULT, MEASURED, Parameter, measured_parameter
+from dbdyno.study.prediction.sizes import PAGE_BYTES
+from dbdyno.study.prediction.slopes import slope
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_OFF = ("off", "false", "no", "0")
+
+
+def needs_commits(observation: Observation) -> bool:
+    """Return True if the waits of an arm on PostgreSQL do not show its device as well as its commits do."""
+    commits = int((observation.calls["kind"] == "commit").sum())
+    return (
+        observation.engine != MARIADB
+        and observation.fidelity == "read"
+        and observation.sessions == 1
+        and commits >= LEAST
+        and any(observation.steps.changes)
+        and observation.settings.get("synchronous_commit", "on").lower() not in _OFF
+    )
+
+
+def flush_cpu_us(observation: Observation, known_us: float) -> Parameter:
+    """Return the CPU time of a flush: that of a transaction less the `known_us` of its statements and wake-ups."""
+    values = [
+        max(r["on_cpu_ns"] / r["transactions"] / 1e3 - known_us, 0.0) for r in observation.reports if r["transactions"]
+    ]
+    return measured_parameter(
+        "flush_us", values, "CPU of a transaction beyond that of its statements and wake-ups", "us"
+    )
+
+
+def device_of_commits(observation: Observation, flush_us: float) -> LogDevice:
+    """Return the log device of an arm on PostgreSQL, from its commits."""
+    import numpy as np
+
+    commits = np.flatnonzero(observation.calls["kind"] == "commit")
+    redo = observation.calls["redo_bytes"][commits]
+    kb = np.where(redo > 0, redo + PAGE_BYTES, 0) / 1024.0
+    return device_by_commits(observation, commits, kb, flush_us)
+
+
+def device_by_commits(
+    observation: Observation, commits: NDArray[np.int64], kb: Floats, flush_us: float, servers: int = 1
+) -> LogDevice:
+    """Return the log device, from the time of commits beyond a round trip.
+
+    Args:
+        observation: The arm.
+        commits: Positions of its commits among its calls.
+        kb: Log that each of them flushes [KB].
+        flush_us: CPU time of a flush [us].
+        servers: Number of syncs that the device does at the same time.
+    """
+    import numpy as np
+
+    elapsed = observation.calls["elapsed_ns"]
+    begins = _cheapest(observation)
+    round_trip_us = float(np.median(elapsed[begins])) / 1e3
+    times_us = elapsed[commits] / 1e3 - round_trip_us - flush_us
+    sync_us = max(float(elapsed[commits].mean() - elapsed[begins].mean()) / 1e3 - flush_us, 0.0)
+    added = _per_kb(kb, times_us)
+    times_us = np.maximum(times_us - added.value * kb, 1.0)
+    how = f"{len(commits)} commits beyond the cheapest round trip ({round_trip_us:.3g} us) and the CPU of a flush"
+    found = fit_device(times_us, observation.calls["started_ns"][commits], added, how, servers)
+    return replace(found, sync_us=sync_us, notes=[f"Device: {text}" for text in found.notes])
+
+
+def _cheapest(observation: Observation) -> NDArray[np.bool_]:
+    """Return the calls that only make a round trip: `begin`, else the statement with the lowest median."""
+    import numpy as np
+
+    calls = observation.calls
+    begins: NDArray[np.bool_] = calls["kind"] == "begin"
+    if begins.any():
+        return begins
+    best, least_ns = begins, math.inf
+    for statement, kind in zip(observation.steps.statements, observation.steps.kinds, strict=True):
+        own = (calls["kind"] == kind) & (calls["statement"] == statement)
+        if kind != "commit" and own.any() and (median_ns := float(np.median(calls["elapsed_ns"][own]))) < least_ns:
+            best, least_ns = own, median_ns
+    return best
+
+
+def _per_kb(kb: Floats, times_us: Floats) -> Parameter:
+    key = f"devices.{NAME} write_us_per_kb"
+    found = slope(kb, times_us)
+    if found is None:
+        return Parameter(key, 0.0, DEFAULT, "sizes do not differ in this arm")
+    how = "slope of a commit's time over the log of its transaction"
+    return Parameter(key, found[0], MEASURED, how, found[1], found[2], "us/KB")

@@ -1,0 +1,74 @@
+"""What a calibrated machine knows of its processors, and of an arm whose waits were only read."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from live_made import Truth, live_run
+
+from dbdyno.evidence.run import find_run
+from dbdyno.study.analysis.measured.measures import measure
+from dbdyno.study.prediction.costs import CLIENT_LEAST, CLIENT_SHARE, _client_and_wake
+from dbdyno.study.prediction.fit import calibrate
+from dbdyno.study.prediction.modes import Modes
+from dbdyno.study.prediction.observation import Observation, observe, timed_waits
+from dbdyno.study.prediction.parameter import MEASURED, Parameter
+from dbdyno.study.prediction.server import processor_parameters
+
+TRUTH = Truth(fidelity="read")
+
+
+@pytest.fixture(scope="module")
+def observation(tmp_path_factory: pytest.TempPathFactory) -> Observation:
+    """The arm of one session of a run whose waits were read."""
+    folder = tmp_path_factory.mktemp("runs")
+    live_run(folder, TRUTH)
+    run = find_run("made", folder)
+    return timed_waits(observe(run, measure(run), "one"))
+
+
+def test_an_arm_whose_waits_were_read_has_its_device_from_its_commits(observation: Observation) -> None:
+    machine = calibrate(observation)
+    rows = {row.key: row.value for row in machine.device.parameters}
+    assert rows["devices.log p50"] == pytest.approx(TRUTH.sync_us, rel=0.05)
+    assert "commits beyond" in machine.device.toml
+    flush = next(row for row in machine.parameters if row.key == "flush_us")
+    assert 0 < flush.value < 2 * TRUTH.flush_us
+    assert machine.device.sync_us == pytest.approx(TRUTH.sync_us * math.exp(0.02), rel=0.05)
+
+
+def test_measured_values_of_processors_stay_within_their_limits() -> None:
+    found = {row.key: row for row in processor_parameters({"busy_ratio": [0.97, 0.99, 0.98], "other": [3.0]})}
+    assert set(found) == {"sibling_factor"}
+    assert (found["sibling_factor"].value, found["sibling_factor"].low) == (1.0, 1.0)
+    [slow] = processor_parameters({"busy_ratio": [1.4, 1.5, 1.6]})
+    assert slow.value == pytest.approx(1.5) and slow.low < 1.5 < slow.high and slow.source == MEASURED
+
+
+def client_and_wake(modes: list[Modes | None] | None, client_us: float, sessions: int = 1) -> tuple[float, float]:
+    """The client's CPU time of a round trip and that of a start of an idle core, from an arm."""
+    block = SimpleNamespace(canaries={"wake_ns": 9_000.0})
+    own: Any = SimpleNamespace(
+        steps=SimpleNamespace(per_transaction=[1.0] * len(modes or [None])),
+        sessions=sessions,
+        measures=SimpleNamespace(blocks=[block, block]),
+    )
+    measured = Parameter("client_us", client_us, MEASURED, "", client_us, client_us, "us")
+    client, wake = _client_and_wake(own, modes, measured)
+    return client.value, wake.value
+
+
+def test_what_a_client_uses_beyond_a_round_trip_on_one_core_starts_idle_cores() -> None:
+    modes: list[Modes | None] = [Modes(12.0, 40.0, 0.5), Modes(30.0, 60.0, 0.5)]
+    client_us, wake_us = client_and_wake(modes, 17.0)
+    assert client_us == pytest.approx(CLIENT_SHARE * 12.0)
+    assert client_us + 0.5 * wake_us == pytest.approx(17.0)
+
+
+def test_without_modes_the_start_of_a_core_is_the_measured_one() -> None:
+    assert client_and_wake(None, 17.0) == (8.0, 9.0)
+    assert client_and_wake(None, 10.0) == (pytest.approx(CLIENT_LEAST * 10.0), 9.0), "something is left for the client"
+    assert client_and_wake(None, 17.0, sessions=4) == (17.0, 9.0), "with several sessions most cores are busy"
