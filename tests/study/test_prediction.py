@@ -196,7 +196,7 @@ def test_sampled_waits_are_refused_with_the_way_to_better_ones(tmp_path: Path):
     error = model("calibrate", "made", "--arm", "one", "--runs", str(tmp_path)).exception
     assert isinstance(error, ModelError)
     assert "sampled" in str(error)
-    assert 'waits = "exact"' in str(error.next_step)
+    assert 'waits = "read"' in str(error.next_step)
 
 
 def test_rows_of_a_script_are_drawn_by_the_script_itself(tmp_path: Path):

@@ -16,9 +16,11 @@ use crate::wake::bind;
 const BUSY: Duration = Duration::from_micros(150);
 /// Time that such a thread has to start.
 const START: Duration = Duration::from_micros(40);
-
 /// Time after which the other processor has been idle for long.
 const LONG: Duration = Duration::from_millis(2);
+
+/// Number of a processor in a message.
+type Number = [u8; size_of::<usize>()];
 
 /// Shares of wake-ups.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +48,7 @@ pub fn placement(trials: u32) -> Option<Placement> {
         let measured = scope.spawn(move || {
             bind(here)?;
             let mut ask = |last: usize, keep_busy: bool, pause: Duration| {
-                sleeper.write_all(&[last as u8]).ok()?;
+                sleeper.write_all(&last.to_le_bytes()).ok()?;
                 sleeper.read_exact(&mut [0]).ok()?;
                 // The thread is about to sleep; it must have a moment for it.
                 wait(pause);
@@ -55,12 +57,12 @@ pub fn placement(trials: u32) -> Option<Placement> {
                     wait(START);
                 }
                 sleeper.write_all(&[0]).ok()?;
-                let mut at = [0];
+                let mut at = Number::default();
                 sleeper.read_exact(&mut at).ok()?;
                 if keep_busy {
                     spinner.read_exact(&mut [0]).ok()?;
                 }
-                Some(usize::from(at[0]))
+                Some(usize::from_le_bytes(at))
             };
             let (mut pulled, mut moved, mut moved_late) = (0, 0, 0);
             for _ in 0..trials {
@@ -79,13 +81,13 @@ pub fn placement(trials: u32) -> Option<Placement> {
 
 /// Sleeps with the asked processor as its last one, and tells where it runs when it is woken; ends with its connection.
 fn sleep_and_tell(mut asks: UnixStream, allowed: &CpuSet) -> Option<()> {
-    let mut last = [0];
-    while asks.read(&mut last).ok()? == 1 {
-        bind(usize::from(last[0]))?;
+    let mut last = Number::default();
+    while asks.read_exact(&mut last).is_ok() {
+        bind(usize::from_le_bytes(last))?;
         sched_setaffinity(None, allowed).ok()?;
         asks.write_all(&[1]).ok()?;
-        asks.read_exact(&mut last).ok()?;
-        asks.write_all(&[sched_getcpu() as u8]).ok()?;
+        asks.read_exact(&mut [0]).ok()?;
+        asks.write_all(&sched_getcpu().to_le_bytes()).ok()?;
     }
     Some(())
 }

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 HOW_TO_TIME = (
-    'run it again with waits = "exact" (or "read") under [watch] of the plan; both need the server on this machine, and'
+    'run it again with waits = "read" (or "exact") under [watch] of the plan; both need the server on this machine, and'
     " `dbdyno doctor` says which this user may use"
 )
 _VERSION = "version_num"
