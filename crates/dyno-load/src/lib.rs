@@ -55,20 +55,9 @@ mod plan;
 /// Where the scheduler puts a process that wakes up: not measured on this system, which binds no thread to a core.
 #[cfg(not(target_os = "linux"))]
 pub mod placement {
-    /// Shares of wake-ups.
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    pub struct Placement {
-        /// Share that goes to the waker's processor.
-        pub pulls: f64,
-        /// Share that goes to an idle processor.
-        pub searches: f64,
-        /// Share that goes to one that has been idle for long.
-        pub searches_late: f64,
-    }
-
     /// Returns `None`.
     #[must_use]
-    pub fn placement(_trials: u32) -> Option<Placement> {
+    pub fn placement(_trials: u32) -> Option<(f64, f64, f64)> {
         None
     }
 }

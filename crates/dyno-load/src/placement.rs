@@ -22,21 +22,14 @@ const LONG: Duration = Duration::from_millis(2);
 /// Number of a processor in a message.
 type Number = [u8; size_of::<usize>()];
 
-/// Shares of wake-ups.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Placement {
-    /// Share that goes to the waker's processor although the last one is another, which is busy.
-    pub pulls: f64,
-    /// Share that goes to an idle processor if the last one is the waker's, which is busy.
-    pub searches: f64,
-    /// The same share if that processor has been idle for two milliseconds.
-    pub searches_late: f64,
-}
-
-/// Measures the shares by `trials` wake-ups each; `None` with fewer than two processors, or where a thread cannot be
+/// Returns three shares of wake-ups, each of `trials`; `None` with fewer than two processors, or where a thread cannot be
 /// bound to one.
+///
+/// The first share goes to the waker's processor although the last one is another, which is busy. The second goes to an
+/// idle processor if the last one is the waker's. The third is the same where that one has been idle for two
+/// milliseconds.
 #[must_use]
-pub fn placement(trials: u32) -> Option<Placement> {
+pub fn placement(trials: u32) -> Option<(f64, f64, f64)> {
     let allowed = sched_getaffinity(None).ok()?;
     let mut cores = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core));
     let (here, there) = (cores.next()?, cores.next()?);
@@ -71,7 +64,7 @@ pub fn placement(trials: u32) -> Option<Placement> {
                 moved_late += u32::from(ask(here, false, LONG)? != here);
             }
             let share = |count: u32| f64::from(count) / f64::from(trials.max(1));
-            Some(Placement { pulls: share(pulled), searches: share(moved), searches_late: share(moved_late) })
+            Some((share(pulled), share(moved), share(moved_late)))
         });
         let found = measured.join().ok().flatten();
         let (woken, busy) = (woken.join().ok().flatten(), busy.join().ok().flatten());
@@ -121,7 +114,7 @@ mod tests {
             println!("skipped: this needs two processors");
             return;
         };
-        let shares = [found.pulls, found.searches, found.searches_late];
+        let shares = <[f64; 3]>::from(found);
         assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{found:?}");
     }
 

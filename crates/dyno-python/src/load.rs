@@ -41,8 +41,7 @@ pub fn busy_ratio(py: Python<'_>, steps: u32) -> Option<f64> {
 ///     processor if the last one is the waker's; and the same if that one has been idle for two milliseconds.
 #[pyfunction]
 pub fn placement(py: Python<'_>, trials: u32) -> Option<(f64, f64, f64)> {
-    let found = py.detach(|| dyno_load::placement::placement(trials))?;
-    Some((found.pulls, found.searches, found.searches_late))
+    py.detach(|| dyno_load::placement::placement(trials))
 }
 
 /// Return MariaDB's own errors as tuples of number, SQLSTATE and name of the condition.

@@ -250,7 +250,8 @@ impl Cores {
         self.arrive(seat, 0).await;
     }
 
-    /// Computes until work of `ns` is done, the slice ends, or the other hyperthread starts or stops.
+    /// Computes until work of `ns` is done, the slice ends, another process preempts this one, or the other hyperthread
+    /// starts or stops.
     pub async fn compute(&self, seat: &Rc<Seat>, ns: u64) -> Computed {
         let inner = &*self.0;
         let begin_ns = inner.sim.now_ns();
