@@ -200,7 +200,7 @@ def test_watch_says_on_its_error_stream_how_it_looks_and_why_not_by_memory(
                 stop.set()
         return capsys.readouterr().err
 
-    assert said() == "dbdyno: sessions are read from the server's memory, about once per millisecond\n"
+    assert said() == "dbdyno: sessions are read from the server's memory, up to 1,000 times per second\n"
     monkeypatch.setattr(Postgres, "is_here", lambda self, conn: False)
     assert said() == "dbdyno: sessions are sampled by queries: the server is not on this machine\n"
 

@@ -1,7 +1,7 @@
 //! Active sessions of a server, read from its memory: for each period, how often each session was found in each state.
 //!
-//! One thread looks at the memory about once per millisecond, and closes a period when it is over. It writes nothing to
-//! the server and sends no query. The looks end with the server, and when the server creates new shared memory after a
+//! One thread looks at the memory about once per millisecond, less often on a busy machine, and closes a period when it
+//! is over. It writes nothing to the server and sends no query. The looks end with the server, and when the server creates new shared memory after a
 //! crash; the caller must then start again.
 
 use std::collections::{HashMap, VecDeque};
@@ -18,16 +18,21 @@ use crate::recording::who;
 use crate::session::Who;
 
 use super::looks::Looks;
-use super::pace::{Pace, UNASKED};
-use super::rhythm::{Rhythm, sleep_exactly};
+use super::pace::{PACE_NS, Pace, UNASKED, idle_share};
+use super::rhythm::{Rhythm, machine_ticks, sleep_exactly};
 use super::stretches::Pause;
 use super::tally::{Found, Sum, Tally};
 use super::target::Target;
 
-/// Number of periods that are kept if nobody takes them.
+/// Number of periods that are kept if the caller does not take them.
 const PERIODS_MOST: usize = 3600;
 /// Time between two checks that the server still uses its memory [ns].
 const CHECKED_NS: u64 = 500_000_000;
+/// Share of the machine that looks may take while less than `IDLE` processors are idle.
+const BUSY: f64 = 0.0025;
+const IDLE: f64 = 0.5;
+/// Smallest number of looks in a period.
+const LOOKS_LEAST: u64 = 10;
 /// Class `Activity` in the number of an event: idle background processes.
 const ACTIVITY: u32 = 0x05;
 
@@ -36,12 +41,13 @@ pub struct Activity {
     periods: Arc<Mutex<VecDeque<Json>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// Why its memory is copied and not mapped, if it is.
+    /// Reason why its memory is copied; `None` if it is mapped.
     pub unmapped: Option<String>,
 }
 
 impl Activity {
-    /// Begins to look at the server that process `pid` belongs to, every `look_ns`, with sums every `period_ns`.
+    /// Begins to look at the server that process `pid` belongs to, once every `look_ns`; a period ends every
+    /// `period_ns`.
     ///
     /// # Errors
     /// The server cannot be read.
@@ -68,7 +74,7 @@ impl Activity {
         Ok(Self { periods, stop, thread: Some(thread), unmapped })
     }
 
-    /// Takes the periods that are over, as JSON.
+    /// Returns the finished periods as JSON, and removes them.
     pub fn take(&self) -> String {
         let mut periods = self.periods.lock().unwrap_or_else(PoisonError::into_inner);
         Json::from(periods.drain(..).collect::<Vec<_>>()).to_string()
@@ -113,6 +119,7 @@ impl Job {
         rhythm.pace = Pace::Every(self.look_ns);
         let mut pause = Pause::new(rhythm.pace);
         let (mut end_ns, mut checked_ns) = (begin_ns + self.period_ns, begin_ns);
+        let mut allowed = Allowed { share: BUSY, at_ns: begin_ns, ticks: machine_ticks() };
         while !stop.load(Ordering::Relaxed) {
             rhythm.wait();
             self.looks.look(&mut pause);
@@ -122,7 +129,8 @@ impl Job {
                 let spent_ns = rhythm.spent_ns();
                 let looks = self.close(spent_ns);
                 end_ns = at_ns + self.period_ns - (at_ns - end_ns) % self.period_ns;
-                rhythm.pace = Pace::Every(self.look_ns.max(paid_ns(spent_ns / looks.max(1))));
+                let paid_ns = allowed.paid_ns(at_ns, spent_ns / looks.max(1)).min(self.period_ns / LOOKS_LEAST);
+                rhythm.pace = Pace::Every(self.look_ns.max(paid_ns));
                 pause.change(rhythm.pace);
             }
             if at_ns - checked_ns >= CHECKED_NS {
@@ -174,6 +182,7 @@ impl Job {
         }
     }
 
+    /// Returns a sum as an array, in the order of `_Sum` in `memory.py`.
     fn row(&mut self, found: &Found, sum: &Sum, names: &HashMap<u32, String>) -> Option<Json> {
         let pid = self.tally.processes.get(&found.number)?.pid;
         let names_of = |event| self.target.known.names.get(event).cloned();
@@ -185,20 +194,20 @@ impl Job {
         if known.kind.is_empty() || known.kind == "client backend" && known.database.is_empty() {
             *known = process::title(pid).map_or_else(Who::default, |title| who(&title));
         }
-        Some(json!({
-            "number": found.number,
-            "pid": pid,
-            "kind": known.kind,
-            "user": known.user,
-            "database": known.database,
-            "application": names.get(&found.number),
-            "state": state,
-            "query_id": (found.query_id != 0).then_some(found.query_id as i64),
-            "event_type": class,
-            "event": name,
-            "looks": sum.looks,
-            "since_us": sum.since_us,
-        }))
+        Some(json!([
+            found.number,
+            pid,
+            known.kind,
+            known.user,
+            known.database,
+            names.get(&found.number),
+            state,
+            (found.query_id != 0).then_some(found.query_id as i64),
+            class,
+            name,
+            sum.looks,
+            sum.since_us,
+        ]))
     }
 
     /// Returns the class of an event for which the program has no name, and the event number as its name.
@@ -209,8 +218,22 @@ impl Job {
     }
 }
 
-/// Returns the shortest time between two looks of this cost [ns] that stays within the default share of the machine.
-fn paid_ns(look_ns: u64) -> u64 {
-    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    (look_ns as f64 / (UNASKED * processors as f64)) as u64
+/// Share of the machine that looks may take, by how much of it has been idle lately.
+struct Allowed {
+    share: f64,
+    at_ns: u64,
+    ticks: (u64, u64),
+}
+
+impl Allowed {
+    /// Returns the shortest time between two looks of this cost that stays within the allowed share [ns].
+    fn paid_ns(&mut self, at_ns: u64, look_ns: u64) -> u64 {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get) as f64;
+        if at_ns - self.at_ns >= PACE_NS {
+            let ticks = machine_ticks();
+            let is_idle = idle_share(self.ticks, ticks) * processors >= IDLE;
+            *self = Self { share: if is_idle { UNASKED } else { BUSY }, at_ns, ticks };
+        }
+        (look_ns as f64 / (self.share * processors)) as u64
+    }
 }

@@ -65,6 +65,11 @@ pub fn idle_ticks(stat: &str) -> Option<(u64, u64)> {
     Some((idle, ticks.iter().take(8).sum()))
 }
 
+/// Returns the share of all processors' time that was idle between two results of [`idle_ticks`].
+pub fn idle_share(before: (u64, u64), after: (u64, u64)) -> f64 {
+    after.0.saturating_sub(before.0) as f64 / after.1.saturating_sub(before.1).max(1) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,5 +100,7 @@ mod tests {
         let text = "cpu  10 1 4 70 5 1 1 8 10 0\ncpu0 1 2 3 4\n";
         assert_eq!(idle_ticks(text), Some((75, 100)));
         assert_eq!(idle_ticks("nonsense"), None);
+        assert_eq!(idle_share((75, 100), (90, 120)), 0.75);
+        assert_eq!(idle_share((75, 100), (75, 100)), 0.0);
     }
 }

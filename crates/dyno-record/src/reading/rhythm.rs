@@ -2,12 +2,12 @@
 
 use crate::perf::{clock, now_ns};
 
-use super::pace::{Machine, PACE_NS, Pace, idle_ticks, pace};
+use super::pace::{Machine, PACE_NS, Pace, idle_share, idle_ticks, pace};
 
 /// Allows the thread to sleep as briefly as it requests.
 ///
-/// It has no precedence over backends. Nor does it stand back (`SCHED_BATCH`): on two busy processors looks then came
-/// milliseconds late, and a quarter of the time was gaps.
+/// The thread has no precedence over backends. It does not give them precedence either (`SCHED_BATCH`), because on two
+/// busy processors looks then came milliseconds late, and gaps took a quarter of the time.
 pub(super) fn sleep_exactly() {
     // SAFETY: the call changes a property of the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
@@ -18,10 +18,10 @@ pub(super) struct Rhythm {
     limit: Option<f64>,
     pub pace: Pace,
     next_ns: u64,
-    /// When changes were handed on last [ns].
+    /// When changes were last passed on [ns].
     pub handed_ns: u64,
     decided_ns: u64,
-    /// CPU time at the last hand-over and at the last decision [ns].
+    /// CPU time when changes were last passed on, and at the last decision [ns].
     cpu_ns: u64,
     decided_cpu_ns: u64,
     looks: u64,
@@ -29,7 +29,8 @@ pub(super) struct Rhythm {
     dice: u64,
 }
 
-fn machine_ticks() -> (u64, u64) {
+/// Returns idle time and total time of all processors [ticks]; zeros if the kernel does not tell them.
+pub(super) fn machine_ticks() -> (u64, u64) {
     std::fs::read_to_string("/proc/stat").ok().and_then(|text| idle_ticks(&text)).unwrap_or((0, 0))
 }
 
@@ -98,10 +99,9 @@ impl Rhythm {
         }
         let spent_ns = self.cpu_ns - self.decided_cpu_ns;
         let ticks = machine_ticks();
-        let (idle, all) = (ticks.0.saturating_sub(self.idle.0), ticks.1.saturating_sub(self.idle.1).max(1));
         let processors = processors();
         let own = if self.pace == Pace::Spin { spent_ns as f64 / over_ns as f64 } else { 0.0 };
-        let machine = Machine { processors, idle: idle as f64 / all as f64 * processors as f64 + own };
+        let machine = Machine { processors, idle: idle_share(self.idle, ticks) * processors as f64 + own };
         // Looks without a pause cost less than those that sleep and wake: their price says nothing of those.
         let look_ns = if self.pace == Pace::Spin { LOOK_NS } else { spent_ns / self.looks };
         let next = pace(self.limit, machine, look_ns);

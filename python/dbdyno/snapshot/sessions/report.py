@@ -132,7 +132,7 @@ def _no_statements(history: History) -> MissingMeasurement | None:
     return missing_measurement("the statements of sessions", why, "grant process on *.* to the user of the snapshots")
 
 
-BY_MEMORY = ", each the sum of what the server's memory showed about once per millisecond"
+BY_MEMORY = ", each the sum of what the server's memory showed up to 1,000 times per second"
 
 
 def _notes(history: History) -> list[str]:

@@ -26,7 +26,7 @@ class Source:
     def sentence(self) -> str:
         """Return how sessions are sampled, in words."""
         if self.by == MEMORY:
-            return "sessions are read from the server's memory, about once per millisecond"
+            return "sessions are read from the server's memory, up to 1,000 times per second"
         return "sessions are sampled by queries" + (f": {self.why}" if self.why else "")
 
 

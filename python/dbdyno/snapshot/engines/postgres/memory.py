@@ -10,8 +10,7 @@ import csv
 import io
 import json
 import random
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dbdyno.base.errors import SnapshotError, TraceError
 from dbdyno.snapshot.sessions.shares import Path, Shares
@@ -24,7 +23,10 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 LOOK_NS = 1_000_000
-"""Time between two looks in ns. Looks come less often if they would take more than 2 % of the machine."""
+"""Shortest time between two looks in ns.
+
+Looks come less often if they would take more than 2 % of the machine, or 0.25 % of it while no processor is idle.
+"""
 NOT_LOCAL = "the server is not on this machine"
 _SINCE_US = 946_684_800_000_000
 """Microseconds from 1970 to 2000, from which the server counts."""
@@ -34,6 +36,26 @@ select /* dbdyno */ pid, backend_type, datname, usename,
   coalesce(host(client_addr), case when backend_type = 'client backend' then 'local' end)
 from pg_stat_activity where pid = any(%s)
 """
+
+
+class _Sum(NamedTuple):
+    """Number of looks of a period that found a session in one state.
+
+    `since_us` are the starts of its transaction, statement and state in microseconds since 2000.
+    """
+
+    number: int
+    pid: int
+    kind: str
+    user: str
+    database: str
+    application: str | None
+    state: str | None
+    query_id: int | None
+    event_type: str | None
+    event: str | None
+    looks: int
+    since_us: tuple[int, int, int]
 
 
 class SessionMemory:
@@ -67,15 +89,16 @@ class SessionMemory:
         periods = json.loads(self._reader.take())
         if not periods and self._reader.is_over():
             raise SnapshotError("the server ended, or restarted after a crash")
+        for period in periods:
+            period["rows"] = [_Sum._make(row) for row in period["rows"]]
         self._name(conn, periods)
         lines = io.StringIO()
         writer = csv.writer(lines, lineterminator="\n")
         for period in periods:
             self.looks += period["looks"]
-            writer.writerows(self._shares.rows(self._sums(period)))
+            writer.writerows(self._rows(period))
         if periods:
-            rows = periods[-1]["rows"]
-            self.waiters = sorted({row["pid"] for row in rows if row["event_type"] == "Lock"})
+            self.waiters = sorted({row.pid for row in periods[-1]["rows"] if row.event_type == "Lock"})
         return lines.getvalue().removesuffix("\n") or None, len(periods)
 
     def stop(self) -> None:
@@ -84,7 +107,7 @@ class SessionMemory:
 
     def _name(self, conn: Connection, periods: list[Any]) -> None:
         """Ask for the names of new sessions, and forget those that are gone."""
-        there = {row["number"]: row["pid"] for period in periods for row in period["rows"]}
+        there = {row.number: row.pid for period in periods for row in period["rows"]}
         new = [number for number in there if number not in self._names]
         self._names = {number: found for number, found in self._names.items() if number in there}
         if new:
@@ -92,25 +115,30 @@ class SessionMemory:
             names = {int(pid): who for pid, *who in rows}
             self._names |= {number: tuple(names.get(there[number], (None,) * 4)) for number in new}
 
-    def _sums(self, period: Mapping[str, Any]) -> Iterator[tuple[Path, float, tuple[Any, ...]]]:
-        """Yield path, share of the period's looks and `ACTIVITY` row of each state in which a session was seen."""
-        at_us = period["at_us"]
+    def _rows(self, period: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """Return the `ACTIVITY` rows of a period.
+
+        A session that all looks found in one state has a row of its own. The others share rows by their looks.
+        """
+        at_us, looks = period["at_us"], max(period["looks"], 1)
+        whole: list[tuple[Any, ...]] = []
+        parts: list[tuple[Path, float, tuple[Any, ...]]] = []
         for row in period["rows"]:
-            kind, database, user, client = self._names[row["number"]]
-            kind = kind or row["kind"] or _CLIENT
-            if row["pid"] == self._own or (row["state"] is None and kind == _CLIENT):
+            kind, database, user, client = self._names[row.number]
+            kind = kind or row.kind or _CLIENT
+            if row.pid == self._own or (row.state is None and kind == _CLIENT):
                 continue
             # A session that was gone before it could be asked for has the names of its title.
-            database, user = database or row["database"] or None, user or row["user"] or None
-            transaction_us, statement_us, state_us = (_age(at_us, since) for since in row["since_us"])
-            who = (kind, database, user, row["application"])
-            does = (row["query_id"], row["state"], row["event_type"], row["event"])
-            path = ((kind, *does[1:]), (*who[1:], does[0]), row["number"])
-            yield (
-                path,
-                row["looks"] / max(period["looks"], 1),
-                (at_us, row["pid"], *who, *does, transaction_us, client, statement_us, state_us),
-            )
+            who = (kind, database or row.database or None, user or row.user or None, row.application)
+            does = (row.query_id, row.state, row.event_type, row.event)
+            transaction_us, statement_us, state_us = (_age(at_us, since) for since in row.since_us)
+            made = (at_us, row.pid, *who, *does, transaction_us, client, statement_us, state_us)
+            if row.looks == looks:
+                whole.append(made)
+            else:
+                path = ((kind, *does[1:]), (*who[1:], does[0]), row.number)
+                parts.append((path, row.looks / looks, made))
+        return whole + self._shares.rows(parts)
 
 
 def _age(at_us: int, since_us: int) -> int | None:
