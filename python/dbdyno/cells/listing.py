@@ -17,7 +17,7 @@ line by line. Nothing is dropped: lines that cannot be parsed are in `unread`.
 from __future__ import annotations
 
 import re
-from math import isinf
+from math import inf
 
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.columns import header_span, read_columns
@@ -50,6 +50,7 @@ _EITHER = re.compile(r"-?\d{1,3}[.,]\d{3}")
 _THREE = re.compile(r"\d{1,3}\.\d{3}")
 THREE_DECIMALS = ("MB", "MB/sec", "KB", "KB/sec", "GB")
 ODD = TYPES | STATES
+_INFINITE = (inf, -inf)
 Lines = list[tuple[int, str]]
 __all__ = ["CellError", "Listing", "Reading", "UnreadLine", "moment_ns", "read_text", "visible"]
 
@@ -76,32 +77,27 @@ def _read_lines(text: str, cell: str, listing: Listing) -> None:
     rest: list[tuple[int, str]] = []
     line, last = 1, 0
     append = listing.readings.append
+    odd: dict[tuple[str, str | None, str | None], bool] = {}
     for match in _METRIC.finditer(text):
-        start = match.start()
+        start, end = match.span()
         if start > last:
             line += _keep_rest(text, last, start, line, rest)
         whose, name, item, value, unit, at = match.groups()
         number = float(value.replace(",", ""))
         at_ns = moment_ns(at) if at else None
-        odd = bool(unit and unit not in UNITS) or item in ODD or is_disk(name)
-        odd = odd or bool(item and _NAME.fullmatch(item) and metric(item).known)
-        if isinf(number) or odd or (at and at_ns is None) or is_ambiguous(value, unit or ""):
-            line += _keep_rest(text, start, match.end(), line, rest)
-            last = match.end() + 1
+        key = (name, item, unit)
+        if key not in odd:
+            odd[key] = _is_odd(*key)
+        last = end + 1
+        if (
+            odd[key]
+            or number in _INFINITE
+            or (at and at_ns is None)
+            or ("." in value and is_ambiguous(value, unit or ""))
+        ):
+            line += _keep_rest(text, start, end, line, rest)
             continue
-        append(
-            Reading(
-                whose or cell,
-                name,
-                item or "",
-                number,
-                unit or "",
-                value,
-                line,
-                at_ns,
-            )
-        )
-        last = match.end() + 1
+        append(Reading(whose or cell, name, item or "", number, unit or "", value, line, at_ns))
         line += 1
     cut: Lines = []
     if last < len(text):
@@ -114,6 +110,13 @@ def _read_lines(text: str, cell: str, listing: Listing) -> None:
     listing.unread.sort(key=lambda entry: entry.line)
 
 
+def _is_odd(name: str, item: str | None, unit: str | None) -> bool:
+    """Return True for a row that must be parsed by its columns, since its words may be in another order."""
+    if (unit and unit not in UNITS) or item in ODD or is_disk(name):
+        return True
+    return bool(item and _NAME.fullmatch(item) and metric(item).known)
+
+
 def _rows(rest: Lines, cell: str, listing: Listing) -> Lines:
     """Parse rows whose columns are in another order, and return the lines that are not rows."""
     left = []
@@ -124,7 +127,7 @@ def _rows(rest: Lines, cell: str, listing: Listing) -> Lines:
             left.append((line, raw))
             continue
         number = float(words.value.replace(",", ""))
-        if isinf(number):
+        if number in _INFINITE:
             left.append((line, raw))
             continue
         whose = words.cell or cell
